@@ -1,0 +1,77 @@
+"""foretell: how long a job will take and how much energy it will burn, before it runs.
+
+>>> import foretell
+>>> model = foretell.load_model("models/")             # doctest: +SKIP
+>>> model.predict(new_configurations)                  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foretell.dataset import Dataset, read_dataset
+    from foretell.errors import (
+        DatasetError,
+        ForetellError,
+        ModelError,
+        NothingUsableError,
+        StorageError,
+        UsageError,
+    )
+    from foretell.model.campaign import Campaign
+    from foretell.model.estimator import ForetellRegressor
+    from foretell.model.fit import fit_model
+    from foretell.model.outputs import Fit
+    from foretell.model.saved_model import SavedModel, load_model
+    from foretell.predictor import Predictor
+
+__version__ = "0.1.0"
+
+#: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
+_HOMES = {
+    "Campaign": "foretell.model.campaign",
+    "Dataset": "foretell.dataset",
+    "DatasetError": "foretell.errors",
+    "Fit": "foretell.model.outputs",
+    "ForetellError": "foretell.errors",
+    "ForetellRegressor": "foretell.model.estimator",
+    "ModelError": "foretell.errors",
+    "NothingUsableError": "foretell.errors",
+    "Predictor": "foretell.predictor",
+    "SavedModel": "foretell.model.saved_model",
+    "StorageError": "foretell.errors",
+    "UsageError": "foretell.errors",
+    "fit_model": "foretell.model.fit",
+    "load_model": "foretell.model.saved_model",
+    "read_dataset": "foretell.dataset",
+}
+
+__all__ = [
+    "Campaign",
+    "Dataset",
+    "DatasetError",
+    "Fit",
+    "ForetellError",
+    "ForetellRegressor",
+    "ModelError",
+    "NothingUsableError",
+    "Predictor",
+    "SavedModel",
+    "StorageError",
+    "UsageError",
+    "fit_model",
+    "load_model",
+    "read_dataset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'foretell' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,18 @@
+"""The command line: one file per verb; each only parses, calls and prints."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    # Before numpy loads: processes use the cores, so a BLAS with threads of its own only gets
+    # in their way, and the memory of its buffers is wasted.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    from foretell.cli._main import cli
+
+    cli()

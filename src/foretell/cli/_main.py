@@ -1,0 +1,57 @@
+"""The `foretell` command: finds the verb, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from foretell import __version__
+from foretell.errors import ForetellError, NothingUsableError
+
+#: Verb to its one-line help. The modules load only when their verb is used.
+VERBS = {
+    "fit": "Build and validate models from a campaign file.",
+    "predict": "Predict with a saved model.",
+    "convert": "Turn an aMLLibrary campaign file into TOML.",
+    "schema": "Print the JSON schema of campaign files.",
+    "techniques": "List the techniques and their hyperparameters.",
+    "demo": "See it work on a dataset that comes along.",
+}
+
+NOTHING_USABLE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+
+
+class _Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"foretell.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ForetellError as error:
+            if ctx.params.get("debug"):
+                raise
+            click.echo(f"error: {error}", err=True)
+            sys.exit(NOTHING_USABLE if isinstance(error, NothingUsableError) else WRONG_INPUT)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="foretell")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Tell how long a job will take and how much energy it will burn, before it runs."""

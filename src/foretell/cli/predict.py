@@ -1,0 +1,96 @@
+"""`foretell predict`: predict with a saved model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foretell.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from foretell.model.saved_model import SavedModel
+
+_ROWS_SHOWN = 20
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write all columns to this CSV file."
+)
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the predictions as JSON.")
+def command(model: Path, data: Path, output: Path | None, force: bool, as_json: bool) -> None:
+    """Predict with a saved model.
+
+    MODEL is a model file, or a directory of `foretell fit`, whose best model is taken.
+    DATA is a table with the model's columns, in any order, with or without the target.
+    """
+    from foretell.model.saved_model import load_model
+
+    loaded = load_model(model)
+    dataset = loaded.configurations(data)
+    frame = dataset.frame
+    for name in ("prediction", "outside"):
+        if name in frame.columns:
+            raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
+    predicted = frame.assign(prediction=loaded.predict(dataset), outside=loaded.outside(dataset))
+    if output is not None:
+        _write(predicted, output, force=force)
+    if as_json:
+        click.echo(json.dumps(predicted.to_dict("records"), default=float))
+        return
+    click.echo(_table(loaded, predicted))
+    click.echo(_summary(loaded, predicted))
+    click.echo(f"{output} written." if output else "-o FILE writes all columns.")
+
+
+def _write(predicted: pd.DataFrame, output: Path, *, force: bool) -> None:
+    from foretell.model.directory import write_whole
+
+    if output.exists() and not force:
+        raise StorageError(f"{output} exists already; name another file, or add --force")
+    write_whole(output, predicted.to_csv(index=False).encode())
+
+
+def _table(model: SavedModel, predicted: pd.DataFrame) -> str:
+    shown = predicted[[*model.columns, "prediction", "outside"]].head(_ROWS_SHOWN)
+    shown = shown.rename(columns={"prediction": model.target})
+    if not shown["outside"].any():
+        shown = shown.drop(columns="outside")
+    text = shown.to_string(index=False, formatters={model.target: "{:.4g}".format})
+    rest = len(predicted) - len(shown)
+    return text + (f"\n… and {rest} more rows" if rest > 0 else "")
+
+
+def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
+    from foretell.model.summary import percent
+
+    parts = [f"{len(predicted)} rows, {int((predicted['outside'] != '').sum())} outside the data."]
+    truth = _truth(model, predicted)
+    if truth is not None:
+        from foretell.model.validation import score
+
+        scores = score(truth, predicted["prediction"].to_numpy())
+        parts.append(
+            f"Against the measured {model.target}: MAPE {percent(scores.mape)}, median "
+            f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
+        )
+    elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
+        parts.append(f"In validation this model was {percent(expected)} off on average.")
+    return " ".join(parts)
+
+
+def _truth(model: SavedModel, predicted: pd.DataFrame) -> Any:
+    import pandas as pd
+
+    if model.target not in predicted.columns:
+        return None
+    truth = pd.to_numeric(predicted[model.target], errors="coerce")
+    return None if truth.isna().any() else truth.to_numpy(float)

@@ -1,0 +1,33 @@
+"""`foretell techniques`: what can be fitted, and what can be set."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def command(as_json: bool) -> None:
+    """List the techniques with each hyperparameter's default and default search."""
+    from foretell.model.techniques import TECHNIQUES
+
+    rows = {
+        name: [
+            {"name": h.name, "default": h.default, "grid": list(h.grid), "prior": h.prior}
+            for h in TECHNIQUES.get(name).hyperparameters
+        ]
+        for name in TECHNIQUES.names()
+    }
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for name, hyperparameters in rows.items():
+        click.echo(name)
+        for h in hyperparameters:
+            grid = ", ".join(map(str, h["grid"])) or "–"
+            click.echo(
+                f"  {h['name']:<18} default {h['default']!s:<12} grid {grid:<28} "
+                f"prior {h['prior'] or '–'}"
+            )

@@ -1,0 +1,1 @@
+"""The model stage: a campaign and a dataset in, a validated, saved predictor out."""

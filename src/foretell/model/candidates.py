@@ -1,0 +1,90 @@
+"""The values that a campaign gives to hyperparameters: as lists, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from foretell.errors import UsageError, suggest
+from foretell.model.complaints import shown
+from foretell.model.techniques import TECHNIQUES, Hyperparameter
+
+if TYPE_CHECKING:
+    from foretell.model.search.priors import Prior
+
+
+def check_space(technique_name: str, space: Mapping[str, Any]) -> None:
+    """Raise a UsageError unless every hyperparameter exists and every value is legal."""
+    for at, text in faults(technique_name, space):
+        raise UsageError(f"{', '.join((technique_name, *at))}: {text}")
+
+
+def candidates(technique_name: str, space: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Give every option of a technique's table as a list, also where one bare value stands."""
+    is_list = {h.name: h.is_list for h in TECHNIQUES.get(technique_name).hyperparameters}
+    return {name: _as_list(values, nested=is_list[name]) for name, values in space.items()}
+
+
+def is_prior(value: Any) -> bool:
+    """Whether a value is a prior; raise a UsageError when it is one written wrongly."""
+    return _prior(value) is not None
+
+
+def faults(technique_name: str, space: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Find what is wrong in a technique's table: the steps to each place, and the rule."""
+    try:
+        known = {h.name: h for h in TECHNIQUES.get(technique_name).hyperparameters}
+    except UsageError as error:
+        yield (), str(error)
+        return
+    for name in space:
+        if name not in known:
+            names = suggest(name, known) if known else "It has none."
+            yield (name,), f"{technique_name} has no hyperparameter '{name}'. {names}"
+            return
+    for name, values in candidates(technique_name, space).items():
+        if not values:
+            yield (name,), "the list of values must not be empty"
+        for value in values:
+            text = _fault(known[name], value)
+            if text is not None:
+                yield (name,), text
+
+
+def _fault(hyperparameter: Hyperparameter, value: Any) -> str | None:
+    given = ""
+    try:
+        prior = _prior(value)
+        if prior is not None:
+            given = f", as {prior.text} may give"
+        for one in [value] if prior is None else prior.examples():
+            hyperparameter.read(one)
+    except (UsageError, ValueError) as error:
+        return f"{error}{given}"
+    except (TypeError, OverflowError):
+        return f"must be a value, a list of values or a prior, not {shown(value)}"
+    return None
+
+
+def _prior(value: Any) -> Prior | None:
+    # Here and not above: the package of searches itself reads campaigns.
+    from foretell.model.search.priors import parse_prior
+
+    return parse_prior(value)
+
+
+def _as_list(values: Any, *, nested: bool) -> list[Any]:
+    if not isinstance(values, list | tuple):
+        return [values]
+    if nested and values and not any(isinstance(v, list | tuple | str) for v in values):
+        return [list(values)]  # [20, 10] is one network of two layers
+    return list(values)
+
+
+def without_none(value: Any) -> Any:
+    """Write None as the word, which is how TOML can say it and hyperparameters read it."""
+    if isinstance(value, dict):
+        return {key: without_none(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_none(v) for v in value]
+    return "none" if value is None else value

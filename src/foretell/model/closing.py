@@ -1,0 +1,214 @@
+"""After the search: choose hyperparameters, judge the winners, and build the models to keep."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from foretell.model.directory import write_whole
+from foretell.model.engine import Engine
+from foretell.model.journal import Journal
+from foretell.model.learner import Learned
+from foretell.model.plan_splits import ALL, OuterSplit
+from foretell.model.results import Entry, Judgement, Record, spread
+from foretell.model.saved_model import SavedModel, load_model, training_ranges
+from foretell.model.search import GridSearch, Search
+from foretell.model.study import Study, Trial, scores_from_json
+from foretell.model.validation import Scores
+from foretell.model.work import Outcome, Task
+
+Contest = Callable[[Engine, OuterSplit, str, Search], Study]
+
+
+def decide(engine: Engine, record: Record, *, contest: Contest) -> None:
+    """Choose each technique's hyperparameters by selection error alone.
+
+    Every outer split has its winner. When they differ, they are compared once more on selection
+    splits of all rows.
+    """
+    studies = []
+    for entry in record.entries:
+        winners = [_winner(record, entry, split) for split in record.plan.outer]
+        found = [t for t in winners if t is not None]
+        if len(found) < len(winners):
+            entry.reason = _why_no_winner(entry, record.was_cut)
+            continue
+        entry.judgements = [Judgement(t.outer, t) for t in found]
+        distinct = list({canonical(t.params): t.params for t in found}.values())
+        entry.params = distinct[0]
+        if len(distinct) > 1:
+            search = GridSearch(distinct)
+            studies.append(contest(engine, record.plan.final, entry.technique, search))
+    if studies:
+        engine.search(studies, n_closing=1)
+    for study in studies:
+        best = study.best()
+        if best is not None:
+            record.entry(study.technique).params = best.params
+
+
+def _winner(record: Record, entry: Entry, split: OuterSplit) -> Trial | None:
+    complete = [t for t in entry.trials if t.outer == split.key and t.is_complete]
+    return min(complete, key=lambda t: t.error(record.campaign.score), default=None)
+
+
+def _why_no_winner(entry: Entry, was_cut: bool) -> str:
+    reasons = [t.reason for t in entry.trials if t.reason]
+    if reasons:
+        return reasons[0]
+    return "the time limit left no time for it" if was_cut else "no trial was complete"
+
+
+def canonical(params: dict[str, Any]) -> str:
+    """Write hyperparameters so that equal ones are equal texts."""
+    return json.dumps(params, sort_keys=True)
+
+
+@dataclass
+class Closing:
+    """The last fits: each winner on its training rows, each technique on all rows."""
+
+    engine: Engine
+    record: Record
+    journal: Journal
+    output: Path
+    _built: dict[str, Outcome] = field(default_factory=dict)
+    _training_models: dict[str, Learned] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Run what the journal does not hold yet, then write the model files."""
+        usable = [e for e in self.record.entries if e.params is not None]
+        for entry in usable:
+            entry.judgements = [self._recalled(j) for j in entry.judgements]
+        tasks = [task for entry in usable for task in self._tasks(entry)]
+        for task, outcome in self.engine.run(tasks):
+            self._enter(self.record.entry(task.technique), task, outcome)
+        for entry in usable:
+            self._finish(entry)
+
+    def _tasks(self, entry: Entry) -> Iterator[Task]:
+        """Yield the fit on all rows, the longest, first."""
+        assert entry.params is not None
+        if self._recalled_model(entry) is None:
+            yield Task(entry.technique, (entry.params,), ALL, score_training=True, keep_models=True)
+        for judgement in entry.judgements:
+            keep = self._keeps_training_model(judgement)
+            if keep or (judgement.test is None and judgement.reason is None):
+                yield Task(
+                    entry.technique,
+                    (judgement.trial.params,),
+                    judgement.outer,
+                    score_training=True,
+                    keep_models=keep,
+                )
+
+    def _keeps_training_model(self, judgement: Judgement) -> bool:
+        first = self.record.plan.outer[0].key
+        return self.record.campaign.save_training_models and judgement.outer == first
+
+    def _enter(self, entry: Entry, task: Task, outcome: Outcome) -> None:
+        if task.split_key == ALL:
+            self._built[entry.technique] = outcome
+            entry.seconds = outcome.seconds
+            return
+        position = [j.outer for j in entry.judgements].index(task.split_key)
+        judged = replace(
+            entry.judgements[position],
+            train=outcome.train,
+            test=outcome.test,
+            reason=outcome.reason,
+        )
+        entry.judgements[position] = judged
+        if outcome.learned is not None:
+            self._training_models[entry.technique] = outcome.learned
+        self.journal.append([{"kind": "judgement", "judgement": judged.to_json()}])
+
+    def _finish(self, entry: Entry) -> None:
+        failed = [j.reason for j in entry.judgements if j.reason]
+        built = self._built.get(entry.technique)
+        if failed or (built is not None and built.reason):
+            entry.reason = failed[0] if failed else built.reason if built else None
+            return
+        entry.file = f"{entry.technique}.foretell"
+        entry.model = self._recalled_model(entry) or self._save(entry, built)
+        if entry.technique in self._training_models:
+            learned = self._training_models[entry.technique]
+            params = entry.judgements[0].trial.params
+            model = self._model(entry, params, learned, entry.judgements[0].train)
+            model.save(self.output / f"{entry.technique}-training.foretell")
+
+    def _save(self, entry: Entry, built: Outcome | None) -> SavedModel:
+        assert built is not None and built.learned is not None and entry.params is not None
+        model = self._model(entry, entry.params, built.learned, built.train)
+        content = model.to_bytes()
+        write_whole(self.output / str(entry.file), content)
+        self.journal.append(
+            [
+                {
+                    "kind": "model",
+                    "technique": entry.technique,
+                    "params": entry.params,
+                    "sha256": _digest(content),
+                }
+            ]
+        )
+        return model
+
+    def _model(
+        self, entry: Entry, params: dict[str, Any], learned: Learned, train: Scores | None
+    ) -> SavedModel:
+        table = self.record.table
+        validation = spread([j.test for j in entry.judgements if j.test])
+        scores = {"validation": {name: v["mean"] for name, v in validation.items()}}
+        if train is not None:
+            scores["training"] = train.to_json()
+        return SavedModel(
+            technique=entry.technique,
+            hyperparameters=params,
+            target=self.record.campaign.data.target,
+            feature_map=table.feature_map,
+            learned=learned,
+            rename=self.record.campaign.data.rename,
+            ranges=training_ranges(table.feature_map, table.frame),
+            n_rows=len(table.y),
+            scores=scores,
+            writer=self.record.version,
+        )
+
+    def _recalled(self, judgement: Judgement) -> Judgement:
+        """Take a judgement from the journal, if these hyperparameters were judged before."""
+        trial = judgement.trial
+        for r in self._records("judgement"):
+            known = r["judgement"]
+            if (known["outer"], known["technique"], known["params"]) == (
+                judgement.outer,
+                trial.technique,
+                trial.params,
+            ):
+                return replace(
+                    judgement,
+                    train=scores_from_json(known["train"]) if known["train"] else None,
+                    test=scores_from_json(known["test"]) if known["test"] else None,
+                    reason=known["reason"],
+                )
+        return judgement
+
+    def _recalled_model(self, entry: Entry) -> SavedModel | None:
+        """Load the model built before, if it is the very file that was written then."""
+        path = self.output / f"{entry.technique}.foretell"
+        for r in self._records("model"):
+            same = (r["technique"], r["params"]) == (entry.technique, entry.params)
+            if same and path.exists() and _digest(path.read_bytes()) == r["sha256"]:
+                return load_model(path)
+        return None
+
+    def _records(self, kind: str) -> list[dict[str, Any]]:
+        return [r for r in self.journal.records if r["kind"] == kind]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

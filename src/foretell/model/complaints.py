@@ -1,0 +1,201 @@
+"""Pydantic's complaints about a campaign, turned into: place, rule, value, remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, LiteralString, get_args
+
+import pydantic
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from foretell.errors import suggest
+
+Place = tuple[str | int, ...]
+
+#: What each of pydantic's error types asks for, to be read after "must be".
+_RULES = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "a text in quotes",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "literal_error": "{expected}",
+}
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What is wrong, and where.
+
+    Attributes
+    ----------
+    place
+        The steps from the top of the campaign to the value.
+    rule
+        What was expected and what came.
+    remedy
+        What to do, in TOML's words; empty where the rule says it.
+    kind
+        A name for the rule, for callers that know the remedy in other words.
+    """
+
+    place: Place
+    rule: str
+    kind: str
+    remedy: str = ""
+
+    @property
+    def text(self) -> str:
+        """The rule and the remedy."""
+        return "; ".join(part for part in (self.rule, self.remedy) if part)
+
+
+def refusal(
+    kind: LiteralString, rule: str, *, at: tuple[str, ...], remedy: str = ""
+) -> PydanticCustomError:
+    """Make the error a validator raises; ``at`` leads from its own field to the fault."""
+    return PydanticCustomError(kind, "{rule}", {"rule": rule, "remedy": remedy, "at": at})
+
+
+def dotted(place: Place) -> str:
+    """Write a place the way TOML names it.
+
+    >>> dotted(("data", "use_columns", 1))
+    'data.use_columns[1]'
+    """
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return text.removeprefix(".") or "the top level"
+
+
+def explain(
+    error: pydantic.ValidationError, source: Mapping[str, Any], model: type[pydantic.BaseModel]
+) -> Complaint:
+    """Choose the complaint that helps most, and put it into words."""
+    found = [(_place(details, source), details) for details in error.errors(include_url=False)]
+    for place, details in found:
+        # A misspelt name also makes the right one missing: the misspelling comes first.
+        if details["type"] == "extra_forbidden":
+            return Complaint(place, _unknown(place, source, model), "unknown")
+    first = found[0][0]
+    deepest = max((p for p, _ in found if p[: len(first)] == first), key=len)
+    details = next(d for p, d in found if p == deepest)
+    if details["type"] in _RULES:
+        same = [d for p, d in found if p == deepest and d["type"] in _RULES]
+        return Complaint(deepest, _must_be(same), details["type"])
+    rule = _special(deepest, details, source, model)
+    return Complaint(deepest, rule, details["type"], details.get("ctx", {}).get("remedy", ""))
+
+
+def _place(details: ErrorDetails, source: Any) -> Place:
+    """Drop pydantic's own steps, the names of types and tags, which are not in the source."""
+    place: list[str | int] = []
+    for position, step in enumerate(details["loc"]):
+        is_missing_one = details["type"] == "missing" and position == len(details["loc"]) - 1
+        is_index = isinstance(source, list | tuple) and isinstance(step, int)
+        if is_index or (isinstance(source, Mapping) and step in source):
+            source = source[step]
+        elif not is_missing_one:
+            continue
+        place.append(step)
+    return (*place, *details.get("ctx", {}).get("at", ()))
+
+
+def _must_be(alternatives: list[ErrorDetails]) -> str:
+    rules = [_RULES[d["type"]].format(**_numbers(d.get("ctx", {}))) for d in alternatives]
+    value = alternatives[0]["input"]
+    text = f"must be {' or '.join(dict.fromkeys(rules))}, not {shown(value)}"
+    is_lone = isinstance(value, str) and alternatives[0]["type"] == "list_type"
+    return f'{text}; write ["{value}"]' if is_lone else text
+
+
+def _numbers(context: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: f"{v:g}" if isinstance(v, float) else v for k, v in context.items()}
+
+
+def _special(
+    place: Place, details: ErrorDetails, source: Any, model: type[pydantic.BaseModel]
+) -> str:
+    match details["type"]:
+        case "missing":
+            where = f"under [{dotted(place[:-1])}]" if place[1:] else f"as a table [{place[-1]}]"
+            return f"is required and missing; write it {where}"
+        case "too_short":
+            return "must not be empty"
+        case "union_tag_not_found":
+            methods = _methods(_models_at(place, source, model))
+            return f"has no method; write method = one of {', '.join(methods)}"
+        case "union_tag_invalid":
+            tag = details["ctx"]["tag"]
+            known = _methods(_models_at(place, source, model))
+            return f"unknown method '{tag}'. {suggest(tag, known)}"
+        case _:
+            return details["msg"].removeprefix("Value error, ")
+
+
+def _unknown(place: Place, source: Mapping[str, Any], model: type[pydantic.BaseModel]) -> str:
+    name, table = str(place[-1]), place[:-1]
+    here = _models_at(table, source, model)[0]
+    homes = _tables_with(name, model, (), is_vague=False)
+    homes = _tables_with(name, here, table, is_vague=True) + homes if table else homes
+    if name in model.model_fields:
+        hint = "It belongs at the top level."
+    elif homes and len(table) < 2:
+        hint = f"It belongs under [{dotted(homes[0])}]."
+    else:
+        hint = suggest(name, here.model_fields)
+    return f"unknown option '{name}'. {hint}"
+
+
+def _tables_with(
+    name: str, model: type[pydantic.BaseModel], place: Place, *, is_vague: bool
+) -> list[Place]:
+    """Find the tables right below a model that know an option; vaguely, with some method."""
+    found: list[Place] = []
+    for step, field in model.model_fields.items():
+        models = _models_in(field.annotation)
+        if (is_vague or len(models) == 1) and any(name in m.model_fields for m in models):
+            found.append((*place, step))
+    return found
+
+
+def _models_at(
+    place: Place, source: Any, model: type[pydantic.BaseModel]
+) -> list[type[pydantic.BaseModel]]:
+    """List the models that a table may be of: one, or several until its method decides."""
+    models = [model]
+    for step in place:
+        source = source[step]
+        models = _models_in(models[0].model_fields[str(step)].annotation)
+        if isinstance(source, Mapping) and len(models) > 1:
+            chosen = [m for m in models if source.get("method") in _methods([m])]
+            models = chosen or models
+    return models
+
+
+def _methods(models: list[type[pydantic.BaseModel]]) -> list[str]:
+    return [tag for m in models for tag in get_args(m.model_fields["method"].annotation)]
+
+
+def _models_in(annotation: Any) -> list[type[pydantic.BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Write a value for a message, cut short when it is long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -1,0 +1,33 @@
+"""Ernest's features of data size and cores (Venkataraman et al., NSDI 2016)."""
+
+from __future__ import annotations
+
+from foretell.errors import UsageError
+from foretell.model.campaign import Features
+from foretell.model.features._base import Factor, Feature, FeatureFamily
+
+_DATA, _CORES = "datasize", "cores"
+
+
+class ErnestFamily(FeatureFamily):
+    """Replace all features by Ernest's four; needs the columns ``datasize`` and ``cores``."""
+
+    def extend(self, features: list[Feature], options: Features) -> list[Feature]:
+        """Replace the features."""
+        if not options.ernest:
+            return features
+        names = [f.name for f in features]
+        for column in (_DATA, _CORES):
+            if column not in names:
+                raise UsageError(
+                    f"ernest: it needs the columns '{_DATA}' and '{_CORES}', and '{column}' is "
+                    "missing; rename one of yours to it"
+                )
+        data, root_data = Factor(_DATA), Factor(_DATA, ("sqrt",))
+        share, root_share = Factor(_CORES, ("inverse",)), Factor(_CORES, ("inverse", "sqrt"))
+        return [
+            Feature("datasize_over_cores", (data, share)),
+            Feature("log_cores", (Factor(_CORES, ("log",)),)),
+            Feature("square_datasize_over_cores", (root_data, root_share)),
+            Feature("squared_datasize_over_cores", (root_data, share)),
+        ]

@@ -1,0 +1,187 @@
+"""The compiled features: from named columns to a matrix, the same in training and prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from foretell.dataset import describe_rows
+from foretell.errors import DatasetError
+from foretell.model.campaign import Features
+from foretell.model.features._base import (
+    CATEGORY,
+    FLAG,
+    NUMBER,
+    STEP_RULES,
+    Column,
+    Factor,
+    Feature,
+    FeatureFamily,
+    apply_step,
+)
+from foretell.model.features.ernest import ErnestFamily
+from foretell.model.features.inverse import InverseFamily
+from foretell.model.features.log import LogFamily
+from foretell.model.features.products import ProductFamily
+
+#: In the order in which they apply: a later family sees what the earlier ones added.
+FAMILIES: tuple[FeatureFamily, ...] = (
+    InverseFamily(),
+    LogFamily(),
+    ProductFamily(),
+    ErnestFamily(),
+)
+
+_CHUNK_VALUES = 4_000_000  # numbers gathered at once for products: 32 MB
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Columns in, matrix of features out; made of plain values, so that it can be saved."""
+
+    columns: tuple[Column, ...]
+    features: tuple[Feature, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features, in the order of the matrix."""
+        return [f.name for f in self.features]
+
+    @cached_property
+    def _factors(self) -> dict[Factor, int]:
+        distinct = dict.fromkeys(f for feature in self.features for f in feature.factors)
+        return {factor: i for i, factor in enumerate(distinct)}
+
+    def matrix(
+        self,
+        frame: pd.DataFrame,
+        *,
+        name: str = "the table",
+        row_numbers: NDArray[Any] | None = None,
+    ) -> NDArray[np.float64]:
+        """Compute the features of every row; a level never seen gets all its indicators at zero."""
+        rows = np.arange(1, len(frame) + 1) if row_numbers is None else row_numbers
+        values = {
+            c.name: column_values(c, frame[c.name], table=name, row_numbers=rows)
+            for c in self.columns
+        }
+        base = np.empty((len(frame), len(self._factors) + 1))
+        base[:, -1] = 1.0  # pads products of fewer factors than the longest
+        for factor, i in self._factors.items():
+            base[:, i] = self._factor(factor, values[factor.column], rows, name)
+        return self._products(base)
+
+    def _factor(
+        self, factor: Factor, values: NDArray[Any], rows: NDArray[Any], name: str
+    ) -> NDArray[Any]:
+        if factor.level is not None:
+            indicator: NDArray[np.bool_] = values == factor.level
+            return indicator
+        for step in factor.steps:
+            result = apply_step(step, values)
+            bad = ~np.isfinite(result)
+            if bad.any():
+                which, rule = STEP_RULES[step]
+                raise DatasetError(
+                    f"{name}, {step}: column '{factor.column}' has "
+                    f"{describe_rows(bad, rows)} {which}, and {rule}. "
+                    f"Drop those rows, or leave '{factor.column}' out of {step}."
+                )
+            values = result
+        return values
+
+    def _products(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
+        longest = max(len(f.factors) for f in self.features)
+        if longest == 1:
+            return base[:, [self._factors[f.factors[0]] for f in self.features]]
+        padding = base.shape[1] - 1
+        indices = np.full((len(self.features), longest), padding)
+        for row, feature in zip(indices, self.features, strict=True):
+            row[: len(feature.factors)] = [self._factors[f] for f in feature.factors]
+        result = np.empty((len(base), len(self.features)))
+        step = max(1, _CHUNK_VALUES // max(1, result.shape[1] * longest))
+        for start in range(0, len(base), step):
+            chunk = base[start : start + step]
+            product = chunk[:, indices[:, 0]]
+            for j in range(1, longest):
+                product *= chunk[:, indices[:, j]]
+            result[start : start + step] = product
+        return result
+
+    def unknown_levels(self, frame: pd.DataFrame) -> dict[str, list[str]]:
+        """Find, per category, the levels of a table that training never saw."""
+        found = {}
+        for column in self.columns:
+            if column.kind == CATEGORY:
+                unknown = sorted(set(level_names(frame[column.name])) - set(column.levels))
+                if unknown:
+                    found[column.name] = unknown
+        return found
+
+
+def compile_features(columns: Iterable[Column], options: Features) -> FeatureMap:
+    """Derive the features a campaign asks for from the columns of its table."""
+    columns = tuple(columns)
+    features: list[Feature] = []
+    for column in columns:
+        if column.kind == CATEGORY:
+            features += [
+                Feature(f"{column.name}_class_{level}", (Factor(column.name, level=level),), False)
+                for level in column.levels
+            ]
+        else:
+            features.append(Feature(column.name, (Factor(column.name),), column.kind == NUMBER))
+    for family in FAMILIES:
+        features = family.extend(features, options)
+    used = {factor.column for feature in features for factor in feature.factors}
+    return FeatureMap(tuple(c for c in columns if c.name in used), tuple(features))
+
+
+def level_names(values: pd.Series[Any]) -> NDArray[Any]:
+    """Name the levels of a category: 3 and 3.0 are one level, whatever type the file gave it."""
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        return np.array([f"{v:.12g}" for v in values.to_numpy(float)], dtype=object)
+    return values.astype(str).to_numpy(object)
+
+
+def column_values(
+    column: Column, values: pd.Series[Any], *, table: str, row_numbers: NDArray[Any]
+) -> NDArray[Any]:
+    """Read one column as numbers or level names; raise a DatasetError where it cannot be."""
+    missing = values.isna().to_numpy()
+    if missing.any():
+        raise DatasetError(
+            f"{table}: column '{column.name}' has no value in "
+            f"{describe_rows(missing, row_numbers)}. Fill them in or drop those rows."
+        )
+    if column.kind == CATEGORY:
+        return level_names(values)
+    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values)):
+        bad = pd.to_numeric(values, errors="coerce").isna().to_numpy()
+        sample = values[bad].iloc[0] if bad.any() else values.iloc[0]
+        raise DatasetError(
+            f"{table}: column '{column.name}' must hold numbers, and has {sample!r} in "
+            f"{describe_rows(bad, row_numbers)}"
+        )
+    numbers = values.to_numpy(float)
+    if not np.isfinite(numbers).all():
+        raise DatasetError(
+            f"{table}: column '{column.name}' is infinite in "
+            f"{describe_rows(~np.isfinite(numbers), row_numbers)}. Drop those rows."
+        )
+    return numbers
+
+
+def recognize(name: str, values: pd.Series[Any], *, as_category: bool) -> Column:
+    """Tell what kind of column this is: text is a category, numbers are numbers."""
+    if pd.api.types.is_bool_dtype(values) and not as_category:
+        return Column(name, FLAG)
+    if pd.api.types.is_numeric_dtype(values) and not as_category:
+        return Column(name, NUMBER)
+    return Column(name, CATEGORY, tuple(sorted(set(level_names(values)))))

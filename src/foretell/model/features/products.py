@@ -1,0 +1,79 @@
+"""Products of features up to a degree, or exactly the selected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations, combinations_with_replacement
+from math import comb
+
+from foretell.errors import UsageError, suggest
+from foretell.model.campaign import Features
+from foretell.model.features._base import Factor, Feature, FeatureFamily
+
+#: More products than this are refused: no table has the rows to tell them apart.
+MOST_PRODUCTS = 100_000
+
+
+class ProductFamily(FeatureFamily):
+    """Add products: every combination up to a degree, or a selection by name."""
+
+    def extend(self, features: list[Feature], options: Features) -> list[Feature]:
+        """Add the products; a name that exists already is left as it is."""
+        if options.selected_products:
+            groups = _selected(options.selected_products, features)
+        else:
+            groups = _combinations(features, options)
+        known = {f.name for f in features}
+        added = [_product(group) for group in groups if _is_sensible(group)]
+        return features + [f for f in added if f.name not in known]
+
+
+def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[Feature, ...]]:
+    highest = len(features) if options.product_max_degree == "inf" else options.product_max_degree
+    only = options.product_interactions_only
+    ordered = sorted(features, key=lambda f: f.name)
+    n = len(ordered)
+    count = sum(comb(n, d) if only else comb(n + d - 1, d) for d in range(2, highest + 1))
+    if count > MOST_PRODUCTS:
+        raise UsageError(
+            f"product_max_degree: degree {options.product_max_degree} of {n} features gives "
+            f"{count:,} products, and at most {MOST_PRODUCTS:,} are allowed; "
+            "lower the degree, or name the products with selected_products"
+        )
+    combine = combinations if only else combinations_with_replacement
+    for degree in range(2, highest + 1):
+        yield from combine(ordered, degree)
+
+
+def _selected(products: Iterable[str], features: list[Feature]) -> Iterator[tuple[Feature, ...]]:
+    by_name = {f.name: f for f in features}
+    for text in products:
+        names = text.split()
+        for name in names:
+            if name not in by_name:
+                raise UsageError(
+                    f"selected_products: '{text}' names the feature '{name}', which does not "
+                    f"exist. {suggest(name, by_name)}"
+                )
+        if len(names) < 2:
+            raise UsageError(f"selected_products: '{text}' needs two names or more")
+        yield tuple(by_name[name] for name in names)
+
+
+def _product(group: tuple[Feature, ...]) -> Feature:
+    factors = tuple(factor for feature in group for factor in feature.factors)
+    return Feature("__".join(f.name for f in group), factors, is_numeric=False)
+
+
+def _is_sensible(group: tuple[Feature, ...]) -> bool:
+    """Leave out x · 1/x, and two indicators of one column, which are never both true."""
+    factors = [factor for feature in group for factor in feature.factors]
+    indicated = [f.column for f in factors if f.level is not None]
+    if len(set(indicated)) < len(indicated):
+        return False
+    distinct = set(factors)
+    return not any(_inverse(f) in distinct for f in distinct)
+
+
+def _inverse(factor: Factor) -> Factor:
+    return Factor(factor.column, (*factor.steps, "inverse"), factor.level)

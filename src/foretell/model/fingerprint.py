@@ -1,0 +1,47 @@
+"""What results depend on: the data, the campaign, and the code that made them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+
+from foretell.model.campaign import Campaign
+
+_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna")
+
+
+def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
+    """Return one digest for each thing that must not change under a journal."""
+    return {
+        "data": _data_digest(frame),
+        "campaign": _campaign_digest(campaign),
+        "code": _code_digest(),
+    }
+
+
+def _data_digest(frame: pd.DataFrame) -> str:
+    digest = hashlib.sha256(json.dumps([str(c) for c in frame.columns]).encode())
+    for name in frame.columns:
+        hashes = pd.util.hash_pandas_object(frame[name], index=False)
+        digest.update(hashes.to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _campaign_digest(campaign: Campaign) -> str:
+    values = campaign.model_dump(mode="json")
+    values["data"].pop("path")  # where the table lies does not matter, what is in it does
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _code_digest() -> str:
+    digest = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for source in sorted(package.rglob("*.py")):
+        digest.update(str(source.relative_to(package)).encode())
+        digest.update(source.read_bytes())
+    digest.update(repr([(name, version(name)) for name in _LIBRARIES]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,225 @@
+"""The one path through the model stage: a campaign and its data in, saved models out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from foretell.dataset import Dataset, read_dataset
+from foretell.errors import NothingUsableError, UsageError
+from foretell.executors import open_executor
+from foretell.model import directory as layout
+from foretell.model.campaign import SFS, Campaign
+from foretell.model.closing import Closing, decide
+from foretell.model.engine import Clock, Engine, Progress
+from foretell.model.fingerprint import fingerprint
+from foretell.model.journal import Journal
+from foretell.model.learner import Learner
+from foretell.model.outputs import Fit, write_outputs
+from foretell.model.plan_splits import OuterSplit, SplitPlan, plan_splits
+from foretell.model.results import Entry, Record
+from foretell.model.search import GridSearch, Search, TPESearch, search_space
+from foretell.model.sources import load_campaign, resolve_data_path
+from foretell.model.study import Study
+from foretell.model.table import Table, prepare_table
+from foretell.model.techniques import TECHNIQUES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Grid points per batch when racing: small enough that a good one stops many others early.
+_RACING_BATCH = 8
+
+
+def fit_model(
+    campaign: str | Path | Mapping[str, Any] | Campaign,
+    data: str | Path | pd.DataFrame | Dataset | None = None,
+    *,
+    output: str | Path | None = None,
+    n_jobs: int = 1,
+    seed: int | None = None,
+    time_limit_s: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Fit:
+    """Run a campaign: search, validate, fit on all rows, save.
+
+    Parameters
+    ----------
+    campaign
+        A campaign file (TOML, or an aMLLibrary ``.ini``), a dict of the same shape, or a Campaign.
+    data
+        The table of runs; by default the one the campaign names.
+    output
+        Directory for the results. The same call on the same directory continues where it stopped.
+        By default nothing is kept but what is returned.
+    n_jobs
+        Worker processes. The result does not depend on it.
+    time_limit_s
+        Stop searching so as to end at about this time; the result says when it cut the search.
+    progress
+        Called with a Progress as trials end.
+
+    >>> import pandas as pd
+    >>> runs = pd.DataFrame({"nodes": [1, 2, 4, 8] * 3, "time_s": [80, 42, 23, 14] * 3})
+    >>> campaign = {"data": {"target": "time_s"}, "features": {"inverse": ["nodes"]},
+    ...             "search": {"splits": {"method": "KFold", "folds": 3}},
+    ...             "techniques": {"LRRidge": {"alpha": 0.001}}}
+    >>> fit = fit_model(campaign, runs)
+    >>> fit.predict(pd.DataFrame({"nodes": [4]})).round().tolist()
+    [23.0]
+    """
+    spec, frame, warnings = load_campaign(campaign)
+    if data is None:
+        file = Path(campaign) if isinstance(campaign, str | Path) else None
+        data = frame if frame is not None else resolve_data_path(spec, file)
+    options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress)
+    return run_campaign(spec.with_seed(seed), read_dataset(data), options, warnings)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a campaign; none of it changes the result, but for a time limit that cuts."""
+
+    output: Path | None = None
+    n_jobs: int = 1
+    time_limit_s: float | None = None
+    progress: Callable[[Progress], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_jobs < 1:
+            raise UsageError(f"the number of jobs must be at least 1, not {self.n_jobs}")
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise UsageError(f"the time limit must be positive, not {self.time_limit_s:g} s")
+
+
+def run_campaign(
+    campaign: Campaign, dataset: Dataset, options: RunOptions, warnings: Sequence[str] = ()
+) -> Fit:
+    """Run a checked campaign on a table; ``warnings`` go into the results."""
+    job = _Job(campaign, dataset, options, list(warnings))
+    if options.output is not None:
+        return job.run(options.output)
+    with tempfile.TemporaryDirectory(prefix="foretell-") as output:
+        return job.run(Path(output))
+
+
+@dataclass
+class _Job:
+    """One run of a campaign."""
+
+    campaign: Campaign
+    dataset: Dataset
+    options: RunOptions
+    warnings: list[str]
+    started: float = field(default_factory=time.monotonic)
+
+    def run(self, output: Path) -> Fit:
+        """Prepare, search, decide, judge, build, report: top to bottom."""
+        table = prepare_table(self.campaign, self.dataset)
+        plan = plan_splits(self.campaign, table)
+        self._check_selection(table)
+        spaces = {
+            name: search_space(name, given, self.campaign.search.method)
+            for name, given in self.campaign.techniques.items()
+        }
+        with ExitStack() as stack:
+            stack.enter_context(layout.claimed(output))
+            prints = fingerprint(self.campaign, self.dataset.frame)
+            journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
+            stack.enter_context(_single_threaded())
+            learner = self._learner(table, plan)
+            executor = stack.enter_context(open_executor(learner, self.options.n_jobs))
+            clock = Clock(self.started, self.options.time_limit_s)
+            engine = Engine(executor, journal, clock, report=self.options.progress)
+            studies = self._studies(engine, plan.outer, spaces)
+            was_cut = engine.search(studies, n_closing=len(plan.outer) + 1)
+            record = self._record(table, plan, studies, was_cut)
+            decide(engine, record, contest=self._study)
+            Closing(engine, record, journal, output).run()
+            fit = Fit(record, output, elapsed_s=clock.elapsed_s)
+            write_outputs(fit)
+        if fit.results["best"] is None:
+            reasons = {e.reason for e in record.entries if e.reason}
+            raise NothingUsableError(
+                f"no technique gave a model. First reason: {sorted(reasons)[0]}. "
+                f"{output / layout.RESULTS} lists every failed trial."
+            )
+        return fit
+
+    def _check_selection(self, table: Table) -> None:
+        options, n_features = self.campaign.feature_selection, table.x.shape[1]
+        if options is not None and (options.max_features or 0) > n_features:
+            raise UsageError(
+                f"feature_selection: max_features is {options.max_features}, and there are only "
+                f"{n_features} features; lower it"
+            )
+        if isinstance(options, SFS) and options.folds > len(table.y):
+            raise UsageError(
+                f"feature_selection: {options.folds} folds of {len(table.y)} rows leave some fold "
+                "empty; use fewer folds"
+            )
+
+    def _learner(self, table: Table, plan: SplitPlan) -> Learner:
+        features = table.feature_map.features
+        indicators = np.flatnonzero([f.is_indicator for f in features])
+        return Learner(
+            self.campaign, table.x, table.y, table.configuration, indicators, plan.splits
+        )
+
+    def _studies(
+        self, engine: Engine, outer: tuple[OuterSplit, ...], spaces: dict[str, list[dict[str, Any]]]
+    ) -> list[Study]:
+        return [
+            self._study(engine, split, name, search)
+            for split in outer
+            for name, space in spaces.items()
+            for search in self._searches(name, space)
+        ]
+
+    def _searches(self, name: str, space: list[dict[str, Any]]) -> list[Search]:
+        options = self.campaign.search
+        if options.method == "grid":
+            return [GridSearch(space, batch_size=_RACING_BATCH if options.racing else None)]
+        technique = TECHNIQUES.get(name)
+        return [
+            TPESearch(technique, c, n_trials=options.evaluations, seed=self.campaign.seed)
+            for c in space
+        ]
+
+    def _study(self, engine: Engine, split: OuterSplit, name: str, search: Search) -> Study:
+        return Study(
+            split.key,
+            name,
+            search,
+            split_keys=split.selection_keys,
+            score_name=self.campaign.score,
+            is_racing=self.campaign.search.racing,
+            finished=engine.finished,
+        )
+
+    def _record(self, table: Table, plan: SplitPlan, studies: list[Study], was_cut: bool) -> Record:
+        from foretell import __version__
+
+        entries = [
+            Entry(name, [t for s in studies if s.technique == name for t in s.trials])
+            for name in self.campaign.techniques
+        ]
+        return Record(
+            self.campaign, table, plan, entries, self.warnings, was_cut, version=__version__
+        )
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread: processes use the cores, and sums stay the same."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield

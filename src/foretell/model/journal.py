@@ -1,0 +1,122 @@
+"""The journal: an append-only record of finished work that makes resuming exact.
+
+One line per record: a checksum, a space, a JSON object. A record counts once its line is synced.
+A last line cut short by a crash is dropped; damage anywhere else is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from foretell.errors import StorageError
+
+FORMAT = 1
+
+
+class Journal:
+    """An open journal; the caller holds the lock of its directory.
+
+    Parameters
+    ----------
+    fingerprint
+        What the records depend on. A journal with another fingerprint is refused.
+    """
+
+    def __init__(self, path: Path, fingerprint: Mapping[str, str]) -> None:
+        self._path = path
+        self._header = {"kind": "header", "format": FORMAT, **fingerprint}
+        self.records = self._read()
+        self._file = path.open("ab")
+        if not self.records:
+            self._write([self._header])
+        else:
+            self.records = self.records[1:]
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Write records and sync them, before anyone counts on them."""
+        written = [dict(r) for r in records]
+        self._write(written)
+        self.records += written
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, records: list[dict[str, Any]]) -> None:
+        try:
+            self._file.write(b"".join(encode(r) for r in records))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StorageError(
+                f"{self._path} cannot be written: {error.strerror}. What is finished is kept; "
+                "make room and run the same command again to continue."
+            ) from None
+
+    def _read(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        content = self._path.read_bytes()
+        records, sound = decode(content)
+        if sound < len(content):
+            if content.find(b"\n", sound, len(content) - 1) != -1:
+                raise StorageError(
+                    f"{self._path} is damaged at byte {sound}, before its last line. Move the "
+                    "directory away to start again."
+                )
+            with self._path.open("r+b") as file:  # a crash cut the last line short
+                file.truncate(sound)
+        if records:
+            self._check_header(records[0])
+        return records
+
+    def _check_header(self, found: dict[str, Any]) -> None:
+        differing = [k for k in {**self._header, **found} if found.get(k) != self._header.get(k)]
+        if differing:
+            words = {
+                "data": "other data",
+                "campaign": "another campaign",
+                "code": "another version of foretell or its libraries",
+                "format": "another format",
+            }
+            reasons = " and ".join(words.get(k, k) for k in sorted(differing))
+            raise StorageError(
+                f"{self._path.parent} holds results from {reasons}; results never mix. "
+                "Give another directory with -o, or move that one away."
+            )
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """Write one record as a line."""
+    body = json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def decode(content: bytes) -> tuple[list[dict[str, Any]], int]:
+    """Read records up to the first unsound line; return them and where that line starts."""
+    records: list[dict[str, Any]] = []
+    start = 0
+    while (end := content.find(b"\n", start)) != -1:
+        checksum, _, body = content[start:end].partition(b" ")
+        if checksum != b"%08x" % zlib.crc32(body):
+            break
+        records.append(json.loads(body))
+        start = end + 1
+    return records, start

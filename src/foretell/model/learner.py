@@ -1,0 +1,257 @@
+"""Fitting one technique on some rows: selection, scaling and the fit itself, in that order.
+
+The learner is what worker processes share: it holds the table and the splits, and keeps what
+fits on the same rows have in common.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.campaign import SFS, Campaign, XGBoostImportance
+from foretell.model.feature_selection import select_by_importance, select_forward
+from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
+from foretell.model.validation import Split, score
+
+Array = NDArray[np.float64]
+Columns = NDArray[np.int64]
+
+#: Prepared rows (factorizations, binned matrices) kept by each worker.
+_KEPT_BYTES = 256 * 2**20
+
+#: A prediction below this share of the smallest target trained on is raised to it: times and
+#: energies are positive, and a linear law may not know.
+FLOOR_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Shift and scale of columns and target: mean 0 and deviation 1 on the training rows."""
+
+    x_mean: Array
+    x_deviation: Array
+    y_mean: float
+    y_deviation: float
+
+    @classmethod
+    def of(cls, rows: TrainingRows) -> Scaling:
+        """Measure training rows, counting merged ones as often as they stand for."""
+        total = rows.weight.sum()
+        x_mean = rows.weight @ rows.x / total
+        x_deviation = np.sqrt(rows.weight @ (rows.x - x_mean) ** 2 / total)
+        y_mean = float(rows.weight @ rows.y / total)
+        y_deviation = float(np.sqrt(rows.weight @ (rows.y - y_mean) ** 2 / total))
+        # A constant column stays as it is; rounding leaves it a deviation of about 1e-16.
+        constant = x_deviation <= 1e-12 * np.maximum(np.abs(x_mean), 1e-300)
+        return cls(x_mean, np.where(constant, 1.0, x_deviation), y_mean, y_deviation or 1.0)
+
+    def rows(self, rows: TrainingRows) -> TrainingRows:
+        """Scale training rows."""
+        return replace(rows, x=self.x(rows.x), y=(rows.y - self.y_mean) / self.y_deviation)
+
+    def x(self, x: Array) -> Array:
+        """Scale columns."""
+        scaled: Array = (x - self.x_mean) / self.x_deviation
+        return scaled
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted model of the whole matrix: which columns it uses, their scaling, the regressor."""
+
+    columns: Columns
+    scaling: Scaling | None
+    regressor: Regressor
+    floor: float | None
+
+    def predict(self, x: Array) -> Array:
+        """Predict the target of each row of the whole matrix."""
+        x = x[:, self.columns] if len(self.columns) < x.shape[1] else x
+        if self.scaling is None:
+            y = self.regressor.predict(x)
+        else:
+            y = self.regressor.predict(self.scaling.x(x))
+            y = y * self.scaling.y_deviation + self.scaling.y_mean
+        y = np.asarray(y, dtype=float)
+        if not np.isfinite(y).all():
+            raise ValueError("the model predicts values that are not finite")
+        return y if self.floor is None else np.maximum(y, self.floor)
+
+    def coefficients(self) -> tuple[Array, float] | None:
+        """Return a linear model's coefficients in the units of the table."""
+        found = self.regressor.coefficients()
+        if found is None or self.scaling is None:
+            return found
+        s = self.scaling
+        slopes = found[0] * s.y_deviation / s.x_deviation
+        return slopes, float(found[1] * s.y_deviation + s.y_mean - slopes @ s.x_mean)
+
+
+@dataclass
+class Learner:
+    """The table, the splits and the options of a campaign; every worker has one.
+
+    Attributes
+    ----------
+    indicators
+        Columns with the indicator of a level: all zero where training never sees the level.
+    """
+
+    campaign: Campaign
+    x: Array
+    y: Array
+    configuration: NDArray[np.int64]
+    indicators: Columns
+    splits: dict[str, Split]
+    _kept: OrderedDict[tuple[Any, ...], tuple[Any, int]] = field(default_factory=OrderedDict)
+
+    def learn(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[Learned]:
+        """Fit on the training rows of a split, once for all hyperparameters of a path."""
+        technique = TECHNIQUES.get(name)()
+        if isinstance(self.campaign.feature_selection, SFS):
+            return [self._learn_selected(technique, params, split_key) for params in batch]
+        columns = self._columns(split_key)
+        scaling, prepared = self._prepared(technique, batch[0], split_key, columns)
+        regressors = fit_path(technique, prepared, batch, self.campaign.seed)
+        floor = self._floor(self.splits[split_key].train)
+        return [Learned(columns, scaling, regressor, floor) for regressor in regressors]
+
+    def _learn_selected(
+        self, technique: Technique, params: dict[str, Any], split_key: str
+    ) -> Learned:
+        options = self.campaign.feature_selection
+        assert isinstance(options, SFS)
+        rows = self.splits[split_key].train
+        columns = select_forward(
+            self._columns(split_key).tolist(),
+            self._subset_error(technique, params, rows, options.folds),
+            min_features=options.min_features,
+            max_features=options.max_features,
+        )
+        return self._fit(technique, params, self._rows(technique, params, rows), columns)
+
+    def _subset_error(
+        self, technique: Technique, params: dict[str, Any], rows: NDArray[np.int64], n_folds: int
+    ) -> Callable[[list[int]], float]:
+        """Return the cross-validated error of a subset of columns, inside the training rows."""
+        n_folds = min(n_folds, len(rows))
+        shuffled = np.random.default_rng(self.campaign.seed).permutation(rows)
+        tests = np.array_split(shuffled, n_folds)
+        folds = [(self._rows(technique, params, np.setdiff1d(rows, test)), test) for test in tests]
+
+        def error(subset: list[int]) -> float:
+            columns = np.array(subset)
+            try:
+                errors = [
+                    self.error(self._fit(technique, params, train, columns), test)
+                    for train, test in folds
+                ]
+            except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+                return float("inf")
+            return float(np.mean(errors))
+
+        return error
+
+    def error(self, learned: Learned, rows: NDArray[np.int64]) -> float:
+        """Score a model on some rows by the campaign's own measure."""
+        scores = score(self.y[rows], learned.predict(self.x[rows]))
+        return float(getattr(scores, self.campaign.score))
+
+    def _fit(
+        self, technique: Technique, params: dict[str, Any], rows: TrainingRows, columns: Columns
+    ) -> Learned:
+        rows = replace(rows, x=rows.x[:, columns])
+        scaling = Scaling.of(rows) if self.campaign.features.normalization else None
+        scaled = scaling.rows(rows) if scaling else rows
+        regressor = technique.fit(technique.prepare(scaled), params, self.campaign.seed)
+        return Learned(columns, scaling, regressor, self._floor_of(rows.y))
+
+    def _columns(self, split_key: str) -> Columns:
+        """Choose the columns that training rows can say something about."""
+        key = ("columns", split_key)
+        if key not in self._kept:
+            self._keep(key, self._select_columns(split_key), 0)
+        found: Columns = self._kept[key][0]
+        return found
+
+    def _select_columns(self, split_key: str) -> Columns:
+        train = self.splits[split_key].train
+        columns = np.arange(self.x.shape[1])
+        if len(self.indicators):
+            seen = (self.x[np.ix_(train, self.indicators)] != 0).any(axis=0)
+            columns = np.setdiff1d(columns, self.indicators[~seen])
+        options = self.campaign.feature_selection
+        if isinstance(options, XGBoostImportance):
+            shares = self._importances(train, columns)
+            kept = select_by_importance(
+                shares, tolerance=options.tolerance, max_features=options.max_features
+            )
+            columns = columns[kept]
+        return columns
+
+    def _importances(self, train: NDArray[np.int64], columns: Columns) -> Array:
+        technique = TECHNIQUES.get("XGBoost")()
+        params = complete(technique, {"n_estimators": 50, "max_depth": 3, "gamma": 0})
+        rows = self._rows(technique, params, train)
+        learned = self._fit(technique, params, rows, columns)
+        shares = learned.regressor.importances()
+        assert shares is not None
+        return shares
+
+    def _prepared(
+        self, technique: Technique, params: dict[str, Any], split_key: str, columns: Columns
+    ) -> tuple[Scaling | None, Any]:
+        merges = technique.merges_repeats(params)
+        key = (technique.name, split_key, merges)
+        if key not in self._kept:
+            rows = self._rows(technique, params, self.splits[split_key].train)
+            if len(columns) < self.x.shape[1]:
+                rows = replace(rows, x=rows.x[:, columns])
+            scaling = Scaling.of(rows) if self.campaign.features.normalization else None
+            prepared = technique.prepare(scaling.rows(rows) if scaling else rows)
+            self._keep(key, (scaling, prepared), 2 * rows.x.nbytes)
+        self._kept.move_to_end(key)
+        found: tuple[Scaling | None, Any] = self._kept[key][0]
+        return found
+
+    def _keep(self, key: tuple[Any, ...], value: Any, n_bytes: int) -> None:
+        self._kept[key] = (value, n_bytes)
+        while len(self._kept) > 1 and sum(n for _, n in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
+
+    def _rows(
+        self, technique: Technique, params: dict[str, Any], rows: NDArray[np.int64]
+    ) -> TrainingRows:
+        if technique.merges_repeats(params):
+            _, first, group, count = np.unique(
+                self.configuration[rows], return_index=True, return_inverse=True, return_counts=True
+            )
+            if len(first) < len(rows):
+                y = np.bincount(group, self.y[rows]) / count
+                return TrainingRows(self.x[rows[first]], y, count.astype(float))
+        return TrainingRows(self.x[rows], self.y[rows], np.ones(len(rows)))
+
+    def _floor(self, rows: NDArray[np.int64]) -> float | None:
+        return self._floor_of(self.y[rows])
+
+    def _floor_of(self, y: Array) -> float | None:
+        smallest = float(y.min())
+        return FLOOR_SHARE * smallest if smallest > 0 else None
+
+
+def fit_path(
+    technique: Technique, prepared: Any, batch: Sequence[dict[str, Any]], seed: int
+) -> list[Regressor]:
+    """Fit hyperparameters that differ at most in the technique's path: once, at its largest."""
+    if len(batch) == 1 or technique.path is None:
+        return [technique.fit(prepared, params, seed) for params in batch]
+    path = technique.path
+    largest = max(batch, key=lambda params: params[path])
+    regressor = technique.fit(prepared, largest, seed)
+    return [regressor if params is largest else regressor.at(params[path]) for params in batch]

@@ -1,0 +1,70 @@
+"""What a fit returns and leaves behind: results, leaderboard, campaign, models."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foretell.model import directory as layout
+from foretell.model.results import Record
+from foretell.model.saved_model import SavedModel
+from foretell.model.summary import leaderboard_table, summary_text
+from foretell.model.toml import write_toml
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+class Fit:
+    """A finished campaign: its models, the best one in front, and everything measured on the way.
+
+    Attributes
+    ----------
+    results
+        What ``results.json`` holds.
+    """
+
+    def __init__(self, record: Record, directory: Path, *, elapsed_s: float) -> None:
+        self.directory = directory
+        self.campaign = record.campaign
+        self.models: dict[str, SavedModel] = {
+            e.technique: e.model for e in record.ranked() if e.model is not None
+        }
+        self.results: dict[str, Any] = record.to_json(elapsed_s)
+
+    @property
+    def best(self) -> SavedModel:
+        """The model of the technique with the least selection error."""
+        return self.models[self.results["best"]]
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Predict with the best model."""
+        return self.best.predict(frame)
+
+    @cached_property
+    def leaderboard(self) -> pd.DataFrame:
+        """One row per technique, best first."""
+        return leaderboard_table(self.results)
+
+    def __repr__(self) -> str:
+        return summary_text(self.results)
+
+
+def write_outputs(fit: Fit) -> None:
+    """Write what a fit leaves behind, each file whole."""
+    output, results = fit.directory, fit.results
+    texts = {
+        layout.CAMPAIGN: write_toml(fit.campaign),
+        layout.LEADERBOARD: fit.leaderboard.to_csv(index=False),
+        layout.SUMMARY: summary_text(results, details=True),
+        layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
+    }
+    for name, text in texts.items():
+        layout.write_whole(output / name, text.encode())
+    if results["best"] is not None:
+        best = output / f"{results['best']}.foretell"
+        layout.write_whole(output / layout.BEST, best.read_bytes())

@@ -1,0 +1,73 @@
+"""Every split of a campaign, made before any work starts, so that bad ones are refused early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foretell.model.campaign import AllRows, Campaign
+from foretell.model.table import Table
+from foretell.model.validation import Split, make_splits
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class OuterSplit:
+    """One validation split, and the selection splits inside its training rows, by key."""
+
+    key: str
+    run: int
+    selection_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """The outer splits of all runs, the one made of all rows, and every split by its key."""
+
+    outer: tuple[OuterSplit, ...]
+    final: OuterSplit
+    splits: dict[str, Split]
+    repeats_straddle: bool
+
+
+def plan_splits(campaign: Campaign, table: Table) -> SplitPlan:
+    """Make all splits of a campaign from its seed."""
+    splits: dict[str, Split] = {}
+    rows = np.arange(len(table.y))
+    outer = []
+    for run in range(campaign.runs):
+        random = np.random.default_rng([campaign.seed, run])
+        made = make_splits(campaign.validation, table, rows, random=random, place="validation")
+        for number, split in enumerate(made):
+            key = f"{run}.{number}"
+            splits[key] = split
+            outer.append(_with_selection(campaign, table, key, run, number, splits))
+    splits[ALL] = Split(rows, rows)
+    final = _with_selection(campaign, table, ALL, campaign.runs, 0, splits)
+    return SplitPlan(tuple(outer), final, splits, _straddles(campaign, table, splits))
+
+
+def _with_selection(
+    campaign: Campaign, table: Table, key: str, run: int, number: int, splits: dict[str, Split]
+) -> OuterSplit:
+    random = np.random.default_rng([campaign.seed, run, number])
+    made = make_splits(
+        campaign.search.splits, table, splits[key].train, random=random, place="selection"
+    )
+    keys = []
+    for fold, split in enumerate(made):
+        keys.append(f"{key}/{fold}")
+        splits[keys[-1]] = split
+    return OuterSplit(key, run, tuple(keys))
+
+
+def _straddles(campaign: Campaign, table: Table, splits: dict[str, Split]) -> bool:
+    judged = {"validation": campaign.validation, "selection": campaign.search.splits}
+    return any(
+        split.straddled_by(table.configuration)
+        for key, split in splits.items()
+        if key != ALL
+        and not isinstance(judged["selection" if "/" in key else "validation"], AllRows)
+    )

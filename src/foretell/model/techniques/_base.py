@@ -1,0 +1,141 @@
+"""What a technique is: hyperparameters with defaults, and a fit that returns a regressor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows a technique is fitted on.
+
+    Attributes
+    ----------
+    x
+        Features, one row per run (or per configuration, when repeats were merged).
+    y
+        Target of each row.
+    weight
+        How many runs each row stands for; all ones unless repeats were merged.
+    """
+
+    x: Array
+    y: Array
+    weight: Array
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether some row stands for more than one run."""
+        return bool((self.weight != 1).any())
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """One setting of a technique: its default, what is searched by default, and what is legal.
+
+    Attributes
+    ----------
+    default
+        The value when a campaign names the technique's section but not this option.
+    grid
+        The values searched by default on a grid.
+    prior
+        The prior searched by default with TPE; ``None`` keeps the default value.
+    read
+        Turn a value from a file into the technique's own, or raise ValueError with the rule.
+    """
+
+    name: str
+    default: Any
+    read: Callable[[Any], Any]
+    grid: tuple[Any, ...] = ()
+    prior: str | None = None
+    is_list: bool = False  # one value is itself a list, such as the widths of layers
+
+
+@dataclass(frozen=True)
+class State:
+    """What a fitted regressor is on disk: JSON values and arrays, never code."""
+
+    values: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+class Regressor(ABC):
+    """A fitted model of one target from a matrix of features."""
+
+    @abstractmethod
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+
+    @abstractmethod
+    def to_state(self) -> State:
+        """Return everything ``from_state`` needs, as JSON values and arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State, n_features: int) -> Regressor:
+        """Rebuild from a file that may be hostile: raise ValueError unless it is sound."""
+
+    def at(self, value: Any) -> Regressor:
+        """Return the regressor that a fit with another value of the path hyperparameter gives."""
+        raise TypeError(f"{type(self).__name__} has no path")
+
+    def coefficients(self) -> tuple[Array, float] | None:
+        """Return coefficients and intercept when the model is linear in its features."""
+        return None
+
+    def importances(self) -> Array | None:
+        """Return the share of each feature, summing to one, when the model has such shares."""
+        return None
+
+    def notes(self) -> list[str]:
+        """Return remarks on the fit that a reader of the results should see."""
+        return []
+
+
+class Technique(ABC):
+    """A family of regression models; one file and one line in the table of this package."""
+
+    name: ClassVar[str]
+    hyperparameters: ClassVar[tuple[Hyperparameter, ...]] = ()
+    #: A hyperparameter that one fit, at its largest value, serves at every smaller value through
+    #: ``Regressor.at``: the number of trees of an ensemble. None when there is no such thing.
+    path: ClassVar[str | None] = None
+    #: The class that ``from_state`` of saved models goes through.
+    regressor: ClassVar[type[Regressor]]
+
+    def merges_repeats(self, params: Params) -> bool:
+        """Whether repeats merged into one weighted row give exactly the same model."""
+        return False
+
+    def prepare(self, rows: TrainingRows) -> Any:
+        """Do what every fit on these rows shares, whatever the hyperparameters."""
+        return rows
+
+    @abstractmethod
+    def fit(self, prepared: Any, params: Params, seed: int) -> Regressor:
+        """Fit on what ``prepare`` returned; ``params`` holds a value for every hyperparameter."""
+
+
+def complete(technique: type[Technique] | Technique, params: Params) -> dict[str, Any]:
+    """Fill in defaults and read every value; raise ValueError naming the hyperparameter.
+
+    Unknown names are the campaign's business, which knows where they were written.
+    """
+    values = {}
+    for h in technique.hyperparameters:
+        try:
+            values[h.name] = h.read(params.get(h.name, h.default))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{h.name}: {error}") from None
+    return values

@@ -1,0 +1,136 @@
+"""Linear models, and the reduction of many rows to a small problem of the same solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foretell.model.techniques._base import Array, Regressor, State, TrainingRows
+from foretell.model.techniques._state import read_array, read_number, read_texts
+
+# Values factorized at once, whatever the number of rows: small enough to stay in cache.
+_BLOCK_VALUES = 1 << 17
+
+# A centered column this small against its mean is rounding error: the column is constant.
+_CONSTANT = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRegressor(Regressor):
+    """A weighted sum of the features plus an intercept."""
+
+    slopes: Array
+    intercept: float
+    remarks: tuple[str, ...] = ()
+
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+        predicted: Array = x @ self.slopes + self.intercept
+        return predicted
+
+    def coefficients(self) -> tuple[Array, float]:
+        """Return the weight of each feature, and the intercept."""
+        return self.slopes, self.intercept
+
+    def notes(self) -> list[str]:
+        """Return remarks on the fit."""
+        return list(self.remarks)
+
+    def to_state(self) -> State:
+        """Return the coefficients and the intercept."""
+        values = {"intercept": self.intercept, "notes": list(self.remarks)}
+        return State(values, {"coefficients": self.slopes})
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> LinearRegressor:
+        """Rebuild from a file, or raise ValueError."""
+        return cls(
+            read_array(state, "coefficients", shape=(n_features,)),
+            read_number(state, "intercept"),
+            read_texts(state, "notes"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """A least-squares problem of few rows with the same solutions as the one on all rows.
+
+    Attributes
+    ----------
+    factor
+        What the features became: at most one row more than columns, upper triangular.
+    target
+        What the target became.
+    x_mean, y_mean
+        What was subtracted before; zeros when the problem has no intercept.
+    """
+
+    factor: Array
+    target: Array
+    x_mean: Array
+    y_mean: float
+
+    @cached_property
+    def norms(self) -> Array:
+        """Length of each column, as weighted and centered."""
+        lengths: Array = np.linalg.norm(self.factor, axis=0)
+        return lengths
+
+    def model(self, slopes: Array, *notes: str) -> LinearRegressor:
+        """Complete the slopes with the intercept that belongs to them."""
+        return LinearRegressor(slopes, float(self.y_mean - self.x_mean @ slopes), notes)
+
+
+def reduce_rows(rows: TrainingRows, *, centered: bool) -> LeastSquares:
+    """Factorize weighted rows block by block, in memory that does not grow with their number.
+
+    QR keeps every column to its own precision. Gram matrices would square the condition number,
+    and features such as x³ and 1/x already leave few digits.
+    """
+    n_rows, n_features = rows.x.shape
+    if n_rows == 0:
+        raise ValueError("there are no rows to fit on")
+    total = rows.weight.sum()
+    x_mean = rows.weight @ rows.x / total if centered else np.zeros(n_features)
+    y_mean = float(rows.weight @ rows.y / total) if centered else 0.0
+    step = max(2 * (n_features + 1), _BLOCK_VALUES // (n_features + 1))
+    upper = np.empty((0, n_features + 1))
+    for start in range(0, n_rows, step):
+        part = slice(start, start + step)
+        block = np.column_stack([rows.x[part] - x_mean, rows.y[part] - y_mean])
+        block *= np.sqrt(rows.weight[part])[:, None]
+        upper = triangle(np.vstack([upper, block]))
+    if not np.isfinite(upper).all():
+        raise ValueError("features or target are not finite, or too large to square")
+    factor = upper[:, :-1]
+    is_constant = np.linalg.norm(factor, axis=0) <= _CONSTANT * np.sqrt(total) * np.abs(x_mean)
+    factor[:, is_constant] = 0.0
+    return LeastSquares(factor, upper[:, -1], x_mean, y_mean)
+
+
+def triangle(matrix: Array) -> Array:
+    """Return the triangular factor of a matrix."""
+    return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
+
+
+class Reductions:
+    """The reduced problem with an intercept and without one, each made when first asked for."""
+
+    def __init__(self, rows: TrainingRows) -> None:
+        self.rows = rows
+
+    @cached_property
+    def centered(self) -> LeastSquares:
+        """The problem whose intercept is free."""
+        return reduce_rows(self.rows, centered=True)
+
+    @cached_property
+    def through_origin(self) -> LeastSquares:
+        """The problem without an intercept."""
+        return reduce_rows(self.rows, centered=False)
+
+    def problem(self, *, fit_intercept: bool) -> LeastSquares:
+        """Return one or the other."""
+        return self.centered if fit_intercept else self.through_origin

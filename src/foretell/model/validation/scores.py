@@ -1,0 +1,54 @@
+"""How far predictions are off: a mean alone hides the tail, so the tail is there too."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Errors on one set of rows; relative errors are fractions, 0.05 meaning 5 %.
+
+    A score that the rows do not define (R² of one row, a relative error of a zero) is NaN.
+    """
+
+    mape: float
+    rmse: float
+    r2: float
+    median_ape: float
+    p90_ape: float
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return plain values, with None where a score is not defined."""
+        return {k: None if np.isnan(v) else v for k, v in asdict(self).items()}
+
+
+SCORE_NAMES = tuple(f.name for f in fields(Scores))
+
+
+def score(truth: NDArray[np.float64], prediction: NDArray[np.float64]) -> Scores:
+    """Compare predictions with the truth.
+
+    >>> import numpy as np
+    >>> round(score(np.array([1.0, 2.0, 4.0]), np.array([1.1, 2.0, 3.0])).mape, 4)
+    0.1167
+    """
+    error = truth - prediction
+    spread = float(np.sum((truth - truth.mean()) ** 2))
+    squared = float(np.sum(error**2))
+    if (truth == 0).any():
+        mape = median = p90 = float("nan")
+    else:
+        relative = np.abs(error / truth)
+        mape, median = float(relative.mean()), float(np.median(relative))
+        p90 = float(np.quantile(relative, 0.9))
+    return Scores(
+        mape=mape,
+        rmse=float(np.sqrt(squared / len(truth))),
+        r2=1 - squared / spread if spread > 0 else float("nan"),
+        median_ape=median,
+        p90_ape=p90,
+    )

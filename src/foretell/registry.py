@@ -1,0 +1,57 @@
+"""One look-up of plug-ins by kind and name; entry points let other packages add theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from foretell.errors import UsageError, suggest
+
+Plugin = TypeVar("Plugin")
+
+
+class Registry(Generic[Plugin]):
+    """The plug-ins of one kind: a table of our own, then the entry points of other packages.
+
+    Parameters
+    ----------
+    kind
+        What one plug-in is called in messages, such as ``technique``.
+    table
+        Name to ``module:Class``. Modules load on first use.
+    group
+        The entry-point group in which other packages announce theirs.
+    """
+
+    def __init__(self, kind: str, table: Mapping[str, str], *, group: str) -> None:
+        self.kind = kind
+        self._table = table
+        self._group = group
+        self._loaded: dict[str, type[Plugin]] = {}
+
+    @cached_property
+    def _foreign(self) -> dict[str, Any]:
+        return {e.name: e for e in entry_points(group=self._group) if e.name not in self._table}
+
+    def names(self) -> list[str]:
+        """List every known name: ours in table order, then those of other packages."""
+        return [*self._table, *sorted(self._foreign)]
+
+    def get(self, name: str) -> type[Plugin]:
+        """Return the plug-in class of that name, or raise a UsageError with the nearest one."""
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> type[Plugin]:
+        if name in self._table:
+            module, _, attribute = self._table[name].partition(":")
+            found: type[Plugin] = getattr(import_module(module), attribute)
+            return found
+        if name in self._foreign:
+            foreign: type[Plugin] = self._foreign[name].load()
+            return foreign
+        raise UsageError(f"unknown {self.kind} '{name}'. {suggest(name, self.names())}")
