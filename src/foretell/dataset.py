@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DELIMITERS = ",;\t|"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+#: How files that are no tables start, and what they are.
+_OTHERS = {"HTML or XML": r"<[!?a-zA-Z]", "JSON": r"\{|\[\s*([\[{]|$)"}
 _ROWS_SHOWN = 5
 
 
@@ -35,15 +40,23 @@ class Dataset:
         """The names of the columns, in order."""
         return [str(c) for c in self.frame.columns]
 
-    def require(self, columns: Iterable[str], *, wanted_by: str = "") -> None:
-        """Raise a DatasetError unless all these columns exist."""
+    def require(self, columns: Iterable[str], *, at: tuple[str, ...] = ()) -> None:
+        """Raise a DatasetError unless all these columns exist; ``at`` says who wants them."""
         for column in columns:
             if column not in self.frame.columns:
-                where = f"{wanted_by}: " if wanted_by else ""
                 raise DatasetError(
-                    f"{where}{self.name} has no column '{column}'. "
-                    f"{suggest(column, self.columns)} Columns: {listing(self.columns)}."
+                    f"{self.name} has no column '{column}'. {self._near(column)}", at=at
                 )
+
+    def _near(self, column: str) -> str:
+        if len(self.columns) == 1:
+            return (
+                f"Its only column is '{self.columns[0]}'; columns are separated by comma, "
+                "semicolon, tab or |."
+            )
+        near = suggest(column, self.columns)
+        hint = f"{near} " if near.startswith("Did") else ""
+        return f"{hint}Columns: {listing(self.columns)}."
 
 
 def read_dataset(source: str | Path | pd.DataFrame | Dataset) -> Dataset:
@@ -63,70 +76,113 @@ def read_dataset(source: str | Path | pd.DataFrame | Dataset) -> Dataset:
     else:
         dataset = _read_file(Path(source))
     if dataset.frame.empty:
-        raise DatasetError(f"{dataset.name} has no rows below its header; a model needs runs")
+        raise DatasetError(f"{dataset.name} has no rows below its header; write one row per run")
     return dataset
 
 
 def _read_file(path: Path) -> Dataset:
-    if not path.exists():
-        near = suggest(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
-        hint = f" {near}" if near.startswith("Did") else ""
-        raise DatasetError(f"there is no file {path}.{hint}")
-    if path.is_dir():
-        raise DatasetError(f"{path} is a directory; a table (.csv, .tsv or .parquet) is needed")
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        return _read_parquet(path)
-    return _read_text(path)
+    read = _read_parquet if path.suffix.lower() in {".parquet", ".pq"} else _read_text
+    return Dataset(read(_content(path), path), str(path))
 
 
-def _read_parquet(path: Path) -> Dataset:
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()  # once and for all: a pipe cannot be read twice
+    except FileNotFoundError:
+        others = [p.name for p in path.parent.glob("*") if p.is_file()]
+        near = suggest(path.name, others)
+        hint = f". {near}" if near.startswith("Did") else "; check the path"
+        raise DatasetError(f"there is no file {path}{hint}") from None
+    except IsADirectoryError:
+        raise DatasetError(
+            f"{path} is a directory; name a table (.csv, .tsv or .parquet)"
+        ) from None
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}; check the path") from None
+
+
+def _read_parquet(content: bytes, path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(io.BytesIO(content))
     except ImportError:
         raise DatasetError(
             f"reading {path} needs pyarrow: install foretell[parquet], or convert it to CSV"
         ) from None
     except Exception as error:
-        raise DatasetError(f"{path} is not a Parquet table ({_first_line(error)})") from None
-    return Dataset(frame.rename(columns=str).reset_index(drop=True), str(path))
+        raise DatasetError(
+            f"{path} is not a Parquet table ({_first_line(error)}); export it again"
+        ) from None
+    frame = frame.rename(columns=str).reset_index(drop=True)
+    _refuse_duplicates(list(frame.columns), str(path))
+    return frame
 
 
-def _read_text(path: Path) -> Dataset:
+def _read_text(content: bytes, path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    delimiter, header = _header(path)
+    delimiter, header = _header(_first_text(content, path), path)
     _refuse_duplicates(header, str(path))
     try:
         frame = pd.read_csv(
-            path, sep=delimiter, encoding="utf-8-sig", skipinitialspace=True, low_memory=False
+            io.BytesIO(content),
+            sep=delimiter,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            low_memory=False,
         )
-    except (pd.errors.ParserError, UnicodeDecodeError, ValueError) as error:
-        raise DatasetError(f"{path} is not a table: {_first_line(error)}") from None
+    except (pd.errors.ParserError, ValueError) as error:
+        raise DatasetError(_parsing_problem(error, path)) from None
     if not isinstance(frame.index, pd.RangeIndex):
         raise DatasetError(
             f"{path} is not a table: its rows have more values than its header has names "
-            f"({len(header)})"
+            f"({len(header)}); name every column in the first line"
         )
     frame.columns = pd.Index([str(c).strip() for c in frame.columns])
-    return Dataset(frame, str(path))
+    return frame
 
 
-def _header(path: Path) -> tuple[str, list[str]]:
+def _first_text(content: bytes, path: Path) -> str:
+    """Return the first line that is not blank, or refuse what is not text."""
+    if content.startswith(_UTF_16):
+        raise DatasetError(f"{path} is UTF-16 text; save it as UTF-8")
+    if b"\0" in content:
+        raise DatasetError(f"{path} is not a table: it is not text; export it as CSV")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            first = lines.readline()
-    except UnicodeDecodeError:
-        raise DatasetError(f"{path} is not a table: it is not text") from None
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error.strerror}") from None
-    if "\0" in first:
-        raise DatasetError(f"{path} is not a table: it is not text")
-    if not first.strip():
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DatasetError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8") from None
+    first = re.search(r"[^\r\n]*\S[^\r\n]*", text)
+    if first is None:
         raise DatasetError(f"{path} is empty; the first line must name the columns")
+    return first.group()
+
+
+def _header(first: str, path: Path) -> tuple[str, list[str]]:
+    for kind, start in _OTHERS.items():
+        if re.match(start, first.strip()):
+            raise DatasetError(f"{path} is not a table: it looks like {kind}; export it as CSV")
     delimiter = max(_DELIMITERS, key=first.count)
-    return delimiter, [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    try:
+        return delimiter, [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    except csv.Error as error:
+        raise DatasetError(
+            f"{path} is not a table: its first line must name the columns ({error})"
+        ) from None
+
+
+def _parsing_problem(error: Exception, path: Path) -> str:
+    text = _first_line(error).removeprefix("Error tokenizing data. C error: ")
+    found = re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)\s*", text)
+    if found is None:
+        return f"{path} is not a table: {text}"
+    expected, line, came = found.groups()
+    return (
+        f"{path}, line {line}: {came} values, and the header names {expected} columns; quote "
+        "values that contain the delimiter"
+    )
 
 
 def _refuse_duplicates(names: Sequence[str], table: str) -> None:
@@ -137,12 +193,18 @@ def _refuse_duplicates(names: Sequence[str], table: str) -> None:
         )
 
 
-def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any]) -> str:
-    """Say which rows a mask marks, for a message: ``3 values (rows 4, 9, 17)``."""
+def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any], what: str = "value") -> str:
+    """Say how many values a mask marks and in which rows: ``3 values ≤ 0 (rows 4, 9, 17)``.
+
+    Parameters
+    ----------
+    what
+        What one such value is called; the word ``value`` in it becomes a plural.
+    """
     marked = row_numbers[mask]
-    noun = "value" if len(marked) == 1 else "values"
     rows = "row" if len(marked) == 1 else "rows"
-    return f"{len(marked)} {noun} ({rows} {listing(marked.tolist(), most=_ROWS_SHOWN)})"
+    many = what if len(marked) == 1 else what.replace("value", "values", 1)
+    return f"{len(marked)} {many} ({rows} {listing(marked.tolist(), most=_ROWS_SHOWN)})"
 
 
 def _first_line(error: Exception) -> str:

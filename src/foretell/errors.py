@@ -17,7 +17,19 @@ from collections.abc import Iterable
 
 
 class ForetellError(Exception):
-    """Base of every error foretell raises on purpose."""
+    """Base of every error foretell raises on purpose.
+
+    Attributes
+    ----------
+    text
+        The message without its place.
+    at
+        The steps to the option of a campaign that it is about, in TOML's words; often none.
+    """
+
+    def __init__(self, text: str, *, at: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{'.'.join(at)}: {text}" if at else text)
+        self.text, self.at = text, at
 
 
 class UsageError(ForetellError):

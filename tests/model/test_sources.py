@@ -174,7 +174,7 @@ def test_missing_table_is_reported_with_the_places_looked_at(tmp_path):
     with pytest.raises(DatasetError) as caught:
         resolve_data_path(CAMPAIGN, Path("campaigns/c.ini"))
     assert str(caught.value) == (
-        f"there is no table runs.csv; looked at '{tmp_path / 'runs.csv'}' and "
+        f"data.path: there is no table runs.csv; looked at '{tmp_path / 'runs.csv'}' and "
         f"'{tmp_path / 'campaigns' / 'runs.csv'}'. Did you mean "
         f"'{Path('campaigns/run.csv')}'?"
     )

@@ -46,6 +46,10 @@ class _Verbs(click.Group):
                 raise
             click.echo(f"error: {error}", err=True)
             sys.exit(NOTHING_USABLE if isinstance(error, NothingUsableError) else WRONG_INPUT)
+        except click.UsageError as error:
+            verb = error.ctx.command_path if error.ctx else ctx.command_path
+            click.echo(f"error: {error.format_message()} Try: {verb} --help", err=True)
+            sys.exit(WRONG_INPUT)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 

@@ -30,11 +30,18 @@ def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
     from foretell.cli.predict import command as predict
 
     with as_file(files("foretell") / "demo") as data:
-        click.echo(f"$ foretell fit {data / 'campaign.toml'} -o {output}")
+        campaign, runs = data / "campaign.toml", data / "runs.csv"
+        click.echo(f"$ foretell fit {_shown(campaign)} --data {_shown(runs)} -o {output}")
         try:
-            ctx.invoke(fit, campaign=data / "campaign.toml", output=output, jobs=jobs)
+            ctx.invoke(fit, campaign=campaign, data=runs, output=output, jobs=jobs)
         except StorageError as error:
             raise StorageError(f"{error} For the demo: foretell demo -o ANOTHER") from None
-        click.echo(f"\n$ foretell predict {output} {data / 'new_measured.csv'}")
-        ctx.invoke(predict, model=output, data=data / "new_measured.csv")
+        new = data / "new_measured.csv"
+        click.echo(f"\n$ foretell predict {output} {_shown(new)}")
+        ctx.invoke(predict, model=output, data=new)
     click.echo(f"\nThe results are in {output}: results.txt to read, results.json for programs.")
+
+
+def _shown(path: Path) -> str:
+    """Write a path as the user would type it from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

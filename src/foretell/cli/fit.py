@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     required=True,
     help="Directory for models and results. The same command continues what is unfinished there.",
 )
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Table of runs to use instead of the one the campaign names.",
+)
 @click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
 @click.option("--time-limit", type=float, metavar="S", help="End after about this many seconds.")
 @click.option("--seed", type=int, metavar="K", help="Override the campaign's seed.")
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0913 - one parameter per option
     campaign: Path,
     output: Path,
+    data: Path | None,
     jobs: int | None,
     time_limit: float | None,
     seed: int | None,
@@ -48,7 +54,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     from foretell.cli._progress import shown_progress
     from foretell.dataset import read_dataset
     from foretell.model.fit import RunOptions, run_campaign
-    from foretell.model.sources import load_campaign, resolve_data_path
+    from foretell.model.sources import load_campaign, naming, resolve_data_path
 
     if campaign.suffix.lower() in {".csv", ".tsv", ".parquet"}:
         raise UsageError(
@@ -61,9 +67,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     if racing:
         search = spec.search.model_copy(update={"racing": True})
         spec = spec.model_copy(update={"search": search})
-    dataset = read_dataset(resolve_data_path(spec, campaign))
-    with shown_progress(quiet=quiet) as progress:
-        options = RunOptions(output, jobs or _cores(), time_limit, progress)
+    with naming(campaign), shown_progress(quiet=quiet) as progress:
+        dataset = read_dataset(data or resolve_data_path(spec, campaign))
+        options = RunOptions(output, _cores() if jobs is None else jobs, time_limit, progress)
         try:
             fit = run_campaign(spec.with_seed(seed), dataset, options, warnings)
         except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.errors import StorageError, UsageError
+from foretell.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,11 +52,9 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
 
 
 def _write(predicted: pd.DataFrame, output: Path, *, force: bool) -> None:
-    from foretell.model.directory import write_whole
+    from foretell.model.directory import write_new
 
-    if output.exists() and not force:
-        raise StorageError(f"{output} exists already; name another file, or add --force")
-    write_whole(output, predicted.to_csv(index=False).encode())
+    write_new(output, predicted.to_csv(index=False).encode(), force=force)
 
 
 def _table(model: SavedModel, predicted: pd.DataFrame) -> str:

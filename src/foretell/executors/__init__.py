@@ -5,8 +5,16 @@ from __future__ import annotations
 from foretell.executors._base import Executor, WorkerDied
 from foretell.executors.processes import ProcessExecutor
 from foretell.executors.serial import SerialExecutor
+from foretell.executors.threads import single_threaded
 
-__all__ = ["Executor", "ProcessExecutor", "SerialExecutor", "WorkerDied", "open_executor"]
+__all__ = [
+    "Executor",
+    "ProcessExecutor",
+    "SerialExecutor",
+    "WorkerDied",
+    "open_executor",
+    "single_threaded",
+]
 
 
 def open_executor(state: object, n_workers: int) -> Executor:

@@ -10,13 +10,17 @@ import threading
 import time
 import warnings
 from collections import deque
+from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 from typing import Any
 
 from foretell.executors._base import Executor, Work, WorkerDied
+from foretell.executors.threads import limit_threads
 
 _PARENT_POLL_S = 0.5
+_WORKERS_POLL_S = 1.0
 
 _state: Any = None  # each worker's copy of the shared state
 
@@ -51,14 +55,13 @@ class ProcessExecutor(Executor):
     def collect(self) -> tuple[Any, Any]:
         """Wait for the next task to end."""
         while not self._finished:
-            done, _ = wait(self._tasks, return_when=FIRST_COMPLETED)
-            for future in done:
-                error = future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    self._recover([])
-                    break
-                _, task = self._tasks.pop(future)
-                self._finished.append((task, error or future.result()))
+            ended = {future: future.exception() for future in _wait(self._pool, self._tasks)}
+            for future, error in ended.items():
+                if not isinstance(error, BrokenProcessPool):
+                    _, task = self._tasks.pop(future)
+                    self._finished.append((task, error or future.result()))
+            if any(future in self._tasks for future in ended):
+                self._recover([])
         return self._finished.popleft()
 
     def close(self) -> None:
@@ -76,7 +79,9 @@ class ProcessExecutor(Executor):
     def _run_alone(self, work: Work, task: Any) -> Any:
         pool = self._open_pool(1)
         try:
-            return pool.submit(_run, work, task).result()
+            future = pool.submit(_run, work, task)
+            _wait(pool, [future])
+            return future.result()
         except BrokenProcessPool:
             return WorkerDied("the worker process died; it may have run out of memory")
         except Exception as error:
@@ -100,13 +105,11 @@ class ProcessExecutor(Executor):
 
 
 def _start_worker(state: Any, parent: int) -> None:
-    from threadpoolctl import threadpool_limits
-
     global _state
-    _state = state
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threadpool_limits(1)
+    _state = state
+    limit_threads()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -121,8 +124,28 @@ def _run(work: Work, task: Any) -> Any:
     return work(_state, task)
 
 
-def _shut(pool: ProcessPoolExecutor) -> None:
-    workers = list((pool._processes or {}).values())
-    for worker in workers:
+def _wait(pool: ProcessPoolExecutor, futures: Collection[Future[Any]]) -> set[Future[Any]]:
+    """Wait for some of the futures to end, be it because a worker died."""
+    while True:
+        ended, _ = wait(futures, timeout=_WORKERS_POLL_S, return_when=FIRST_COMPLETED)
+        if ended:
+            return ended
+        if connection.wait([worker.sentinel for worker in _workers(pool)], timeout=0):
+            _kill(pool)  # one died while sending, and the pool waits for the rest forever
+
+
+def _workers(pool: ProcessPoolExecutor) -> list[Any]:
+    return list((pool._processes or {}).values())
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    results: Any = pool._result_queue
+    if results is not None:
+        results._writer.close()  # else the pool waits for a result that was cut off halfway
+    for worker in _workers(pool):
         worker.kill()
+
+
+def _shut(pool: ProcessPoolExecutor) -> None:
+    _kill(pool)
     pool.shutdown(wait=True, cancel_futures=True)

@@ -26,6 +26,7 @@ from foretell.model.complaints import Complaint, dotted, explain, refusal
 from foretell.model.text_file import read_text
 
 ALL_COLUMNS = "*"
+MOST_SEEDS = 2**32  # scikit-learn's generators take no more
 
 
 def _no_truth(kind: Literal["int_type", "float_type"]) -> BeforeValidator:
@@ -42,7 +43,7 @@ Columns = list[str]
 Number = Annotated[float, _no_truth("float_type")]
 Share = Annotated[float, Field(gt=0, lt=1), _no_truth("float_type")]
 Tolerance = Annotated[float, Field(gt=0, le=1), _no_truth("float_type")]
-Natural = Annotated[int, Field(ge=0), _no_truth("int_type")]
+Seed = Annotated[int, Field(ge=0, lt=MOST_SEEDS), _no_truth("int_type")]
 Positive = Annotated[int, Field(ge=1), _no_truth("int_type")]
 Folds = Annotated[int, Field(ge=2), _no_truth("int_type")]
 
@@ -210,7 +211,7 @@ class Campaign(_Section):
         "an empty table searches the technique's own default space",
     )
     runs: Positive = Field(default=1, description="Repetitions with new random splits")
-    seed: Natural = Field(default=0, description="Decides everything random")
+    seed: Seed = Field(default=0, description="Decides everything random")
     score: Literal["mape", "rmse"] = Field(
         default="mape", description="What is searched and ranked by"
     )
@@ -277,6 +278,8 @@ class Campaign(_Section):
         """Return the campaign with another seed, if one is given."""
         if seed is not None and seed < 0:
             raise UsageError(f"the seed must be at least 0, not {seed}")
+        if seed is not None and seed >= MOST_SEEDS:
+            raise UsageError(f"the seed must be less than {MOST_SEEDS}, not {seed}")
         return self if seed is None else self.model_copy(update={"seed": seed})
 
 

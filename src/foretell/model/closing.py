@@ -44,8 +44,10 @@ def decide(engine: Engine, record: Record, *, contest: Contest) -> None:
             search = GridSearch(distinct)
             studies.append(contest(engine, record.plan.final, entry.technique, search))
     if studies:
-        engine.search(studies, n_closing=1)
+        n_closing = len(record.plan.outer) + 1
+        record.was_cut |= engine.search(studies, n_closing=n_closing, is_optional=True)
     for study in studies:
+        record.entry(study.technique).trials += study.trials
         best = study.best()
         if best is not None:
             record.entry(study.technique).params = best.params
@@ -89,6 +91,8 @@ class Closing:
             self._enter(self.record.entry(task.technique), task, outcome)
         for entry in usable:
             self._finish(entry)
+        for entry in self.record.entries:
+            self._remove_stale(entry)
 
     def _tasks(self, entry: Entry) -> Iterator[Task]:
         """Yield the fit on all rows, the longest, first."""
@@ -141,6 +145,12 @@ class Closing:
             model = self._model(entry, params, learned, entry.judgements[0].train)
             model.save(self.output / f"{entry.technique}-training.foretell")
 
+    def _remove_stale(self, entry: Entry) -> None:
+        """Remove a model that an earlier run on less of the search left, and this one does not."""
+        if entry.model is None:
+            for name in (entry.technique, f"{entry.technique}-training"):
+                (self.output / f"{name}.foretell").unlink(missing_ok=True)
+
     def _save(self, entry: Entry, built: Outcome | None) -> SavedModel:
         assert built is not None and built.learned is not None and entry.params is not None
         model = self._model(entry, entry.params, built.learned, built.train)
@@ -152,6 +162,7 @@ class Closing:
                     "kind": "model",
                     "technique": entry.technique,
                     "params": entry.params,
+                    "winners": _winning_params(entry),
                     "sha256": _digest(content),
                 }
             ]
@@ -201,13 +212,22 @@ class Closing:
         """Load the model built before, if it is the very file that was written then."""
         path = self.output / f"{entry.technique}.foretell"
         for r in self._records("model"):
-            same = (r["technique"], r["params"]) == (entry.technique, entry.params)
+            # The file also tells how the winners did on the outer splits.
+            same = (r["technique"], r["params"], r["winners"]) == (
+                entry.technique,
+                entry.params,
+                _winning_params(entry),
+            )
             if same and path.exists() and _digest(path.read_bytes()) == r["sha256"]:
                 return load_model(path)
         return None
 
     def _records(self, kind: str) -> list[dict[str, Any]]:
         return [r for r in self.journal.records if r["kind"] == kind]
+
+
+def _winning_params(entry: Entry) -> list[dict[str, Any]]:
+    return [j.trial.params for j in entry.judgements]
 
 
 def _digest(content: bytes) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from foretell.errors import StorageError
+from foretell.model.journal import is_journal
 
 LOCK, JOURNAL, LOG = "lock", "journal", "log.txt"
 RESULTS, SUMMARY, LEADERBOARD = "results.json", "results.txt", "leaderboard.csv"
 CAMPAIGN, BEST = "campaign.toml", "best.foretell"
 
-_OURS = {LOCK, JOURNAL, LOG, RESULTS, SUMMARY, LEADERBOARD, CAMPAIGN}
 _LOCK_WAIT_S = 3.0  # a process killed a moment ago may not be quite gone
 
 
@@ -43,15 +44,12 @@ def _check_free(directory: Path) -> None:
         raise StorageError(f"{directory} is a file; -o names a directory for the results")
     if not directory.exists():
         return
-    foreign = [
-        p.name
-        for p in directory.iterdir()
-        if p.name not in _OURS and p.suffix != ".foretell" and not p.name.endswith(".part")
-    ]
-    if foreign and not (directory / JOURNAL).exists():
+    # Without the journal nobody knows who wrote the rest, not even a best.foretell.
+    found = sorted(p.name for p in directory.iterdir() if p.name != LOCK)
+    if found and not (JOURNAL in found and is_journal(directory / JOURNAL)):
         raise StorageError(
-            f"{directory} holds other files (such as {sorted(foreign)[0]}) and no results of "
-            "foretell; nothing is written over. Give a new directory with -o."
+            f"{directory} holds other files (such as {found[0]}) and no journal of foretell; "
+            "nothing is written over. Give a new directory with -o."
         )
 
 
@@ -76,6 +74,37 @@ def _acquire(lock: IO[str], directory: Path) -> None:
             return
 
 
+@contextmanager
+def logged(directory: Path) -> Iterator[logging.Logger]:
+    """Open the log of a directory; each run adds to it."""
+    # A logger of our own rather than a named one: the application's logging stays as it is.
+    logger = logging.Logger("foretell", level=logging.INFO)
+    try:
+        handler = _Log(directory / LOG, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{directory / LOG} cannot be written: {error.strerror}. Make room or rights for it, "
+            "and run the same command again."
+        ) from None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    try:
+        yield logger
+    except BaseException as error:
+        logger.error("stopped by %s: %s", type(error).__name__, error)
+        raise
+    finally:
+        with suppress(OSError):
+            handler.close()
+
+
+class _Log(logging.FileHandler):
+    """A log that stops no work when the disk is full: the results tell what matters."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Say nothing, where logging itself would print a traceback."""
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of one."""
     part = path.with_name(path.name + ".part")
@@ -86,8 +115,27 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise StorageError(
-            f"{path} cannot be written: {error.strerror}. What is finished is kept in the "
-            "journal; run the same command again to continue."
+            f"{path} cannot be written: {error.strerror}. Make room or rights for it, and run the "
+            "same command again; what was finished before is kept."
         ) from None
+
+
+def write_new(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file that the user named; one that exists is kept unless forced."""
+    try:
+        if path.is_dir():
+            raise StorageError(f"{path} is a directory; name a file to write")
+        if path.exists() and not force:
+            raise StorageError(f"{path} exists already; name another file, or add --force")
+        if not path.parent.is_dir():
+            raise StorageError(
+                f"{path} cannot be written: there is no directory {path.parent}; make it first"
+            )
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}; name another file"
+        ) from None
+    write_whole(path, content)

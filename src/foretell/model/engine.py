@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +17,9 @@ from foretell.model.work import Outcome, Task, reason_of, run_task
 #: What remains after the search is judged to take this much longer than its folds did: the last
 #: fits see more rows than those of the search.
 _CLOSING_MARGIN = 1.5
+
+#: Finished trials go to the journal together, this often: a sync may take longer than a trial.
+_JOURNAL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,14 @@ class Engine:
         executor: Executor,
         journal: Journal,
         clock: Clock,
+        log: logging.Logger,
         *,
         report: Callable[[Progress], None] | None = None,
     ) -> None:
         self._executor = executor
         self._journal = journal
         self._clock = clock
+        self._log = log
         self._report = report
         #: Finished trials by key: a journaled one, or an equal one, is not run again.
         self.finished: dict[str, Trial] = {
@@ -68,25 +75,44 @@ class Engine:
                 Trial.from_json(r["trial"]) for r in journal.records if r["kind"] == "trial"
             )
         }
+        self._unwritten: list[Trial] = []
+        self._next_write = 0.0
         self._fold_s: dict[str, float] = {}  # the longest fold of each technique so far
         for trial in self.finished.values():
             self._time(trial)
+        log.info("%d trials taken from the journal", len(self.finished))
 
-    def search(self, studies: list[Study], *, n_closing: int) -> bool:
+    def search(self, studies: list[Study], *, n_closing: int, is_optional: bool = False) -> bool:
         """Run studies to their end; return whether the time limit cut them short.
 
         Parameters
         ----------
         n_closing
             How many fits of each technique must follow the search.
+        is_optional
+            Whether the time limit may leave nothing of it. Otherwise the search goes on until one
+            technique has a winner on every outer split, however long that takes.
         """
+        try:
+            self._run_studies(studies, n_closing, is_optional)
+        finally:
+            self._write()
+        is_cut = not all(study.is_over for study in studies)
+        for study in studies:
+            if not study.is_over:
+                study.stop()
+        return is_cut
+
+    def _run_studies(self, studies: list[Study], n_closing: int, is_optional: bool) -> None:
         queue: deque[tuple[Study, Task]] = deque()
         for study in studies:
             queue.extend((study, task) for task in study.advance())
         self._tell(studies)
         running: dict[int, Study] = {}  # by identity: executors return the very task
         while queue or running:
-            while queue and self._executor.has_room and not self._is_due(n_closing):
+            while queue and self._executor.has_room:
+                if self._is_due(n_closing) and not _pull_needed(queue, studies, is_optional):
+                    break
                 study, task = queue.popleft()
                 running[id(task)] = study
                 self._executor.submit(run_task, task)
@@ -97,11 +123,6 @@ class Engine:
             self._record(study.receive(task, _outcomes(task, result)))
             queue.extend((study, t) for t in study.advance())
             self._tell(studies)
-        is_cut = not all(study.is_over for study in studies)
-        for study in studies:
-            if not study.is_over:
-                study.stop()
-        return is_cut
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
         """Run single-member tasks, yielding each as it ends."""
@@ -116,10 +137,19 @@ class Engine:
             yield task, _outcomes(task, result)[0]
 
     def _record(self, trials: list[Trial]) -> None:
-        if trials:
-            self._journal.append({"kind": "trial", "trial": t.to_json()} for t in trials)
+        self._unwritten += trials
         for trial in trials:
             self._time(trial)
+            if trial.reason is not None:
+                self._log.warning("%s %s failed: %s", trial.technique, trial.params, trial.reason)
+        if time.monotonic() >= self._next_write:
+            self._write()
+
+    def _write(self) -> None:
+        trials, self._unwritten = self._unwritten, []  # once, whatever becomes of it
+        if trials:
+            self._journal.append({"kind": "trial", "trial": t.to_json()} for t in trials)
+        self._next_write = time.monotonic() + _JOURNAL_EVERY_S
 
     def _time(self, trial: Trial) -> None:
         if trial.is_complete:
@@ -127,8 +157,8 @@ class Engine:
             self._fold_s[trial.technique] = max(longest, trial.seconds / len(trial.folds))
 
     def _is_due(self, n_closing: int) -> bool:
-        if self._clock.limit_s is None or not self._fold_s:
-            return False  # a result needs one trial at least, however long it takes
+        if self._clock.limit_s is None:
+            return False
         closing_s = _CLOSING_MARGIN * n_closing * sum(self._fold_s.values())
         return self._clock.elapsed_s + closing_s / self._executor.n_workers > self._clock.limit_s
 
@@ -143,6 +173,34 @@ class Engine:
                 elapsed_s=self._clock.elapsed_s,
             )
         )
+
+
+def _pull_needed(queue: deque[tuple[Study, Task]], studies: list[Study], is_optional: bool) -> bool:
+    """Bring a task to the front that there is no result without; return whether there is one."""
+    needed = [] if is_optional else _missing(studies)
+    for position, (study, _) in enumerate(queue):
+        if study in needed:
+            queue.rotate(-position)
+            return True
+    return False
+
+
+def _missing(studies: list[Study]) -> list[Study]:
+    """Find what the technique nearest to a winner on every outer split lacks; maybe nothing."""
+    by_technique: dict[str, dict[str, list[Study]]] = {}
+    for study in studies:
+        by_technique.setdefault(study.technique, {}).setdefault(study.outer, []).append(study)
+    nearest: list[list[Study]] | None = None
+    for splits in by_technique.values():
+        lacking = [group for group in splits.values() if not any(map(_has_found, group))]
+        is_hopeless = any(all(study.is_over for study in group) for group in lacking)
+        if not is_hopeless and (nearest is None or len(lacking) < len(nearest)):
+            nearest = lacking
+    return [study for group in nearest or [] for study in group]
+
+
+def _has_found(study: Study) -> bool:
+    return study.least_error < math.inf
 
 
 def _outcomes(task: Task, result: object) -> list[Outcome]:

@@ -29,7 +29,7 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Options of a campaign's ``features`` section, such as ``{"inverse": ["*"]}``.
     search
         Options of a campaign's ``search`` section.
-    score
+    scoring
         ``mape``, ``rmse``, or ``auto``: relative errors when all targets are positive.
     random_state
         Seed.
@@ -51,14 +51,14 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         *,
         features: dict[str, Any] | None = None,
         search: dict[str, Any] | None = None,
-        score: str = "auto",
+        scoring: str = "auto",
         random_state: int = 0,
         n_jobs: int = 1,
     ) -> None:
         self.techniques = techniques
         self.features = features
         self.search = search
-        self.score = score
+        self.scoring = scoring
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -92,7 +92,7 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(techniques, dict):
             techniques = {name: {} for name in techniques}
         folds = max(2, min(5, len(y)))
-        score = self.score
+        score = self.scoring
         if score == "auto":
             score = "mape" if (y > 0).all() else "rmse"
         return {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pandas as pd
 
 from foretell.model.campaign import Campaign
 
-_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna")
+_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")
 
 
 def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
@@ -43,5 +43,12 @@ def _code_digest() -> str:
     for source in sorted(package.rglob("*.py")):
         digest.update(str(source.relative_to(package)).encode())
         digest.update(source.read_bytes())
-    digest.update(repr([(name, version(name)) for name in _LIBRARIES]).encode())
+    digest.update(repr([(name, _version(name)) for name in _LIBRARIES]).encode())
     return digest.hexdigest()
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None  # XGBoost comes under one name or the other

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from foretell.dataset import Dataset, read_dataset
 from foretell.errors import NothingUsableError, UsageError
-from foretell.executors import open_executor
+from foretell.executors import open_executor, single_threaded
 from foretell.model import directory as layout
 from foretell.model.campaign import SFS, Campaign
 from foretell.model.closing import Closing, decide
@@ -26,7 +26,7 @@ from foretell.model.outputs import Fit, write_outputs
 from foretell.model.plan_splits import OuterSplit, SplitPlan, plan_splits
 from foretell.model.results import Entry, Record
 from foretell.model.search import GridSearch, Search, TPESearch, search_space
-from foretell.model.sources import load_campaign, resolve_data_path
+from foretell.model.sources import load_campaign, naming, resolve_data_path
 from foretell.model.study import Study
 from foretell.model.table import Table, prepare_table
 from foretell.model.techniques import TECHNIQUES
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Grid points per batch when racing: small enough that a good one stops many others early.
 _RACING_BATCH = 8
+
+#: Every job is a process that is started at once; a slip of the finger must not halt the machine.
+_MOST_JOBS = 1024
 
 
 def fit_model(
@@ -76,11 +79,12 @@ def fit_model(
     [23.0]
     """
     spec, frame, warnings = load_campaign(campaign)
-    if data is None:
-        file = Path(campaign) if isinstance(campaign, str | Path) else None
-        data = frame if frame is not None else resolve_data_path(spec, file)
     options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress)
-    return run_campaign(spec.with_seed(seed), read_dataset(data), options, warnings)
+    with naming(campaign):
+        if data is None:
+            file = Path(campaign) if isinstance(campaign, str | Path) else None
+            data = frame if frame is not None else resolve_data_path(spec, file)
+        return run_campaign(spec.with_seed(seed), read_dataset(data), options, warnings)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.n_jobs < 1:
             raise UsageError(f"the number of jobs must be at least 1, not {self.n_jobs}")
+        if self.n_jobs > _MOST_JOBS:
+            raise UsageError(f"the number of jobs must be at most {_MOST_JOBS}, not {self.n_jobs}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise UsageError(f"the time limit must be positive, not {self.time_limit_s:g} s")
 
@@ -133,11 +139,13 @@ class _Job:
             stack.enter_context(layout.claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
             journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
-            stack.enter_context(_single_threaded())
+            log = stack.enter_context(layout.logged(output))
+            log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
+            stack.enter_context(single_threaded())
             learner = self._learner(table, plan)
             executor = stack.enter_context(open_executor(learner, self.options.n_jobs))
             clock = Clock(self.started, self.options.time_limit_s)
-            engine = Engine(executor, journal, clock, report=self.options.progress)
+            engine = Engine(executor, journal, clock, log, report=self.options.progress)
             studies = self._studies(engine, plan.outer, spaces)
             was_cut = engine.search(studies, n_closing=len(plan.outer) + 1)
             record = self._record(table, plan, studies, was_cut)
@@ -145,6 +153,7 @@ class _Job:
             Closing(engine, record, journal, output).run()
             fit = Fit(record, output, elapsed_s=clock.elapsed_s)
             write_outputs(fit)
+            log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results["best"])
         if fit.results["best"] is None:
             reasons = {e.reason for e in record.entries if e.reason}
             raise NothingUsableError(
@@ -157,13 +166,14 @@ class _Job:
         options, n_features = self.campaign.feature_selection, table.x.shape[1]
         if options is not None and (options.max_features or 0) > n_features:
             raise UsageError(
-                f"feature_selection: max_features is {options.max_features}, and there are only "
-                f"{n_features} features; lower it"
+                f"must be at most the number of features, {n_features}, not {options.max_features}",
+                at=("feature_selection", "max_features"),
             )
         if isinstance(options, SFS) and options.folds > len(table.y):
             raise UsageError(
-                f"feature_selection: {options.folds} folds of {len(table.y)} rows leave some fold "
-                "empty; use fewer folds"
+                f"{options.folds} folds of {len(table.y)} rows leave some fold empty; "
+                f"use at most {len(table.y)} folds",
+                at=("feature_selection", "folds"),
             )
 
     def _learner(self, table: Table, plan: SplitPlan) -> Learner:
@@ -177,10 +187,10 @@ class _Job:
         self, engine: Engine, outer: tuple[OuterSplit, ...], spaces: dict[str, list[dict[str, Any]]]
     ) -> list[Study]:
         return [
-            self._study(engine, split, name, search)
+            self._study(engine, split, name, search, number)
             for split in outer
             for name, space in spaces.items()
-            for search in self._searches(name, space)
+            for number, search in enumerate(self._searches(name, space))
         ]
 
     def _searches(self, name: str, space: list[dict[str, Any]]) -> list[Search]:
@@ -193,12 +203,14 @@ class _Job:
             for c in space
         ]
 
-    def _study(self, engine: Engine, split: OuterSplit, name: str, search: Search) -> Study:
+    def _study(
+        self, engine: Engine, split: OuterSplit, name: str, search: Search, number: int = 0
+    ) -> Study:
         return Study(
-            split.key,
+            split,
             name,
             search,
-            split_keys=split.selection_keys,
+            number=number,
             score_name=self.campaign.score,
             is_racing=self.campaign.search.racing,
             finished=engine.finished,
@@ -214,12 +226,3 @@ class _Job:
         return Record(
             self.campaign, table, plan, entries, self.warnings, was_cut, version=__version__
         )
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread: processes use the cores, and sums stay the same."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        yield

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +19,9 @@ from typing import Any, Self
 from foretell.errors import StorageError
 
 FORMAT = 1
+
+#: A first line as far as a crash let it come.
+_START = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*)?")
 
 
 class Journal:
@@ -31,12 +36,20 @@ class Journal:
     def __init__(self, path: Path, fingerprint: Mapping[str, str]) -> None:
         self._path = path
         self._header = {"kind": "header", "format": FORMAT, **fingerprint}
-        self.records = self._read()
-        self._file = path.open("ab")
-        if not self.records:
-            self._write([self._header])
-        else:
-            self.records = self.records[1:]
+        try:
+            self.records = self._read()
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be opened: {error.strerror}. Give another directory with -o."
+            ) from None
+        try:
+            if not self.records:
+                self._write([self._header])
+        except StorageError:
+            self.close()
+            raise
+        self.records = self.records[1:]
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Write records and sync them, before anyone counts on them."""
@@ -60,11 +73,15 @@ class Journal:
         self.close()
 
     def _write(self, records: list[dict[str, Any]]) -> None:
+        size = self._file.seek(0, os.SEEK_END)
+        content = b"".join(encode(r) for r in records)
         try:
-            self._file.write(b"".join(encode(r) for r in records))
-            self._file.flush()
+            while content:
+                content = content[self._file.write(content) :]
             os.fsync(self._file.fileno())
         except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(size)  # half a record must not stand before the next one
             raise StorageError(
                 f"{self._path} cannot be written: {error.strerror}. What is finished is kept; "
                 "make room and run the same command again to continue."
@@ -75,6 +92,8 @@ class Journal:
             return []
         content = self._path.read_bytes()
         records, sound = decode(content)
+        if records:
+            self._check_header(records[0])
         if sound < len(content):
             if content.find(b"\n", sound, len(content) - 1) != -1:
                 raise StorageError(
@@ -83,8 +102,6 @@ class Journal:
                 )
             with self._path.open("r+b") as file:  # a crash cut the last line short
                 file.truncate(sound)
-        if records:
-            self._check_header(records[0])
         return records
 
     def _check_header(self, found: dict[str, Any]) -> None:
@@ -101,6 +118,12 @@ class Journal:
                 f"{self._path.parent} holds results from {reasons}; results never mix. "
                 "Give another directory with -o, or move that one away."
             )
+
+
+def is_journal(path: Path) -> bool:
+    """Whether a file is a journal, or as much of one as a crash left."""
+    with path.open("rb") as file:
+        return _START.fullmatch(file.readline().removesuffix(b"\n")) is not None
 
 
 def encode(record: Mapping[str, Any]) -> bytes:

@@ -71,7 +71,14 @@ class Learned:
     floor: float | None
 
     def predict(self, x: Array) -> Array:
-        """Predict the target of each row of the whole matrix."""
+        """Predict the target of each row of the whole matrix; raise ValueError if one overflows."""
+        y = self.estimate(x)
+        if not np.isfinite(y).all():
+            raise ValueError("the model predicts values that are not finite")
+        return y
+
+    def estimate(self, x: Array) -> Array:
+        """Predict like ``predict``, but leave what is not finite to the caller."""
         x = x[:, self.columns] if len(self.columns) < x.shape[1] else x
         if self.scaling is None:
             y = self.regressor.predict(x)
@@ -79,8 +86,6 @@ class Learned:
             y = self.regressor.predict(self.scaling.x(x))
             y = y * self.scaling.y_deviation + self.scaling.y_mean
         y = np.asarray(y, dtype=float)
-        if not np.isfinite(y).all():
-            raise ValueError("the model predicts values that are not finite")
         return y if self.floor is None else np.maximum(y, self.floor)
 
     def coefficients(self) -> tuple[Array, float] | None:
@@ -146,7 +151,7 @@ class Learner:
         folds = [(self._rows(technique, params, np.setdiff1d(rows, test)), test) for test in tests]
 
         def error(subset: list[int]) -> float:
-            columns = np.array(subset)
+            columns = np.sort(subset)  # as in the models that are kept
             try:
                 errors = [
                     self.error(self._fit(technique, params, train, columns), test)

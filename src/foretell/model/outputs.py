@@ -68,3 +68,5 @@ def write_outputs(fit: Fit) -> None:
     if results["best"] is not None:
         best = output / f"{results['best']}.foretell"
         layout.write_whole(output / layout.BEST, best.read_bytes())
+    else:
+        (output / layout.BEST).unlink(missing_ok=True)  # left by an earlier run on less

@@ -39,7 +39,7 @@ def plan_splits(campaign: Campaign, table: Table) -> SplitPlan:
     outer = []
     for run in range(campaign.runs):
         random = np.random.default_rng([campaign.seed, run])
-        made = make_splits(campaign.validation, table, rows, random=random, place="validation")
+        made = make_splits(campaign.validation, table, rows, random=random, at=("validation",))
         for number, split in enumerate(made):
             key = f"{run}.{number}"
             splits[key] = split
@@ -52,9 +52,10 @@ def plan_splits(campaign: Campaign, table: Table) -> SplitPlan:
 def _with_selection(
     campaign: Campaign, table: Table, key: str, run: int, number: int, splits: dict[str, Split]
 ) -> OuterSplit:
-    random = np.random.default_rng([campaign.seed, run, number])
+    # Counted from 1: NumPy takes a seed of [a, b, 0] for [a, b], which the outer splits use.
+    random = np.random.default_rng([campaign.seed, run, number + 1])
     made = make_splits(
-        campaign.search.splits, table, splits[key].train, random=random, place="selection"
+        campaign.search.splits, table, splits[key].train, random=random, at=("search", "splits")
     )
     keys = []
     for fold, split in enumerate(made):

@@ -112,7 +112,7 @@ class Record:
             notes.append(f"The time limit cut the search after {n_done} trials.")
         if self.plan.repeats_straddle:
             notes.append(
-                "Repeats of one configuration stand on both sides of a split, so the errors below "
+                "Repeats of one configuration stand on both sides of some split, so errors there "
                 "are those of configurations measured before, not of new ones."
             )
         if self.campaign.search.splits.method == "All":
@@ -175,7 +175,8 @@ class Record:
 
     def _trial(self, trial: Trial) -> dict[str, Any]:
         error = trial.error(self.campaign.score)
-        status = "failed" if trial.reason else "stopped" if trial.estimate else "ok"
+        is_stopped = trial.estimate is not None
+        status = "failed" if trial.reason else "stopped" if is_stopped else "ok"
         return {
             "split": trial.outer,
             "technique": trial.technique,

@@ -1,10 +1,7 @@
-"""Saved models: a zip of JSON and plain arrays that is checked on reading and runs no code."""
+"""Saved models: what a fit leaves behind to predict with, checked on reading."""
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,18 +13,19 @@ import pandas as pd
 import pydantic
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, read_dataset
-from foretell.errors import ForetellError, ModelError
-from foretell.model.directory import write_whole
+from foretell.dataset import Dataset, describe_rows, read_dataset
+from foretell.errors import DatasetError, ModelError, suggest
+from foretell.model.archive import Archive, pack
+from foretell.model.complaints import shown
+from foretell.model.directory import BEST, write_whole
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
 from foretell.model.features._base import STEPS, Kind
 from foretell.model.learner import Learned, Scaling
 from foretell.model.techniques import TECHNIQUES, State
+from foretell.model.text_file import near_file
 
 FORMAT = 1
-_HEADER = "model.json"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal models are equal files
-_MOST_BYTES = 2**31  # unpacked; a small file may claim to hold far more
+_MOST_REASON = 200  # characters, of what may be a hostile text
 
 
 class _Strict(pydantic.BaseModel):
@@ -69,20 +67,25 @@ class _Header(_Strict):
     columns: list[_ColumnHeader]
     features: list[_FeatureHeader] = pydantic.Field(min_length=1)
     rename: dict[str, str]
-    ranges: dict[str, tuple[float, float]]
+    ranges: dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
     n_rows: int
     scores: dict[str, dict[str, float | None]]
-    floor: float | None
-    y_scaling: tuple[float, float] | None
+    floor: pydantic.FiniteFloat | None
+    y_scaling: tuple[pydantic.FiniteFloat, pydantic.FiniteFloat] | None
     values: dict[str, Any]
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> _Header:
-        names = {c.name for c in self.columns}
+        kinds = {c.name: c.kind for c in self.columns}
         for feature in self.features:
             for factor in feature.factors:
-                if factor.column not in names:
+                if factor.column not in kinds:
                     raise ValueError(f"feature {feature.name} needs an undeclared column")
+                is_category = kinds[factor.column] == CATEGORY
+                if is_category != (factor.level is not None) or (is_category and factor.steps):
+                    raise ValueError(f"feature {feature.name} mistakes the kind of its column")
+        if any(kinds.get(name) != NUMBER for name in self.ranges):
+            raise ValueError("a range belongs to no numeric column")
         return self
 
 
@@ -118,8 +121,20 @@ class SavedModel:
     def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
         """Return one prediction per row; other columns and their order do not matter."""
         dataset = self.configurations(frame)
-        x = self.feature_map.matrix(dataset.frame, name=dataset.name)
-        return self.learned.predict(x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                x = self.feature_map.matrix(dataset.frame, name=dataset.name)
+            except DatasetError as error:
+                raise DatasetError(error.text) from None  # no campaign is at hand to change
+            predicted = self.learned.estimate(x)
+        bad = ~np.isfinite(predicted)
+        if bad.any():
+            rows = describe_rows(bad, np.arange(1, len(bad) + 1), "prediction without value")
+            raise DatasetError(
+                f"{dataset.name} gives {rows}: they lie too far outside the data the model was "
+                "fitted on. Correct or drop those rows."
+            )
+        return predicted
 
     def configurations(self, source: pd.DataFrame | Dataset | str | Path) -> Dataset:
         """Read a table, rename its columns as in training, and check that all are there."""
@@ -127,9 +142,9 @@ class SavedModel:
         old = {o: n for o, n in self.rename.items() if n not in dataset.columns}
         dataset = Dataset(dataset.frame.rename(columns=old), dataset.name)
         try:
-            dataset.require(self.columns, wanted_by=f"this model of {self.target}")
-        except ForetellError as error:
-            raise ModelError(str(error)) from None
+            dataset.require(self.columns)
+        except DatasetError as error:
+            raise ModelError(f"{error} This model of {self.target} needs it.") from None
         return dataset
 
     def outside(self, frame: pd.DataFrame | Dataset) -> list[str]:
@@ -189,7 +204,7 @@ class SavedModel:
         if scaling is not None:
             arrays["x_mean"], arrays["x_deviation"] = scaling.x_mean, scaling.x_deviation
         header = self._header(state.values).model_dump(mode="json")
-        return _pack(header, arrays)
+        return pack(header, arrays)
 
     def _header(self, values: dict[str, Any]) -> _Header:
         scaling = self.learned.scaling
@@ -224,64 +239,61 @@ def _feature_header(feature: Feature) -> _FeatureHeader:
 def load_model(path: str | Path) -> SavedModel:
     """Read a model file, or the best model of a results directory; nothing in it is executed."""
     path = Path(path)
-    if path.is_dir():
-        if not (path / "best.foretell").exists():
-            raise ModelError(f"{path} holds no best.foretell; name a model file, or fit one there")
-        path = path / "best.foretell"
-    if not path.exists():
-        raise ModelError(f"there is no model {path}")
     try:
-        return _unpack(path)
-    except ModelError:
-        raise
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(
-            f"{path} is not a sound foretell model ({reason}). Copy it again, or fit it again."
-        ) from None
+        path = _model_file(path)
+        file = path.open("rb")
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}; check the path") from None
+    with file:
+        try:
+            return _rebuild(Archive(file, path), path)
+        except ModelError:
+            raise
+        except Exception as error:  # in a damaged or hostile file, anything may be amiss
+            raise ModelError(
+                f"{path} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
+                "it again."
+            ) from None
 
 
-def _unpack(path: Path) -> SavedModel:
-    start = path.open("rb").read(4)
-    if start[:1] == b"\x80":
-        raise ModelError(
-            f"{path} is not a foretell model (it looks like a Python pickle). "
-            "foretell never loads pickles: they can run code."
-        )
-    if start != b"PK\x03\x04":
-        raise ModelError(f"{path} is not a foretell model; `foretell fit` writes them")
-    with zipfile.ZipFile(path) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
-            raise ModelError(f"{path} unpacks to more than 2 GiB, which no foretell model does")
-        if _HEADER not in archive.namelist():
-            raise ModelError(f"{path} is not a foretell model: it holds no {_HEADER}")
-        values = json.loads(archive.read(_HEADER))
-        _check_format(values, path)
-        header = _Header.model_validate(values)
-        arrays = {
-            name.removesuffix(".npy"): _read_array(archive.read(name))
-            for name in archive.namelist()
-            if name.endswith(".npy")
-        }
-    return _rebuild(header, arrays, path)
+def _model_file(path: Path) -> Path:
+    if path.is_dir():
+        if not (path / BEST).exists():
+            raise ModelError(f"{path} holds no {BEST}; name a model file, or fit one there")
+        return path / BEST
+    if not path.exists():
+        raise ModelError(f"there is no model {path}{near_file(path) or '; check the path'}")
+    return path
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, pydantic.ValidationError):
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "header"
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"[:_MOST_REASON]
+    text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return " ".join(text.split())[:_MOST_REASON] or type(error).__name__
 
 
 def _check_format(values: Any, path: Path) -> None:
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
-        raise ModelError(f"{path} is not a foretell model: its header says no format")
+        raise ModelError(
+            f"{path} is not a foretell model: its header says no format; `foretell fit` writes them"
+        )
     if values["format"] > FORMAT:
         raise ModelError(
-            f"{path} was written by foretell {values.get('foretell')} in format "
+            f"{path} was written by foretell {shown(values.get('foretell'))} in format "
             f"{values['format']}; this one reads up to {FORMAT}. Upgrade foretell to read it."
         )
+    if values["format"] < 1:
+        raise ValueError(f"there is no format {values['format']}")
 
 
-def _read_array(content: bytes) -> NDArray[Any]:
-    array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    return array
-
-
-def _rebuild(header: _Header, arrays: dict[str, NDArray[Any]], path: Path) -> SavedModel:
+def _rebuild(archive: Archive, path: Path) -> SavedModel:
+    values = archive.header()
+    _check_format(values, path)
+    header = _Header.model_validate(values)
+    arrays = archive.arrays()
     feature_map = FeatureMap(
         tuple(Column(c.name, c.kind, tuple(c.levels)) for c in header.columns),
         tuple(
@@ -292,7 +304,8 @@ def _rebuild(header: _Header, arrays: dict[str, NDArray[Any]], path: Path) -> Sa
     columns = _column_positions(arrays["columns"], len(feature_map.features))
     if header.technique not in TECHNIQUES.names():
         raise ModelError(
-            f"{path} needs the technique '{header.technique}', which is not installed here"
+            f"{path} needs the technique {shown(header.technique)}, which is not installed here. "
+            f"{suggest(header.technique, TECHNIQUES.names())}"
         )
     state = State(
         header.values,
@@ -317,8 +330,8 @@ def _rebuild(header: _Header, arrays: dict[str, NDArray[Any]], path: Path) -> Sa
 def _column_positions(columns: NDArray[Any], n_features: int) -> NDArray[np.int64]:
     if columns.dtype != np.int64 or columns.ndim != 1 or not len(columns):
         raise ValueError("columns must be a list of whole numbers")
-    if columns.min() < 0 or columns.max() >= n_features:
-        raise ValueError("columns point outside the features")
+    if columns[0] < 0 or columns[-1] >= n_features or not (np.diff(columns) > 0).all():
+        raise ValueError("columns must count up among the features")
     return columns
 
 
@@ -329,24 +342,9 @@ def _scaling(header: _Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Sca
     for array in (x_mean, x_deviation):
         if array.shape != (n,) or array.dtype != np.float64 or not np.isfinite(array).all():
             raise ValueError("the scaling does not fit the columns")
+    if not (x_deviation > 0).all():
+        raise ValueError("the scaling must be positive")
     return Scaling(x_mean, x_deviation, *header.y_scaling)
-
-
-def _pack(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, _HEADER, json.dumps(header, indent=1).encode())
-        for name in sorted(arrays):
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(arrays[name]), (1, 0), False)
-            _add(archive, f"{name}.npy", content.getvalue())
-    return buffer.getvalue()
-
-
-def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    entry = zipfile.ZipInfo(name, _EPOCH)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(entry, content)
 
 
 def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.errors import DatasetError, UsageError
+from foretell.errors import DatasetError, ForetellError, UsageError
 from foretell.model.campaign import Campaign, read_campaign, read_toml
-from foretell.model.complaints import shown
+from foretell.model.complaints import dotted, shown
 from foretell.model.ini import read_ini, read_sections, split_frame
 from foretell.model.ini_options import OPTIONS
 from foretell.model.text_file import near_file
@@ -44,23 +45,68 @@ def load_campaign(source: Source) -> tuple[Campaign, pd.DataFrame | None, list[s
 
 def resolve_data_path(campaign: Campaign, campaign_file: Path | None) -> Path:
     """Find the campaign's table: from the current directory, then from beside the campaign."""
-    if campaign.data.path is None:
+    if not campaign.data.path:
         raise UsageError(
             "the campaign names no table of runs; give one, or write its path under [data]"
         )
-    path = Path(campaign.data.path).expanduser()
+    path = _expanded(campaign.data.path)
     places = [path]
     if campaign_file is not None and not path.is_absolute():
         places.append(Path(campaign_file).parent / path)
     for place in places:
-        if place.exists():
+        if _exists(place):
             return place
     looked = " and ".join(dict.fromkeys(f"'{place.absolute()}'" for place in places))
-    near = next(filter(None, map(near_file, places)), "")
-    raise DatasetError(f"there is no table {campaign.data.path}; looked at {looked}{near}")
+    near = next(filter(None, map(near_file, places)), "; check the path")
+    raise DatasetError(
+        f"there is no table {campaign.data.path}; looked at {looked}{near}", at=("data", "path")
+    )
+
+
+@contextmanager
+def naming(source: Source) -> Iterator[None]:
+    """Say in errors about an option in which file it stands, and what it is called there."""
+    try:
+        yield
+    except ForetellError as error:
+        if not error.at or not isinstance(source, str | Path):
+            raise
+        path = Path(source)
+        words = dotted(error.at) if _is_toml(path) else _in_sections(error.at)
+        raise type(error)(f"{path}, {words}: {error.text}") from None
+
+
+def _in_sections(place: tuple[str, ...]) -> str:
+    """Name a place of a campaign as aMLLibrary's files do: ``[DataPreparation] log``."""
+    names = {".".join(place), ".".join((*place, "method"))}
+    found = (
+        f"[{section}] {name}"
+        for section, options in OPTIONS.items()
+        for name, option in options.items()
+        if names & set(option.places)
+    )
+    return next(found, dotted(place))
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # ~name, and nobody is called so
+        return Path(path)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # the name is too long
+        return False
+
+
+def _is_toml(path: Path) -> bool:
+    return path.suffix.lower() == ".toml"
 
 
 def _from_file(path: Path) -> tuple[Campaign, list[str]]:
-    if path.suffix.lower() == ".toml":
+    if _is_toml(path):
         return read_toml(path), []
     return read_ini(path)

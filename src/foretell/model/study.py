@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from foretell.model.plan_splits import OuterSplit
 from foretell.model.search import Search
 from foretell.model.techniques import TECHNIQUES
 from foretell.model.validation import Scores
@@ -30,6 +31,8 @@ class Trial:
     ----------
     outer
         The key of the outer split whose training rows the trial lives in.
+    search
+        Which search of the technique it belongs to: each races against its own best.
     folds
         The scores on the selection splits done so far.
     reason
@@ -41,6 +44,7 @@ class Trial:
     outer: str
     technique: str
     params: Params
+    search: int = 0
     folds: list[Scores] = field(default_factory=list)
     seconds: float = 0.0
     reason: str | None = None
@@ -54,7 +58,7 @@ class Trial:
     @property
     def key(self) -> str:
         """What makes two trials equal."""
-        return trial_key(self.outer, self.technique, self.params)
+        return trial_key(self.outer, self.technique, self.params, self.search)
 
     def error(self, score_name: str, n_folds: int | None = None) -> float:
         """Return the mean error over the folds; infinity for a failed trial."""
@@ -70,6 +74,7 @@ class Trial:
             "outer": self.outer,
             "technique": self.technique,
             "params": self.params,
+            "search": self.search,
             "folds": [s.to_json() for s in self.folds],
             "seconds": round(self.seconds, 6),
             "reason": self.reason,
@@ -88,9 +93,9 @@ def scores_from_json(values: dict[str, float | None]) -> Scores:
     return Scores(**{k: math.nan if v is None else v for k, v in values.items()})
 
 
-def trial_key(outer: str, technique: str, params: Params) -> str:
+def trial_key(outer: str, technique: str, params: Params, search: int) -> str:
     """Name a trial by what it does."""
-    return json.dumps([outer, technique, params], sort_keys=True)
+    return json.dumps([outer, technique, params, search], sort_keys=True)
 
 
 class Study:
@@ -98,36 +103,41 @@ class Study:
 
     Parameters
     ----------
-    split_keys
-        The selection splits every trial is scored on.
+    split
+        The outer split, with the selection splits every trial is scored on.
+    number
+        Which search of the technique on this split it is.
     finished
         Trials known already, by key: those of the journal, and equal ones.
     """
 
     def __init__(
         self,
-        outer: str,
+        split: OuterSplit,
         technique: str,
         search: Search,
         *,
-        split_keys: Sequence[str],
+        number: int,
         score_name: str,
         is_racing: bool,
         finished: dict[str, Trial],
     ) -> None:
-        self.outer = outer
+        self.outer = split.key
         self.technique = technique
         self.trials: list[Trial] = []
         self.n_finished = 0
         self.least_error = math.inf
         self.is_over = False
         self._search = search
-        self._split_keys = list(split_keys)
+        self._number = number
+        self._split_keys = split.selection_keys
         self._score_name = score_name
-        self._is_racing = is_racing and len(split_keys) > 1
+        self._is_racing = is_racing and len(split.selection_keys) > 1
         self._finished = finished
-        self._batch: list[Trial] = []
-        self._waiting: set[tuple[str, int]] = set()
+        self._best: Trial | None = None
+        self._batch: list[str] = []  # the keys of what was proposed last, in its order
+        self._open: dict[str, Trial] = {}  # what the batch still needs folds of, equal ones once
+        self._out: dict[str, set[int]] = {}  # the folds that open trials wait for
         self._results: dict[tuple[str, int], Outcome] = {}
 
     @property
@@ -137,53 +147,57 @@ class Study:
 
     def stop(self) -> None:
         """Give up the rest of the search; trials that are finished stay."""
-        self.trials += [t for t in self._batch if t.key in self._finished]
-        self._batch = []
+        self._close_batch()
+        self._open, self._out = {}, {}
         self.is_over = True
 
     def best(self) -> Trial | None:
         """Return the complete trial with the least error so far, the first of equals."""
-        complete = [t for t in self.trials if t.is_complete]
-        return min(complete, key=self._error, default=None)
+        return self._best
 
     def advance(self) -> list[Task]:
         """Return the tasks to run next; none while some are out, or when the search is over."""
-        while not (self.is_over or self._waiting):
-            if not self._batch:
-                self._propose()
-                continue
-            tasks = self._tasks()
-            if tasks:
-                return tasks
-            self._search.tell([self._error(t) for t in self._batch])
-            self.trials += self._batch
-            self.n_finished = len(self.trials)
-            self._batch = []
+        while not (self.is_over or self._out):
+            if self._open:
+                return self._tasks()
+            if self._batch:
+                self._search.tell([self._error(t) for t in self._close_batch()])
+            self._propose()
         return []
 
     def receive(self, task: Task, outcomes: Sequence[Outcome]) -> list[Trial]:
         """Take in the outcomes of a task; return the trials that are finished by it."""
         fold = self._split_keys.index(task.split_key)
+        done = []
         for params, outcome in zip(task.batch, outcomes, strict=True):
-            key = trial_key(self.outer, self.technique, params)
-            self._waiting.discard((key, fold))
+            key = self._key(params)
             self._results[key, fold] = outcome
-        if self._waiting:
-            return []
-        return self._close_stage()
+            self._out[key].remove(fold)
+            if self._out[key]:
+                continue
+            del self._out[key]
+            if self._close_stage(key):
+                self._finished[key] = self._open.pop(key)
+                done.append(self._finished[key])
+        self._count(done)
+        return done
 
     def _error(self, trial: Trial) -> float:
         return trial.error(self._score_name)
 
+    def _key(self, params: Params) -> str:
+        return trial_key(self.outer, self.technique, params, self._number)
+
     def _propose(self) -> None:
         proposed = self._search.propose()
         self.is_over = not proposed
-        self._batch = [
-            self._finished.get(trial_key(self.outer, self.technique, params))
-            or Trial(self.outer, self.technique, params)
-            for params in proposed
-        ]
-        self._count(t for t in self._batch if t.key in self._finished)
+        self._batch = [self._key(params) for params in proposed]
+        self._open = {
+            key: Trial(self.outer, self.technique, params, self._number)
+            for key, params in zip(self._batch, proposed, strict=True)
+            if key not in self._finished
+        }
+        self._count(self._finished[key] for key in self._batch if key in self._finished)
 
     def _count(self, trials: Iterable[Trial]) -> None:
         for trial in trials:
@@ -191,22 +205,23 @@ class Study:
             if trial.is_complete:
                 self.least_error = min(self.least_error, self._error(trial))
 
-    def _live(self) -> dict[str, Trial]:
-        """Return the trials of the batch that need more folds, equal ones once."""
-        return {t.key: t for t in self._batch if t.key not in self._finished}
+    def _close_batch(self) -> list[Trial]:
+        """Keep what is finished of the batch; equal trials share one result."""
+        finished = [self._finished[key] for key in self._batch if key in self._finished]
+        self.trials += finished
+        self.n_finished = len(self.trials)
+        self._batch = []
+        complete = [t for t in [self._best, *finished] if t is not None and t.is_complete]
+        self._best = min(complete, key=self._error, default=None)
+        return finished
 
     def _tasks(self) -> list[Task]:
-        live = self._live()
-        if not live:
-            # Equal trials of one batch share one result.
-            self._batch = [self._finished[t.key] for t in self._batch]
-            return []
-        first = min(len(t.folds) for t in live.values())
+        first = min(len(t.folds) for t in self._open.values())
         folds = [first] if self._is_racing else range(first, len(self._split_keys))
-        self._waiting = {(key, fold) for key in live for fold in folds}
+        self._out = {key: set(folds) for key in self._open}
         return [
             Task(self.technique, batch, self._split_keys[fold])
-            for batch in self._path_groups([t.params for t in live.values()])
+            for batch in self._path_groups([t.params for t in self._open.values()])
             for fold in folds
         ]
 
@@ -219,23 +234,17 @@ class Study:
             groups.setdefault(json.dumps(rest, sort_keys=True), []).append(p)
         return [tuple(group) for group in groups.values()]
 
-    def _close_stage(self) -> list[Trial]:
-        """Enter the results in fold order, race, and finish what is done."""
-        incumbent = self.best()
-        done = []
-        for key, trial in self._live().items():
-            for fold in range(len(trial.folds), len(self._split_keys)):
-                outcome = self._results.pop((key, fold), None)
-                if outcome is None or trial.reason is not None:
-                    continue
+    def _close_stage(self, key: str) -> bool:
+        """Enter a trial's results in fold order and race it; say whether it is finished."""
+        trial = self._open[key]
+        for fold in range(len(trial.folds), len(self._split_keys)):
+            outcome = self._results.pop((key, fold), None)
+            if outcome is not None and trial.reason is None:
                 self._enter(trial, outcome)
-            if self._is_racing and incumbent is not None:
-                self._race(trial, incumbent)
-            if trial.reason or trial.estimate or len(trial.folds) == len(self._split_keys):
-                self._finished[key] = trial
-                done.append(trial)
-        self._count(done)
-        return done
+        if trial.reason is not None or len(trial.folds) == len(self._split_keys):
+            return True
+        # The best of earlier batches, whatever ended first in this one: the order never matters.
+        return self._best is not None and self._loses(trial, self._best)
 
     def _enter(self, trial: Trial, outcome: Outcome) -> None:
         trial.seconds += outcome.seconds
@@ -246,12 +255,14 @@ class Study:
         else:
             trial.folds.append(outcome.test)
 
-    def _race(self, trial: Trial, incumbent: Trial) -> None:
+    def _loses(self, trial: Trial, incumbent: Trial) -> bool:
+        """Stop a trial that is worse than the incumbent on the same rows; estimate its error."""
         n_done = len(trial.folds)
-        if trial.reason is not None or n_done == len(self._split_keys):
-            return
+        error = trial.error(self._score_name, n_done)
         reference = incumbent.error(self._score_name, n_done)
-        slack = _SLACK_FIRST if n_done == 1 else _SLACK_LATER
-        ratio = trial.error(self._score_name, n_done) / max(reference, 1e-300)
-        if ratio > slack:
-            trial.estimate = ratio * self._error(incumbent)
+        if error <= (_SLACK_FIRST if n_done == 1 else _SLACK_LATER) * reference:
+            return False
+        trial.estimate = error
+        if reference > 0:
+            trial.estimate *= self._error(incumbent) / reference
+        return True

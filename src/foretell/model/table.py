@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, describe_rows
 from foretell.errors import DatasetError, UsageError
 from foretell.model.campaign import Campaign
-from foretell.model.features import NUMBER, Column, FeatureMap, compile_features
-from foretell.model.features.feature_map import column_values, recognize
+from foretell.model.complaints import shown
+from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
+from foretell.model.features.feature_map import (
+    as_numbers,
+    column_values,
+    recognize,
+    refuse_missing,
+)
 
 
 @dataclass(frozen=True)
@@ -47,20 +53,15 @@ class Table:
         """How many different configurations were measured."""
         return int(self.configuration.max()) + 1
 
-    def number_column(self, name: str, *, wanted_by: str) -> NDArray[np.float64]:
-        """Return one column as numbers, for splitting by its values."""
-        Dataset(self.frame, self.name).require([name], wanted_by=wanted_by)
-        if recognize(name, self.frame[name], as_category=False).kind != NUMBER:
+    def number_column(self, name: str, *, at: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return one column as numbers, for splitting by its values; ``at`` says who asks."""
+        Dataset(self.frame, self.name).require([name], at=at)
+        if recognize(name, self.frame[name].dropna(), as_category=False).kind != NUMBER:
             raise UsageError(
-                f"{wanted_by}: column '{name}' is not a number, and only numbers have an order"
+                f"column '{name}' is not a number, and only numbers have an order; name another",
+                at=at,
             )
-        values: NDArray[np.float64] = column_values(
-            Column(name, NUMBER),
-            self.frame[name],
-            table=self.name,
-            row_numbers=self.row_numbers,
-        )
-        return values
+        return _numbers(name, self.frame[name], self.name, self.row_numbers, at=at)
 
 
 def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
@@ -72,7 +73,7 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
     columns = _feature_columns(campaign, dataset, frame, row_numbers)
     feature_map = compile_features(columns, campaign.features)
     x = feature_map.matrix(frame, name=dataset.name, row_numbers=row_numbers)
-    _check_finite(x, feature_map, dataset.name)
+    _check_finite(x, feature_map, dataset.name, row_numbers)
     return Table(
         frame=frame,
         feature_map=feature_map,
@@ -86,54 +87,79 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
 
 def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
     rename = campaign.data.rename
-    dataset.require(rename, wanted_by="rename")
+    at = ("data", "rename")
+    dataset.require(rename, at=at)
     clash = [new for old, new in rename.items() if new in dataset.columns and new not in rename]
     if clash or len(set(rename.values())) < len(rename):
         name = clash[0] if clash else sorted(rename.values())[0]
-        raise UsageError(f"rename: two columns would be called '{name}'; choose another name")
+        raise UsageError(f"two columns would be called '{name}'; choose another name", at=at)
     return Dataset(dataset.frame.rename(columns=rename), dataset.name)
 
 
 def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
     data = campaign.data
-    dataset.require([data.target], wanted_by="target")
-    dataset.require(data.skip_rows_above, wanted_by="skip_rows")
-    dataset.require(data.use_columns, wanted_by="use_columns")
-    dataset.require(data.skip_columns, wanted_by="skip_columns")
-    dataset.require(data.categorical, wanted_by="categorical_columns")
+    dataset.require([data.target], at=("data", "target"))
+    for option in ("skip_rows_above", "use_columns", "skip_columns", "categorical"):
+        dataset.require(getattr(data, option), at=("data", option))
 
 
 def _kept_rows(campaign: Campaign, dataset: Dataset) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     frame = dataset.frame
     row_numbers = np.arange(1, len(frame) + 1)
     keep = np.ones(len(frame), dtype=bool)
+    at = ("data", "skip_rows_above")
+    ranges = []
     for name, bound in campaign.data.skip_rows_above.items():
-        column = Column(name, NUMBER)
-        keep &= (
-            column_values(column, frame[name], table=dataset.name, row_numbers=row_numbers) <= bound
-        )
+        values = _numbers(name, frame[name], dataset.name, row_numbers, at=at)
+        keep &= values <= bound
+        ranges.append(f"'{name}' is {values.min():g} to {values.max():g}")
     if not keep.any():
-        raise DatasetError(f"{dataset.name}: skip_rows leaves no row; raise its bounds")
+        raise DatasetError(
+            f"no row of {dataset.name} is left ({', '.join(ranges)}); raise the bounds", at=at
+        )
     return frame[keep].reset_index(drop=True), row_numbers[keep]
 
 
 def _target(
     campaign: Campaign, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    name = campaign.data.target
-    y: NDArray[np.float64] = column_values(
-        Column(name, NUMBER), values, table=f"{table}, target", row_numbers=row_numbers
-    )
+    name, at = campaign.data.target, ("data", "target")
+    y = _numbers(name, values, table, row_numbers, at=at)
     if campaign.score == "mape" and (y <= 0).any():
         raise DatasetError(
-            f"{table}: target '{name}' has {describe_rows(y <= 0, row_numbers)} ≤ 0, and a "
-            "relative error (MAPE) needs positive ones. Drop those rows, or rank by score = rmse."
+            f"{table}, column '{name}' has {describe_rows(y <= 0, row_numbers, 'value ≤ 0')}, and "
+            "a relative error (MAPE) needs positive ones. Drop those rows, or write score = rmse.",
+            at=at,
         )
     if len(y) > 1 and (y == y[0]).all():
         raise DatasetError(
-            f"{table}: target '{name}' is {y[0]:g} in every row; there is nothing to predict"
+            f"{table}, column '{name}' is {y[0]:g} in every row, so there is nothing to predict; "
+            "choose another target",
+            at=at,
         )
     return y
+
+
+def _numbers(
+    name: str,
+    values: pd.Series[Any],
+    table: str,
+    row_numbers: NDArray[np.int64],
+    *,
+    at: tuple[str, ...],
+) -> NDArray[np.float64]:
+    """Read a column that an option needs as numbers."""
+    try:
+        numbers: NDArray[np.float64] = column_values(
+            Column(name, NUMBER),
+            values,
+            table=table,
+            row_numbers=row_numbers,
+            remedy="Correct or drop those rows, or name another column.",
+        )
+    except DatasetError as error:
+        raise DatasetError(error.text, at=at) from None
+    return numbers
 
 
 def _feature_columns(
@@ -142,26 +168,65 @@ def _feature_columns(
     data = campaign.data
     if data.target in data.use_columns:
         raise UsageError(
-            f"use_columns: '{data.target}' is the target; a model that sees it predicts nothing"
+            f"'{data.target}' is the target, and a model that sees it predicts nothing; "
+            "leave it out",
+            at=("data", "use_columns"),
         )
     names = data.use_columns or [c for c in dataset.columns if c not in data.skip_columns]
     names = [n for n in dict.fromkeys(names) if n != data.target]
     if not names:
-        raise DatasetError(f"{dataset.name}: no column is left to predict '{data.target}' from")
+        raise DatasetError(
+            f"no column of {dataset.name} is left to predict '{data.target}' from; skip fewer",
+            at=("data", "skip_columns") if data.skip_columns else ("data", "path"),
+        )
     unused = [c for c in data.categorical if c not in names]
     if unused:
-        raise UsageError(f"categorical_columns: '{unused[0]}' is not among the columns used")
-    columns = [recognize(n, frame[n], as_category=n in data.categorical) for n in names]
-    for column in columns:  # early, so that a gap is reported before features are derived
-        column_values(column, frame[column.name], table=dataset.name, row_numbers=row_numbers)
+        raise UsageError(
+            f"'{unused[0]}' is not among the columns used; leave it out, or use it",
+            at=("data", "categorical"),
+        )
+    columns = []
+    for name in names:  # early, so that a gap is reported before features are derived
+        values, is_declared = frame[name], name in data.categorical
+        refuse_missing(name, values, table=dataset.name, row_numbers=row_numbers)
+        columns.append(recognize(name, values, as_category=is_declared))
+        if columns[-1].kind == CATEGORY and not is_declared:
+            _refuse_slips(name, values, dataset.name, row_numbers)
+        column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
     return columns
 
 
-def _check_finite(x: NDArray[np.float64], feature_map: FeatureMap, table: str) -> None:
-    finite = np.isfinite(x).all(axis=0)
-    if not finite.all():
-        name = feature_map.names[int(np.flatnonzero(~finite)[0])]
-        raise DatasetError(f"{table}: feature '{name}' overflows; lower the degree of products")
+def _refuse_slips(
+    name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
+) -> None:
+    """Refuse text among numbers, and 1,000 or 1,5: one slip would turn numbers into names."""
+    levels = pd.Series(values.astype(str).unique())
+    is_number = ~np.isnan(as_numbers(levels))
+    looks_so = ~np.isnan(as_numbers(levels.str.replace(",", "")))
+    if looks_so.any() and not is_number.all():
+        slips = levels[~is_number]
+        bad = values.astype(str).isin(slips).to_numpy()
+        what = f"value that is no number, such as {shown(slips.iloc[0])}"
+        raise DatasetError(
+            f"{table}, column '{name}' has numbers, but also "
+            f"{describe_rows(bad, row_numbers, what)}. Write numbers as 1000 or 1.5; or, if "
+            "these are names, list the column as categorical.",
+            at=("data", "categorical"),
+        )
+
+
+def _check_finite(
+    x: NDArray[np.float64], feature_map: FeatureMap, table: str, row_numbers: NDArray[np.int64]
+) -> None:
+    bad = ~np.isfinite(x)
+    if bad.any():
+        first = int(np.flatnonzero(bad.any(axis=0))[0])
+        raise DatasetError(
+            f"{table}, feature '{feature_map.names[first]}' has "
+            f"{describe_rows(bad[:, first], row_numbers, 'value beyond 1e308')}; lower the degree "
+            "of products, or choose larger units",
+            at=("features", "product_max_degree"),
+        )
 
 
 def _configurations(settings: pd.DataFrame) -> NDArray[np.int64]:

@@ -63,22 +63,21 @@ def chosen(option: str, names: list[str], features: list[Feature]) -> list[Featu
     if names == [ALL_COLUMNS]:
         return [f for f in features if f.is_numeric]
     by_name = {f.name: f for f in features}
+    at = ("features", option)
     for name in names:
         if name not in by_name:
             levels = [f.name for f in features if f.factors[0].column == name]
             if levels:
-                raise UsageError(f"{option}: '{name}' is a category, not a number; leave it out")
-            raise UsageError(
-                f"{option}: there is no column '{name}' to use. {suggest(name, by_name)}"
-            )
+                raise UsageError(f"'{name}' is a category, not a number; leave it out", at=at)
+            raise UsageError(f"there is no column '{name}' to use. {suggest(name, by_name)}", at=at)
         if not by_name[name].is_numeric:
-            raise UsageError(f"{option}: '{name}' is true or false, not a number; leave it out")
+            raise UsageError(f"'{name}' is true or false, not a number; leave it out", at=at)
     return [by_name[name] for name in names]
 
 
 def apply_step(step: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Apply one elementwise step; bad values come out as NaN or infinity, for the caller."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         result: NDArray[np.float64] = STEPS[step](values)
     return result
 
@@ -96,7 +95,7 @@ STEPS: dict[str, Any] = {
 
 #: What each step needs of its values, for messages.
 STEP_RULES = {
-    "inverse": ("= 0", "an inverse needs values other than zero"),
+    "inverse": ("= 0", "an inverse needs other values"),
     "log": ("≤ 0", "a logarithm needs positive ones"),
     "sqrt": ("< 0", "a square root needs values of at least zero"),
 }

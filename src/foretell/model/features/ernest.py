@@ -20,8 +20,9 @@ class ErnestFamily(FeatureFamily):
         for column in (_DATA, _CORES):
             if column not in names:
                 raise UsageError(
-                    f"ernest: it needs the columns '{_DATA}' and '{_CORES}', and '{column}' is "
-                    "missing; rename one of yours to it"
+                    f"it needs the columns '{_DATA}' and '{_CORES}', and '{column}' is "
+                    "missing; rename one of yours to it",
+                    at=("features", "ernest"),
                 )
         data, root_data = Factor(_DATA), Factor(_DATA, ("sqrt",))
         share, root_share = Factor(_CORES, ("inverse",)), Factor(_CORES, ("inverse", "sqrt"))

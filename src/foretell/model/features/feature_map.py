@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from foretell.dataset import describe_rows
 from foretell.errors import DatasetError
 from foretell.model.campaign import Features
+from foretell.model.complaints import shown
 from foretell.model.features._base import (
     CATEGORY,
     FLAG,
@@ -88,10 +90,12 @@ class FeatureMap:
             bad = ~np.isfinite(result)
             if bad.any():
                 which, rule = STEP_RULES[step]
+                option = step if step in Features.model_fields else "ernest"
                 raise DatasetError(
-                    f"{name}, {step}: column '{factor.column}' has "
-                    f"{describe_rows(bad, rows)} {which}, and {rule}. "
-                    f"Drop those rows, or leave '{factor.column}' out of {step}."
+                    f"{name}, column '{factor.column}' has "
+                    f"{describe_rows(bad, rows, f'value {which}')}, and {rule}. "
+                    f"Drop those rows, or leave '{factor.column}' out of {step}.",
+                    at=("features", option),
                 )
             values = result
         return values
@@ -109,8 +113,9 @@ class FeatureMap:
         for start in range(0, len(base), step):
             chunk = base[start : start + step]
             product = chunk[:, indices[:, 0]]
-            for j in range(1, longest):
-                product *= chunk[:, indices[:, j]]
+            with np.errstate(over="ignore"):  # for the caller to find
+                for j in range(1, longest):
+                    product *= chunk[:, indices[:, j]]
             result[start : start + step] = product
         return result
 
@@ -151,31 +156,65 @@ def level_names(values: pd.Series[Any]) -> NDArray[Any]:
 
 
 def column_values(
-    column: Column, values: pd.Series[Any], *, table: str, row_numbers: NDArray[Any]
+    column: Column,
+    values: pd.Series[Any],
+    *,
+    table: str,
+    row_numbers: NDArray[Any],
+    remedy: str = "Correct or drop those rows.",
 ) -> NDArray[Any]:
     """Read one column as numbers or level names; raise a DatasetError where it cannot be."""
+    refuse_missing(column.name, values, table=table, row_numbers=row_numbers)
+    if column.kind == CATEGORY:
+        return level_names(values)
+    numbers = as_numbers(values)
+    is_truth = column.kind == NUMBER and pd.api.types.is_bool_dtype(values)
+    bad = np.isnan(numbers) | is_truth
+    if bad.any():
+        wanted = "numbers like 1000 or 1.5" if column.kind == NUMBER else "true or false"
+        what = f"other value, such as {shown(str(values[bad].iloc[0]))}"
+        raise DatasetError(
+            f"{table}, column '{column.name}' must hold {wanted}, and has "
+            f"{describe_rows(bad, row_numbers, what)}. {remedy}"
+        )
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise DatasetError(
+            f"{table}, column '{column.name}' has "
+            f"{describe_rows(infinite, row_numbers, 'infinite value')}. {remedy}"
+        )
+    return numbers
+
+
+def refuse_missing(
+    name: str, values: pd.Series[Any], *, table: str, row_numbers: NDArray[Any]
+) -> None:
+    """Raise a DatasetError where a column has gaps."""
     missing = values.isna().to_numpy()
     if missing.any():
         raise DatasetError(
-            f"{table}: column '{column.name}' has no value in "
-            f"{describe_rows(missing, row_numbers)}. Fill them in or drop those rows."
+            f"{table}, column '{name}' has "
+            f"{describe_rows(missing, row_numbers, 'missing value')}. "
+            "Fill them in, or drop those rows."
         )
-    if column.kind == CATEGORY:
-        return level_names(values)
-    if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values)):
-        bad = pd.to_numeric(values, errors="coerce").isna().to_numpy()
-        sample = values[bad].iloc[0] if bad.any() else values.iloc[0]
-        raise DatasetError(
-            f"{table}: column '{column.name}' must hold numbers, and has {sample!r} in "
-            f"{describe_rows(bad, row_numbers)}"
-        )
-    numbers = values.to_numpy(float)
-    if not np.isfinite(numbers).all():
-        raise DatasetError(
-            f"{table}: column '{column.name}' is infinite in "
-            f"{describe_rows(~np.isfinite(numbers), row_numbers)}. Drop those rows."
-        )
-    return numbers
+
+
+def as_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
+    """Read numbers, and texts that are written as such; the rest comes out as NaN."""
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
+        return values.to_numpy(float)
+    if not (pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)):
+        return np.full(len(values), np.nan)  # dates, which pandas would count in nanoseconds
+    return np.array([_as_number(value) for value in values], dtype=float)
+
+
+def _as_number(value: Any) -> float:
+    try:
+        return math.nan if "_" in str(value) else float(value)  # Python reads 1_000
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def recognize(name: str, values: pd.Series[Any], *, as_category: bool) -> Column:

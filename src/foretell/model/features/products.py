@@ -36,9 +36,10 @@ def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[
     count = sum(comb(n, d) if only else comb(n + d - 1, d) for d in range(2, highest + 1))
     if count > MOST_PRODUCTS:
         raise UsageError(
-            f"product_max_degree: degree {options.product_max_degree} of {n} features gives "
+            f"degree {options.product_max_degree} of {n} features gives "
             f"{count:,} products, and at most {MOST_PRODUCTS:,} are allowed; "
-            "lower the degree, or name the products with selected_products"
+            "lower the degree, or name the products with selected_products",
+            at=("features", "product_max_degree"),
         )
     combine = combinations if only else combinations_with_replacement
     for degree in range(2, highest + 1):
@@ -47,16 +48,18 @@ def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[
 
 def _selected(products: Iterable[str], features: list[Feature]) -> Iterator[tuple[Feature, ...]]:
     by_name = {f.name: f for f in features}
+    at = ("features", "selected_products")
     for text in products:
         names = text.split()
         for name in names:
             if name not in by_name:
                 raise UsageError(
-                    f"selected_products: '{text}' names the feature '{name}', which does not "
-                    f"exist. {suggest(name, by_name)}"
+                    f"'{text}' names the feature '{name}', which does not exist. "
+                    f"{suggest(name, by_name)}",
+                    at=at,
                 )
         if len(names) < 2:
-            raise UsageError(f"selected_products: '{text}' needs two names or more")
+            raise UsageError(f"'{text}' needs two names or more, with spaces between", at=at)
         yield tuple(by_name[name] for name in names)
 
 

@@ -74,16 +74,9 @@ class NodeLimits:
         return cls(max(2, split, 2 * leaf), leaf)
 
 
-def common_settings(params: Params, n_features: int) -> dict[str, Any]:
+def common_settings(params: Params) -> dict[str, Any]:
     """Return the arguments that mean the same for one tree and for a forest."""
-    max_features = params["max_features"]
-    if isinstance(max_features, int):
-        max_features = min(max_features, n_features)
-    return {
-        "criterion": params["criterion"],
-        "max_depth": params["max_depth"],
-        "max_features": max_features,
-    }
+    return {name: params[name] for name in ("criterion", "max_depth", "max_features")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +109,8 @@ class GrownTrees(Regressor):
 
     def importances(self) -> Array | None:
         """Return the share of each feature in the decrease of impurity, averaged over trees."""
-        split = [tree for tree in self.trees if tree.node_count > 1]
-        shares: Array = sum(
-            (tree.compute_feature_importances() for tree in split), start=np.zeros(self.n_features)
-        )
+        of_trees = (tree.compute_feature_importances() for tree in self.trees)
+        shares: Array = sum(of_trees, start=np.zeros(self.n_features))
         total = shares.sum()
         return shares / total if total > 0 else None
 

@@ -40,9 +40,9 @@ def read_number(state: State, name: str) -> float:
 
 
 def read_whole(state: State, name: str, *, least: int) -> int:
-    """Return a whole number that is not too small."""
+    """Return a whole number that is not too small, nor too large to compute with."""
     value = state.values.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
         raise ValueError(f"'{name}' must be a whole number of at least {least}, not {value!r}")
     return value
 

@@ -69,13 +69,12 @@ class DecisionTreeTechnique(Technique):
         rows = prepared.rows
         if not self.merges_repeats(params):
             require_runs(rows, f"{self.name} with these options")
-        n_features = rows.x.shape[1]
         model = DecisionTreeRegressor(
-            random_state=seed, **common_settings(params, n_features), **_limits(rows, params)
+            random_state=seed, **common_settings(params), **_limits(rows, params)
         )
         weight = rows.weight if rows.is_merged else None
         model.fit(prepared.x, rows.y, sample_weight=weight, check_input=False)
-        return GrownTrees([model.tree_], n_features)
+        return GrownTrees([model.tree_], rows.x.shape[1])
 
 
 def _limits(rows: TrainingRows, params: Params) -> dict[str, Any]:

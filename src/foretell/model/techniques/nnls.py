@@ -51,4 +51,4 @@ def _solve(matrix: Array, target: Array) -> Array:
         solution: Array = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
     except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
         solution = lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x
-    return np.maximum(solution, 0.0)
+    return solution

@@ -61,7 +61,7 @@ class RandomForestTechnique(Technique):
             min_samples_leaf=limits.leaf,
             n_jobs=1,
             random_state=seed,
-            **common_settings(params, n_features),
+            **common_settings(params),
         )
         forest.fit(prepared.x, prepared.rows.y)
         return GrownTrees([tree.tree_ for tree in forest.estimators_], n_features)

@@ -8,7 +8,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.errors import UsageError
+from foretell.errors import UsageError, listing
 from foretell.model.campaign import (
     AllRows,
     Extrapolation,
@@ -20,6 +20,7 @@ from foretell.model.campaign import (
 from foretell.model.table import Table
 
 Rows = NDArray[np.int64]
+Place = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -35,81 +36,92 @@ class Split:
 
 
 def make_splits(
-    splits: Splits, table: Table, rows: Rows, *, random: np.random.Generator, place: str
+    splits: Splits, table: Table, rows: Rows, *, random: np.random.Generator, at: Place
 ) -> list[Split]:
     """Split some rows of a table; raise a UsageError when a side would be empty.
 
     Parameters
     ----------
-    place
-        What the splits are for, ``validation`` or ``selection``, for messages.
+    at
+        Where the campaign says so, for messages.
     """
     match splits:
         case AllRows():
             return [Split(rows, rows)]
         case HoldOut():
-            made = [_hold_out(splits, rows, random, place)]
+            made = [_hold_out(splits, rows, random, at)]
         case KFold():
-            made = _folds(splits, rows, random, place)
+            made = _folds(splits, rows, random, at)
         case Interpolation():
-            made = [_between(splits, table, rows, place)]
+            made = [_between(splits, table, rows, at)]
         case Extrapolation():
-            made = [_beyond(splits, table, rows, place)]
+            made = [_beyond(splits, table, rows, at)]
         case _:
             assert_never(splits)
     return made
 
 
-def _hold_out(splits: HoldOut, rows: Rows, random: np.random.Generator, place: str) -> Split:
+def _hold_out(splits: HoldOut, rows: Rows, random: np.random.Generator, at: Place) -> Split:
     n_test = int(len(rows) * splits.ratio)
     if not 0 < n_test < len(rows):
         raise UsageError(
-            f"{place}, HoldOut: a ratio of {splits.ratio:g} of {len(rows)} rows leaves "
-            f"{n_test} test rows and {len(rows) - n_test} training rows; both need one at least"
+            f"a ratio of {splits.ratio:g} of {len(rows)} rows leaves {n_test} test rows and "
+            f"{len(rows) - n_test} training rows, and both need one at least; change the ratio",
+            at=at,
         )
     test = np.sort(random.choice(rows, size=n_test, replace=False))
     return Split(np.setdiff1d(rows, test, assume_unique=True), test)
 
 
-def _folds(splits: KFold, rows: Rows, random: np.random.Generator, place: str) -> list[Split]:
+def _folds(splits: KFold, rows: Rows, random: np.random.Generator, at: Place) -> list[Split]:
     if splits.folds > len(rows):
         raise UsageError(
-            f"{place}, KFold: {splits.folds} folds of {len(rows)} rows leave some fold empty; "
-            f"use at most {len(rows)} folds"
+            f"{splits.folds} folds of {len(rows)} rows leave some fold empty; "
+            f"use at most {len(rows)} folds",
+            at=at,
         )
     parts = [np.sort(part) for part in np.array_split(random.permutation(rows), splits.folds)]
     return [Split(np.setdiff1d(rows, part, assume_unique=True), part) for part in parts]
 
 
-def _between(splits: Interpolation, table: Table, rows: Rows, place: str) -> Split:
+def _between(splits: Interpolation, table: Table, rows: Rows, at: Place) -> Split:
     test = np.zeros(len(rows), dtype=bool)
+    said = []
     for name, step in splits.columns.items():
-        values = table.number_column(name, wanted_by=f"{place}, Interpolation")[rows]
+        values = table.number_column(name, at=at)[rows]
         levels = np.unique(values)
         held = np.array(step) if isinstance(step, list) else levels[:: round(step)]
         missing = np.setdiff1d(held, levels)
         if len(missing) == len(held):
             raise UsageError(
-                f"{place}, Interpolation: column '{name}' has none of the values "
-                f"{', '.join(f'{v:g}' for v in missing)}; it has "
-                f"{', '.join(f'{v:g}' for v in levels[:12])}"
+                f"column '{name}' has none of the values {_numbers(missing)}; choose among "
+                f"{_numbers(levels)}",
+                at=at,
             )
         test |= np.isin(values, held)
-    return _two_sided(rows, test, f"{place}, Interpolation on {', '.join(splits.columns)}")
+        said.append(f"'{name}' at {_numbers(held)}, among {_numbers(levels)}")
+    return _two_sided(rows, test, f"Interpolation ({'; '.join(said)})", at)
 
 
-def _beyond(splits: Extrapolation, table: Table, rows: Rows, place: str) -> Split:
+def _beyond(splits: Extrapolation, table: Table, rows: Rows, at: Place) -> Split:
     test = np.zeros(len(rows), dtype=bool)
-    ranges = []
+    said = []
     for name, bound in splits.columns.items():
-        values = table.number_column(name, wanted_by=f"{place}, Extrapolation")[rows]
+        values = table.number_column(name, at=at)[rows]
         test |= values > bound
-        ranges.append(f"'{name}' > {bound:g}, with values {values.min():g} to {values.max():g}")
-    return _two_sided(rows, test, f"{place}, Extrapolation on {'; '.join(ranges)}")
+        said.append(f"'{name}' > {bound:g}, with values {values.min():g} to {values.max():g}")
+    return _two_sided(rows, test, f"Extrapolation ({'; '.join(said)})", at)
 
 
-def _two_sided(rows: Rows, test: NDArray[np.bool_], what: str) -> Split:
+def _two_sided(rows: Rows, test: NDArray[np.bool_], what: str, at: Place) -> Split:
     for side, mask in (("test", test), ("training", ~test)):
         if not mask.any():
-            raise UsageError(f"{what}: no {side} row is left of {len(rows)}; change the bounds")
+            raise UsageError(
+                f"{what} leaves no {side} row of {len(rows)}; change the columns or their values",
+                at=at,
+            )
     return Split(rows[~test], rows[test])
+
+
+def _numbers(values: NDArray[np.float64]) -> str:
+    return listing(f"{value:g}" for value in values)

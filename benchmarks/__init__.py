@@ -1,0 +1,1 @@
+"""Speed of the product on this machine; run with `make bench`."""

@@ -1,0 +1,5 @@
+"""`python -m foretell` is the `foretell` command."""
+
+from foretell.cli import main
+
+main()

@@ -1,0 +1,215 @@
+"""The verbs as a user types them: what they print, write and return."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from foretell.cli._main import VERBS, cli
+
+INI = """
+[General]
+techniques = [LRRidge, DecisionTree]   # bare words, and a comment
+hp_selection = KFold
+validation = HoldOut
+folds = 3
+hold_out_ratio = 0.2
+y = time_s
+
+[DataPreparation]
+input_path = runs.csv
+inverse = [*]
+normalization = false
+
+[LRRidge]
+alpha = [0.01, 0.1]
+
+[DecisionTree]
+criterion = mse
+max_depth = 4
+max_features = auto
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a table, a campaign and new configurations, and we are in it."""
+    random = np.random.default_rng(0)
+    nodes = np.tile([1, 2, 4, 8], 12)
+    size = random.uniform(1, 20, 48).round(2)
+    frame = pd.DataFrame({"nodes": nodes, "size": size, "time_s": 3 + 4 * size / nodes})
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    (tmp_path / "campaign.ini").write_text(INI)
+    pd.DataFrame({"size": [5.0, 90.0], "nodes": [2, 4]}).to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(cli, [str(w) for w in words], catch_exceptions=False)
+
+
+@pytest.fixture
+def fitted(folder):
+    result = run("fit", "campaign.ini", "-o", "out", "-j", 1, "-q")
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_help_lists_every_verb():
+    shown = run("--help").stdout
+    assert all(verb in shown for verb in VERBS)
+
+
+def test_every_verb_explains_itself():
+    for verb in VERBS:
+        assert run(verb, "--help").exit_code == 0
+
+
+def test_fit_prints_the_leaderboard_and_where_the_model_is(folder):
+    result = run("fit", "campaign.ini", "-o", "out", "-j", 1)
+    assert result.exit_code == 0
+    assert "48 runs, 2 columns (nodes, size)" in result.stdout
+    assert "← best" in result.stdout
+    assert "out/best.foretell" in result.stdout
+
+
+def test_fit_prints_json_for_programs(folder):
+    result = run("fit", "campaign.ini", "-o", "out", "-j", 1, "-q", "--json")
+    assert json.loads(result.stdout)["best"] in {"LRRidge", "DecisionTree"}
+
+
+def test_seed_option_overrides_the_campaigns(folder):
+    run("fit", "campaign.ini", "-o", "a", "-j", 1, "-q", "--seed", 5)
+    assert json.loads((folder / "a" / "results.json").read_text())["campaign"]["seed"] == 5
+
+
+def test_racing_option_lets_trials_be_stopped(folder):
+    run("fit", "campaign.ini", "-o", "a", "-j", 1, "-q", "--racing")
+    assert json.loads((folder / "a" / "results.json").read_text())["campaign"]["search"]["racing"]
+
+
+def test_unknown_option_of_a_file_is_warned_about_on_stderr_and_in_the_results(folder):
+    (folder / "campaign.ini").write_text(INI.replace("folds = 3", "folds = 3\nrun_nmu = 2"))
+    result = run("fit", "campaign.ini", "-o", "out", "-j", 1, "-q")
+    assert "run_nmu" in result.stderr
+    assert "run_num" in result.stderr
+    assert "run_nmu" in (folder / "out" / "results.txt").read_text()
+
+
+def test_paths_resolve_against_the_campaign_file_when_not_found_here(folder, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    result = subprocess.run(
+        [sys.executable, "-m", "foretell", "fit", folder / "campaign.ini", "-o", "out", "-q"],
+        cwd=elsewhere, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert (elsewhere / "out" / "best.foretell").exists()
+
+
+def test_progress_goes_to_stderr_and_quiet_silences_it(fitted):
+    result = run("fit", "campaign.ini", "-o", "again", "-j", 1, "-q")
+    assert result.stderr == ""
+
+
+def test_predict_without_the_target_writes_a_prediction_per_row_in_order(fitted):
+    result = run("predict", "out", "new.csv", "-o", "predictions.csv")
+    assert result.exit_code == 0
+    written = pd.read_csv("predictions.csv")
+    assert written["size"].tolist() == [5, 90]
+    assert (written["prediction"] > 0).all()
+
+
+def test_predict_says_which_rows_leave_the_data_and_along_what(fitted):
+    result = run("predict", "out", "new.csv", "-o", "predictions.csv")
+    assert "2 rows, 1 outside the data" in result.stdout
+    outside = pd.read_csv("predictions.csv", keep_default_na=False)["outside"]
+    assert outside[0] == ""
+    assert outside[1].startswith("size")
+
+
+def test_predict_with_the_target_prints_the_mape(fitted):
+    frame = pd.read_csv("runs.csv")
+    run("predict", "out", "runs.csv", "-o", "predictions.csv")
+    prediction = pd.read_csv("predictions.csv")["prediction"]
+    mape = np.mean(np.abs(prediction / frame["time_s"] - 1))
+    shown = run("predict", "out", "runs.csv").stdout
+    assert f"MAPE {100 * mape:.1f}" in shown
+
+
+def test_predict_takes_one_row_any_column_order_and_a_model_file(fitted):
+    frame = pd.DataFrame({"extra": ["x"], "size": [7.0], "nodes": [2]})
+    frame.to_csv("one.csv", index=False)
+    for model in ("out", "out/DecisionTree.foretell"):
+        assert run("predict", model, "one.csv").exit_code == 0
+    result = run("predict", "out", "one.csv", "--json")
+    assert json.loads(result.stdout)[0]["prediction"] > 0
+
+
+def test_predict_writes_over_a_file_only_when_forced(fitted):
+    (fitted / "p.csv").write_text("precious")
+    assert run("predict", "out", "new.csv", "-o", "p.csv").exit_code == 2
+    assert (fitted / "p.csv").read_text() == "precious"
+    assert run("predict", "out", "new.csv", "-o", "p.csv", "--force").exit_code == 0
+
+
+def test_convert_writes_a_toml_file_that_gives_the_same_result(fitted):
+    assert run("convert", "campaign.ini", "campaign.toml").exit_code == 0
+    run("fit", "campaign.toml", "-o", "out2", "-j", 1, "-q")
+    boards = [
+        json.loads((fitted / d / "results.json").read_text())["leaderboard"]
+        for d in ("out", "out2")
+    ]
+    assert boards[0] == boards[1]
+
+
+def test_schema_accepts_converted_campaigns_and_refuses_typos(fitted):
+    schema = json.loads(run("schema").stdout)
+    run("convert", "campaign.ini", "campaign.toml")
+    campaign = tomllib.loads((fitted / "campaign.toml").read_text())
+    jsonschema.validate(campaign, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**campaign, "sede": 1}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**campaign, "techniques": {"LRRidg": {}}}, schema)
+
+
+def test_techniques_lists_all_with_their_hyperparameters():
+    listed = json.loads(run("techniques", "--json").stdout)
+    assert set(listed) == {
+        "LRRidge", "NNLS", "Stepwise", "SVR", "DecisionTree", "RandomForest", "XGBoost",
+        "NeuralNetwork", "Dummy",
+    }  # fmt: skip
+    assert "alpha" in run("techniques").stdout
+
+
+def test_campaign_without_a_usable_model_exits_with_1(folder):
+    frame = pd.read_csv("runs.csv")
+    frame.assign(time_s=frame["time_s"] * 1e300).to_csv("runs.csv", index=False)
+    (folder / "c.toml").write_text(
+        '[data]\npath = "runs.csv"\ntarget = "time_s"\n[techniques.NeuralNetwork]\nepochs = 1\n'
+    )
+    result = run("fit", "c.toml", "-o", "out", "-j", 1, "-q")
+    assert result.exit_code == 1
+    assert "no technique gave a model" in result.stderr
+
+
+def test_demo_fits_predicts_and_says_where_the_results_are(folder):
+    result = run("demo", "-o", "demo", "-j", 1)
+    assert result.exit_code == 0, result.output
+    assert "← best" in result.stdout
+    assert "MAPE" in result.stdout
+    assert (folder / "demo" / "results.txt").exists()
+    assert run("demo", "-o", "demo", "-j", 1).exit_code == 0
+
+
+def test_data_option_takes_another_table_than_the_campaign_names(folder):
+    pd.read_csv("runs.csv").head(30).to_csv("fewer.csv", index=False)
+    result = run("fit", "campaign.ini", "--data", "fewer.csv", "-o", "out", "-j", 1, "-q")
+    assert "30 runs" in result.stdout

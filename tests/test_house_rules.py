@@ -1,0 +1,28 @@
+"""The size budget: a module fits on a few screens, a function does one thing."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import foretell
+
+SOURCES = sorted(Path(foretell.__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.name)
+def test_module_is_at_most_400_lines(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.name)
+def test_no_function_body_is_longer_than_50_lines(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and node.body[1:] else node.body[0]
+            assert node.end_lineno - first.lineno < 50, f"{path.name}: {node.name}"
+
+
+def test_nothing_is_unpickled():
+    for path in SOURCES:
+        assert "pickle.load" not in path.read_text(), path

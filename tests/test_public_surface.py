@@ -1,0 +1,59 @@
+"""The public surface: which names there are, and how little importing it costs."""
+
+import subprocess
+import sys
+
+import foretell
+
+
+def test_every_public_name_is_there():
+    for name in foretell.__all__:
+        assert getattr(foretell, name).__name__ == name
+
+
+def test_public_names_are_those_we_promise():
+    assert set(foretell.__all__) == {
+        "Campaign", "Dataset", "DatasetError", "Fit", "ForetellError", "ForetellRegressor",
+        "ModelError", "NothingUsableError", "Predictor", "SavedModel", "StorageError",
+        "UsageError", "fit_model", "load_model", "read_dataset",
+    }  # fmt: skip
+
+
+def test_unknown_name_is_an_attribute_error():
+    assert not hasattr(foretell, "fit_modle")
+
+
+def modules_loaded_by(code: str) -> set[str]:
+    shown = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return {name.split(".")[0] for name in shown.stdout.split()}
+
+
+HEAVY = {"numpy", "pandas", "scipy", "sklearn", "xgboost", "optuna", "pydantic", "rich"}
+
+
+def test_importing_foretell_loads_nothing_heavy():
+    assert not modules_loaded_by("import foretell") & HEAVY
+
+
+def test_help_loads_nothing_heavy():
+    code = """
+from click.testing import CliRunner
+from foretell.cli._main import cli
+assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
+"""
+    assert not modules_loaded_by(code) & HEAVY
+
+
+def test_predicting_with_a_linear_model_needs_no_boosting_library(tmp_path):
+    code = f"""
+import pandas as pd
+import foretell
+runs = pd.DataFrame({{"n": [1.0, 2, 3, 4, 5, 6], "t": [2.0, 4, 6, 8, 10, 12.5]}})
+campaign = {{"data": {{"target": "t"}}, "techniques": {{"LRRidge": {{"alpha": 0.1}}}},
+            "search": {{"splits": {{"method": "KFold", "folds": 2}}}}}}
+foretell.fit_model(campaign, runs, output={str(tmp_path / "out")!r})
+"""
+    assert not modules_loaded_by(code) & {"xgboost", "optuna"}
