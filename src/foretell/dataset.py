@@ -140,7 +140,21 @@ def _read_text(content: bytes, path: Path) -> pd.DataFrame:
             f"({len(header)}); name every column in the first line"
         )
     frame.columns = pd.Index([str(c).strip() for c in frame.columns])
+    for name in frame.select_dtypes(include=["object", "string"]):
+        frame[name] = _tidied(frame[name])
     return frame
+
+
+def _tidied(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Mend two habits of pandas' reader: blanks after names, and whole numbers as objects."""
+    import pandas as pd
+
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind == "string":
+        return values.str.strip()  # 'm4 ' would be another machine than 'm4'
+    if kind == "integer":  # beyond 64 bits
+        return pd.to_numeric(values.astype(str), errors="coerce")
+    return values
 
 
 def _first_text(content: bytes, path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -47,11 +47,23 @@ class _Verbs(click.Group):
             click.echo(f"error: {error}", err=True)
             sys.exit(NOTHING_USABLE if isinstance(error, NothingUsableError) else WRONG_INPUT)
         except click.UsageError as error:
-            verb = error.ctx.command_path if error.ctx else ctx.command_path
-            click.echo(f"error: {error.format_message()} Try: {verb} --help", err=True)
-            sys.exit(WRONG_INPUT)
+            _refuse(error)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:  # which prints the help
+            return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _refuse(error)
+
+
+def _refuse(error: click.UsageError) -> NoReturn:
+    verb = error.ctx.command_path if error.ctx else "foretell"
+    click.echo(f"error: {error.format_message()} Try: {verb} --help", err=True)
+    sys.exit(WRONG_INPUT)
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -336,7 +336,13 @@ def _plain(value: Any) -> Any:
 def read_toml(path: Path) -> Campaign:
     """Read a campaign file in TOML."""
     try:
-        source = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+        return read_campaign(_parsed(path), place=str(path))
+    except RecursionError:
+        raise UsageError(f"{path} nests lists or tables too deeply; write them flat") from None
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path))
+    except ValueError as error:  # no TOML, or a number of thousands of digits
         raise UsageError(f"{path} is not valid TOML: {error}") from None
-    return read_campaign(source, place=str(path))

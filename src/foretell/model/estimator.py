@@ -40,7 +40,7 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import numpy as np
     >>> nodes = np.array([[1.0], [2.0], [4.0], [8.0]] * 3)
-    >>> model = ForetellRegressor(features={"inverse": ["*"]}, techniques=["LRRidge"])
+    >>> model = ForetellRegressor({"LRRidge": {"alpha": 1e-6}}, features={"inverse": ["*"]})
     >>> model.fit(nodes, 10 + 80 / nodes[:, 0]).predict([[16.0]]).round(0)
     array([15.])
     """

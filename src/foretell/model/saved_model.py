@@ -20,6 +20,7 @@ from foretell.model.complaints import shown
 from foretell.model.directory import BEST, write_whole
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
 from foretell.model.features._base import STEPS, Kind
+from foretell.model.features.feature_map import as_numbers
 from foretell.model.learner import Learned, Scaling
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.model.text_file import near_file
@@ -152,7 +153,7 @@ class SavedModel:
         frame = self.configurations(frame).frame
         remarks: list[list[str]] = [[] for _ in range(len(frame))]
         for name, (low, high) in self.ranges.items():
-            values = frame[name].to_numpy(float)
+            values = as_numbers(frame[name])
             for i in np.flatnonzero((values < low) | (values > high)):
                 bound = low if values[i] < low else high
                 remarks[i].append(

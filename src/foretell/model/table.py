@@ -58,7 +58,8 @@ class Table:
         Dataset(self.frame, self.name).require([name], at=at)
         if recognize(name, self.frame[name].dropna(), as_category=False).kind != NUMBER:
             raise UsageError(
-                f"column '{name}' is not a number, and only numbers have an order; name another",
+                f"column '{name}' must hold numbers, because only numbers have an order; "
+                "name another",
                 at=at,
             )
         return _numbers(name, self.frame[name], self.name, self.row_numbers, at=at)
@@ -189,11 +190,25 @@ def _feature_columns(
     for name in names:  # early, so that a gap is reported before features are derived
         values, is_declared = frame[name], name in data.categorical
         refuse_missing(name, values, table=dataset.name, row_numbers=row_numbers)
+        _refuse_nested(name, values, dataset.name, row_numbers)
         columns.append(recognize(name, values, as_category=is_declared))
         if columns[-1].kind == CATEGORY and not is_declared:
             _refuse_slips(name, values, dataset.name, row_numbers)
         column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
     return columns
+
+
+def _refuse_nested(
+    name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
+) -> None:
+    if not pd.api.types.is_object_dtype(values):
+        return
+    bad = np.array([not pd.api.types.is_scalar(value) for value in values])
+    if bad.any():
+        raise DatasetError(
+            f"{table}, column '{name}' must hold one number or name per row, and has "
+            f"{describe_rows(bad, row_numbers, 'list or table value')}. Skip the column."
+        )
 
 
 def _refuse_slips(

@@ -28,7 +28,7 @@ class RandomForestTechnique(Technique):
         ),
         Hyperparameter("criterion", "mse", read_criterion),
         Hyperparameter(
-            "max_depth", 3, optional(whole(least=1)), grid=(6, 12, None), prior="uniformint(2,20)"
+            "max_depth", 3, optional(whole(least=1)), grid=(None,), prior="uniformint(2,20)"
         ),
         Hyperparameter(
             "max_features",

@@ -1,0 +1,515 @@
+"""The documentation is true: options, flags, keys, examples, commands and links."""
+
+import ast
+import doctest
+import importlib.util
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pydantic
+import pytest
+import tomli_w
+from click.testing import CliRunner
+
+import foretell
+from foretell.cli import _main as main
+from foretell.model import campaign as campaigns
+from foretell.model.campaign import Campaign, read_campaign
+from foretell.model.ini import parse_ini, read_sections
+from foretell.model.ini_options import OPTIONS
+from foretell.model.search.priors import PRIORS, parse_prior
+from foretell.model.techniques import TECHNIQUES
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LEAST_TOML = {"data": {"target": "time_s"}, "techniques": {"LRRidge": {}}}
+LEAST_INI = {
+    "General": {
+        "techniques": "[LRRidge]",
+        "y": "time_s",
+        "hp_selection": "All",
+        "validation": "All",
+    },
+    "DataPreparation": {"input_path": "runs.csv"},
+}
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def read(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(language):
+    """List the fenced blocks of a language in all pages, each with its page and number."""
+    return [
+        pytest.param(text, id=f"{name_of(page)}-{number}")
+        for page in PAGES
+        for number, (found, text) in enumerate(BLOCK.findall(read(page)))
+        if found == language
+    ]
+
+
+def section(page, heading):
+    """Return what stands below a heading, down to the next one of its level or above."""
+    text = BLOCK.sub("", read(page))
+    start = re.search(rf"^(#+) {re.escape(heading)}$", text, re.MULTILINE)
+    assert start, f"{page} has no heading '{heading}'"
+    rest = text[start.end() :]
+    end = re.search(rf"^#{{1,{len(start[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def rows(page, heading):
+    """Return the rows of all tables below a heading, without their headers."""
+    lines = [line for line in section(page, heading).splitlines() if line.startswith("|")]
+    cells = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    headers = {i - 1 for i, row in enumerate(cells) if set(row[0]) == {"-"}}
+    return [r for i, r in enumerate(cells) if i not in headers and i - 1 not in headers]
+
+
+def code(text):
+    """List what stands between single backticks."""
+    return re.findall(r"`([^`]+)`", text)
+
+
+def script(name):
+    """Load a script of the documentation."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# Links and examples
+
+
+def slug(heading):
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_lead_somewhere(page):
+    text = BLOCK.sub("", read(page))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), f"{target} does not exist"
+        if anchor and found.suffix == ".md":
+            headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", read(found)), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_examples_print_what_they_show(page, tmp_path, monkeypatch):
+    examples = "\n".join(text for language, text in BLOCK.findall(read(page)) if ">>>" in text)
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest(examples, {}, name_of(page), str(page), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    said = []
+    runner.run(test, out=said.append)
+    assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_toml_blocks_are_campaigns(text):
+    """A block is a whole campaign unless its first line says ``# part of a campaign``."""
+    values = tomllib.loads(text)
+    first = text.partition("\n")[0]
+    if first == "# pyproject.toml" or "that needs the technique" in first:
+        return
+    if first == "# part of a campaign":
+        values = {**LEAST_TOML, **values}
+    read_campaign(values)
+
+
+@pytest.mark.parametrize("text", blocks("ini"))
+def test_ini_blocks_are_campaigns(text):
+    sections = parse_ini(text, place="the page")
+    if text.partition("\n")[0] == "# part of a campaign":
+        sections = {name: {**LEAST_INI.get(name, {}), **sections.get(name, {})}
+                    for name in {**LEAST_INI, **sections}}  # fmt: skip
+    read_sections(sections, place="the page", refuse_unknown=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_output_says_which_command_printed_it(page):
+    text = read(page)
+    steps = {step.start(): step for step in script("refresh").STEP.finditer(text)}
+    for marked in re.finditer(r"^<!-- (file|run|output): ", text, re.MULTILINE):
+        step = steps[marked.start()]
+        if step["kind"] == "output":
+            assert step["block"].startswith(f"$ {step['words']}\n"), "run docs/refresh.py"
+        else:
+            assert step["kind"] == "run" or step["block"]
+
+
+def test_commands_of_the_tutorial_work(tmp_path):
+    refresh, printed = script("refresh"), []
+
+    def shell(command, folder):
+        printed.append(refresh.shell(command, folder))
+        return printed[-1]
+
+    refresh.run_steps(read("docs/tutorial.md"), tmp_path, shell)
+    assert not any(re.search(r"^(error:|Traceback)", text, re.MULTILINE) for text in printed)
+    assert "← best" in printed[1]
+    assert "unknown level" in printed[3]
+
+
+def test_no_page_tells_where_it_was_written():
+    for page in PAGES:
+        assert not re.search(r"/(tmp|root|home|work)/", read(page)), page
+
+
+# Campaign files
+
+CAMPAIGN = "docs/reference/campaign.md"
+#: Heading of each table of options: its model, and where the table stands in a campaign.
+TABLES = {
+    "Top level": (Campaign, ()),
+    "`[data]`": (campaigns.Data, ("data",)),
+    "`[features]`": (campaigns.Features, ("features",)),
+    "Selection with `SFS`": (campaigns.SFS, ("feature_selection",)),
+    "Selection with `XGBoost`": (campaigns.XGBoostImportance, ("feature_selection",)),
+    "`[search]`": (campaigns.Search, ("search",)),
+    "`All`": (campaigns.AllRows, ("validation",)),
+    "`HoldOut`": (campaigns.HoldOut, ("validation",)),
+    "`KFold`": (campaigns.KFold, ("search", "splits")),
+    "`Interpolation`": (campaigns.Interpolation, ("validation",)),
+    "`Extrapolation`": (campaigns.Extrapolation, ("search", "splits")),
+}
+
+
+def toml(value):
+    """Write a value as TOML does, none as a word and tables on one line."""
+    if isinstance(value, dict):
+        inside = ", ".join(f"{k} = {toml(v)}" for k, v in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    if value is None:
+        return '"none"'
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").strip()
+
+
+def default_cell(field):
+    if field.is_required():
+        return "required"
+    default = field.default
+    if default is None:
+        return "none"
+    if isinstance(default, pydantic.BaseModel):
+        default = default.model_dump(exclude_defaults=True)
+    return f"`{toml(default)}`"
+
+
+def options(heading):
+    """Return the rows of a table of options by name: type, default, meaning, example."""
+    return {code(row[0])[0]: row[1:] for row in rows(CAMPAIGN, heading) if len(row) == 5}
+
+
+def test_every_table_of_a_campaign_is_described():
+    described = {model.__name__ for model, _ in TABLES.values()}
+    assert {*Campaign.model_json_schema()["$defs"], "Campaign"} == described
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_every_option_is_described_with_its_default(heading):
+    fields = TABLES[heading][0].model_fields
+    found = options(heading)
+    assert list(found) == list(fields)
+    assert {name: row[1] for name, row in found.items()} == {
+        name: default_cell(field) for name, field in fields.items()
+    }
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_every_option_has_an_example_that_is_legal(heading):
+    model, place = TABLES[heading]
+    examples = {name: tomllib.loads(code(row[3])[0]) for name, row in options(heading).items()}
+    for name, example in examples.items():
+        assert list(example) == [name]
+        table = example
+        for other, field in model.model_fields.items():
+            if field.is_required() and other != name:
+                table = {**examples[other], **table}
+        for step in reversed(place):
+            table = {step: table}
+        if place == ("data",):
+            table = {"data": {**LEAST_TOML["data"], **table["data"]}}
+        read_campaign({**LEAST_TOML, **table})
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES.names())
+def test_every_hyperparameter_is_described_with_its_default_grid_and_prior(technique):
+    def cell(value, is_given):
+        return f"`{toml(value)}`" if is_given else "–"
+
+    found = [row[:4] for row in rows(CAMPAIGN, technique)]
+    assert found == [
+        [f"`{h.name}`", f"`{toml(h.default)}`", cell(h.grid, h.grid), cell(h.prior, h.prior)]
+        for h in TECHNIQUES.get(technique).hyperparameters
+    ]
+
+
+def test_every_prior_is_described_with_an_example():
+    found = rows(CAMPAIGN, "Priors")
+    assert [row[0].replace("`", "") for row in found] == [text for text, _ in PRIORS.values()]
+    for signature, _, _, example, middle in found:
+        prior = code(example)[0]
+        assert prior.partition("(")[0] == code(signature)[0].partition("(")[0]
+        value = ast.literal_eval(code(middle)[0])
+        expected = value if isinstance(value, str) else pytest.approx(value)
+        assert parse_prior(prior).at(0.5) == expected
+        assert isinstance(parse_prior(prior).at(0.5), type(value))
+
+
+def test_features_have_the_names_and_values_described():
+    runs = pd.DataFrame(
+        {"nodes": [4, 2], "data_mb": [100.0, 50.0], "zone": ["east", "west"], "time_s": [1.0, 2.0]}
+    )
+
+    def features(**options):
+        campaign = {**LEAST_TOML, "features": options, "techniques": {"Dummy": {}}}
+        everything = {"search": {"splits": {"method": "All"}}, "validation": {"method": "All"}}
+        model = foretell.fit_model({**campaign, **everything}, runs).best
+        values = model.feature_map.matrix(runs)[0]
+        return dict(zip(model.feature_map.names, values, strict=True))
+
+    made = {
+        **features(inverse=["*"], log=["*"]),
+        **features(product_max_degree=2),
+        **features(selected_products=["nodes data_mb"]),
+    }
+    described = rows(CAMPAIGN, "How features are named")
+    for name, *_, value in described[:-4]:
+        assert made[code(name)[0]] == pytest.approx(float(value.replace("−", "-")), abs=1e-3)
+    runs = runs.rename(columns={"nodes": "cores", "data_mb": "datasize"})
+    assert [code(name)[0] for name, _ in described[-4:]] == list(features(ernest=True))
+
+
+# Command line
+
+COMMANDS = "docs/reference/command-line.md"
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_every_verb_and_flag_is_described(verb):
+    command = main.cli.get_command(None, verb)
+    described = [code(row[0]) for row in rows(COMMANDS, f"foretell {verb}")]
+    for parameter in command.params:
+        is_argument = parameter.param_type_name == "argument"
+        names = [parameter.name.upper()] if is_argument else parameter.opts
+        assert names in described
+    assert len(described) == len(command.params)
+
+
+def test_flags_of_the_program_are_described():
+    described = [word for row in rows(COMMANDS, "Command line")[:3] for word in code(row[0])]
+    assert described == ["--version", "--debug", "-h", "--help"]
+
+
+HELP = re.findall(r"^<!-- output: foretell (.*--help) -->$", read(COMMANDS), re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", HELP)
+def test_help_is_what_is_printed(words):
+    printed = CliRunner().invoke(main.cli, words.split(), prog_name="foretell").output
+    lines = [line.rstrip() for line in printed.rstrip().splitlines()]
+    shown = next(text for _, text in BLOCK.findall(read(COMMANDS)) if f"foretell {words}" in text)
+    assert shown.splitlines()[1:] == lines, "run docs/refresh.py"
+
+
+def test_exit_codes_are_described():
+    described = [int(row[0]) for row in rows(COMMANDS, "Exit codes")]
+    assert described == [0, main.NOTHING_USABLE, main.WRONG_INPUT, main.INTERRUPTED]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Run a campaign with every technique, a failure among them, and return its directory."""
+    settings = {
+        "NeuralNetwork": {"epochs": 1},
+        "RandomForest": {"n_estimators": 2},
+        "Stepwise": {"p_to_add": [0.05, 0.5]},  # the second is more than p_to_remove, and fails
+        "XGBoost": {"n_estimators": 2},
+    }
+    runs = pd.DataFrame({"nodes": [1, 2, 3, 4, 5, 6] * 2, "zone": list("abc") * 4})
+    runs["time_s"] = 10 + 80 / runs["nodes"] + runs.index % 5
+    campaign = {
+        "data": {"target": "time_s"},
+        "features": {"normalization": True},
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+        "techniques": {
+            name: settings.get(name, {"fit_intercept": True} if name == "NNLS" else {})
+            for name in TECHNIQUES.names()
+        },
+        "save_training_models": True,
+    }
+    output = tmp_path_factory.mktemp("docs") / "models"
+    foretell.fit_model(campaign, runs, output=output)
+    return output
+
+
+def test_every_file_of_the_output_directory_is_described(fitted):
+    described = {code(row[0])[0] for row in rows(COMMANDS, "The output directory")[:10]}
+    techniques = "|".join(TECHNIQUES.names())
+    found = {re.sub(rf"^({techniques})\b", "<Technique>", p.name) for p in fitted.iterdir()}
+    assert found == described
+
+
+def keys_of(value, named=frozenset({"campaign", "hyperparameters", "importances", "fit_s"})):
+    """Collect the keys of nested objects, but not those that are names of something."""
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    if not isinstance(value, dict):
+        return set()
+    inside = [keys_of(v) for k, v in value.items() if k not in named]
+    return set(value).union(*inside)
+
+
+def test_every_key_of_the_results_is_described(fitted):
+    results = json.loads((fitted / "results.json").read_text())
+    assert any(trial["status"] == "failed" for trial in results["trials"])
+    text = section(COMMANDS, "results.json")
+    assert keys_of(results) <= set(code(text))
+    described = {code(row[0])[0] for row in rows(COMMANDS, "results.json")}
+    assert described <= keys_of(results)
+
+
+def test_every_column_of_the_leaderboard_is_described(fitted):
+    columns = list(pd.read_csv(fitted / "leaderboard.csv").columns)
+    assert code(section(COMMANDS, "leaderboard.csv")) == columns
+
+
+def test_every_kind_of_record_in_the_journal_is_described(fitted):
+    records = [json.loads(line[9:]) for line in (fitted / "journal").read_text().splitlines()]
+    kinds = {record["kind"] for record in records}
+    assert kinds - {"header"} == set(code(section(COMMANDS, "journal")))
+
+
+# Model files
+
+
+def test_every_part_of_a_model_file_is_described(fitted):
+    page = "docs/design/model-file.md"
+    described = set(code(read(page)))
+    for path in fitted.glob("*.foretell"):
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read("model.json"))
+            arrays = {name.removesuffix(".npy") for name in archive.namelist()[1:]}
+        fields = [code(row[0])[0] for row in rows(page, "The header: `model.json`")]
+        assert fields == list(header)
+        assert set(header["values"]) <= described
+        for name in arrays:
+            own = name.removeprefix("regressor/")
+            parts = {own, f"{own}.npy", re.sub(r"_\d+$", "_0", own)}
+            assert parts & described, f"{path.name}: {name}"
+
+
+# Python
+
+PYTHON = "docs/reference/python.md"
+
+
+def test_every_public_name_is_described():
+    assert set(foretell.__all__) <= set(re.findall(r"\w+", read(PYTHON)))
+
+
+@pytest.mark.parametrize("name", ["fit_model", "load_model", "read_dataset", "ForetellRegressor"])
+def test_signatures_are_those_of_the_code(name):
+    signature = inspect.signature(getattr(foretell, name))
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    words = f"{name}{signature.replace(parameters=bare, return_annotation=signature.empty)}"
+    shown = " ".join(text for _, text in BLOCK.findall(read(PYTHON)))
+    assert words.replace(" ", "") in re.sub(r"\s", "", shown)
+
+
+# aMLLibrary's files
+
+OLD = "docs/coming-from-amllibrary.md"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_of_an_amllibrary_file_is_described(name):
+    described = [word for row in rows(OLD, f"`[{name}]`") for word in code(row[0])]
+    assert set(described) == set(OPTIONS[name])
+    assert len(described) == len(set(described))
+
+
+def test_every_technique_of_amllibrary_is_described():
+    described = [word for row in rows(OLD, "Sections of techniques") for word in code(row[0])]
+    assert {f"[{name}]" for name in TECHNIQUES.names()} == set(described)
+
+
+# Architecture
+
+
+def test_tree_is_that_of_the_source():
+    (shown,) = [t for _, t in BLOCK.findall(read("docs/design/architecture.md")) if "fit.py" in t]
+    assert shown.splitlines()[1:] == list(script("tree").tree()), "run docs/refresh.py"
+
+
+@pytest.mark.parametrize("page", ["docs/design/architecture.md", "CONTRIBUTING.md"])
+def test_files_named_in_the_text_exist(page):
+    for word in code(BLOCK.sub("", read(page))):
+        if re.fullmatch(r"(tests|src|docs|examples|benchmarks)/[\w./]+", word):
+            assert (ROOT / word).exists(), word
+        elif re.fullmatch(r"(model|cli|executors)/[\w./]+", word):
+            assert (ROOT / "src" / "foretell" / word).exists(), word
+
+
+# Plug-ins
+
+HOW_TO = "docs/how-to/add-a-technique.md"
+USE = """
+import pandas as pd, foretell
+from foretell.testing import check_technique
+from foretell.model.techniques import TECHNIQUES
+check_technique(TECHNIQUES.get("Nearest"))
+runs = pd.DataFrame({"nodes": [1, 2, 3, 4, 5, 6] * 2, "time_s": [9.0, 8, 7, 6, 5, 4] * 2})
+campaign = {"data": {"target": "time_s"}, "techniques": {"Nearest": {"n_neighbors": [1, 3]}}}
+foretell.fit_model(campaign, runs, output="models")
+print(foretell.load_model("models").predict(pd.DataFrame({"nodes": [2]})))
+"""
+
+
+def test_technique_of_another_package_works_as_the_page_says(tmp_path):
+    text = read(HOW_TO)
+    source = re.search(r"^<!-- file: (.+) -->\n```python\n(.*?)^```$", text, re.S | re.M)
+    (tmp_path / source[1]).write_text(source[2])
+    project = next(
+        tomllib.loads(t) for _, t in BLOCK.findall(text) if t.startswith("# pyproject.toml")
+    )["project"]
+    info = tmp_path / "nearest_runs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = ["[foretell.techniques]"]
+    lines += [f"{k} = {v}" for k, v in project["entry-points"]["foretell.techniques"].items()]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", USE],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "[8.]", done.stderr
