@@ -53,8 +53,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     """
     from foretell.cli._progress import shown_progress
     from foretell.dataset import read_dataset
+    from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
     from foretell.model.fit import RunOptions, run_campaign
-    from foretell.model.sources import load_campaign, naming, resolve_data_path
 
     if campaign.suffix.lower() in {".csv", ".tsv", ".parquet"}:
         raise UsageError(

@@ -17,6 +17,7 @@ from foretell.errors import NothingUsableError, UsageError
 from foretell.executors import open_executor, single_threaded
 from foretell.model import directory as layout
 from foretell.model.campaign import SFS, Campaign
+from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
 from foretell.model.closing import Closing, decide
 from foretell.model.engine import Clock, Engine, Progress
 from foretell.model.fingerprint import fingerprint
@@ -26,7 +27,6 @@ from foretell.model.outputs import Fit, write_outputs
 from foretell.model.plan_splits import OuterSplit, SplitPlan, plan_splits
 from foretell.model.results import Entry, Record
 from foretell.model.search import GridSearch, Search, TPESearch, search_space
-from foretell.model.sources import load_campaign, naming, resolve_data_path
 from foretell.model.study import Study
 from foretell.model.table import Table, prepare_table
 from foretell.model.techniques import TECHNIQUES

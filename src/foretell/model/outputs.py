@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.model import directory as layout
+from foretell.model.campaign.toml import write_toml
 from foretell.model.results import Record
 from foretell.model.saved_model import SavedModel
 from foretell.model.summary import leaderboard_table, summary_text
-from foretell.model.toml import write_toml
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, describe_rows, read_dataset
 from foretell.errors import DatasetError, ModelError, suggest
 from foretell.model.archive import Archive, pack
-from foretell.model.complaints import shown
+from foretell.model.campaign.complaints import shown
+from foretell.model.campaign.text_file import near_file
 from foretell.model.directory import BEST, write_whole
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
 from foretell.model.features._base import STEPS, Kind
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.learner import Learned, Scaling
 from foretell.model.techniques import TECHNIQUES, State
-from foretell.model.text_file import near_file
 
 FORMAT = 1
 _MOST_REASON = 200  # characters, of what may be a hostile text

@@ -26,8 +26,8 @@ def fit(x, y, weight=None, seed=0, **options):
     [
         ({}, {"max_depth": 3, "min_samples_split": 0.01, "min_samples_leaf": 0.01}),
         (
-            {"max_depth": "none", "min_samples_split": 0.1, "min_samples_leaf": 3},
-            {"min_samples_split": 0.1, "min_samples_leaf": 3},
+            {"max_depth": "none", "min_samples_split": 0.043, "min_samples_leaf": 3},
+            {"min_samples_split": 0.043, "min_samples_leaf": 3},
         ),
         (
             {"criterion": "mae", "min_samples_leaf": 0.02, "min_samples_split": 12},
@@ -126,6 +126,13 @@ def test_leaves_of_half_the_runs_and_more_hold_when_merged(share):
     apart = fit(np.repeat(x, [3, 2, 5], axis=0), np.repeat(y, [3, 2, 5]), **options)
     assert fit(x, y, weight, **options).predict(x).tolist() == apart.predict(x).tolist()
     assert len(set(apart.predict(x))) == (2 if share == 0.5 else 1)
+
+
+def test_limit_on_leaves_is_not_lost_to_rounding_when_merged():
+    assert 7 / 25 * 25 > 7  # so a share of the weight would refuse the leaf of 7 runs
+    x, weight = np.array([[1.0], [2.0]]), np.array([7.0, 18.0])
+    options = {"min_samples_leaf": 7, "min_samples_split": 2}
+    assert fit(x, np.array([1.0, 9.0]), weight, **options).predict(x).tolist() == [1.0, 9.0]
 
 
 @pytest.mark.parametrize("options", [{"criterion": "mae"}, {"max_features": "sqrt"}])

@@ -30,6 +30,10 @@ def fit(x, y, seed=3, **options):
             {"n_estimators": 20, **DEEP},
             {"n_estimators": 20, "max_features": "sqrt"},
         ),
+        (
+            {"n_estimators": 9, "max_depth": None, "min_samples_leaf": 0.05},
+            {"n_estimators": 9, "min_samples_leaf": 0.05, "min_samples_split": 0.1},
+        ),
     ],
 )
 def test_forest_is_that_of_scikit_learn(options, settings):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from foretell.dataset import describe_rows
 from foretell.errors import DatasetError
 from foretell.model.campaign import Features
-from foretell.model.complaints import shown
+from foretell.model.campaign.complaints import shown
 from foretell.model.features._base import (
     CATEGORY,
     FLAG,

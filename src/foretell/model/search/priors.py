@@ -16,7 +16,7 @@ from statistics import NormalDist
 from typing import Any
 
 from foretell.errors import UsageError, suggest
-from foretell.model.literals import read_value
+from foretell.model.campaign.literals import read_value
 
 # Normal priors are cut at 0.1 % and 99.9 %: TPE needs bounds, and the tails are not wanted.
 _TAIL = 0.001

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from foretell.model.campaign import candidates
+from foretell.model.campaign.candidates import candidates
 from foretell.model.search.priors import Prior, parse_prior
 from foretell.model.techniques import TECHNIQUES, complete
 

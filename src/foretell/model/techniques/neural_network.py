@@ -184,9 +184,8 @@ class NeuralNetworkTechnique(Technique):
             n_iter_no_change=params["epochs"],
             random_state=seed,
         )
-        with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", RuntimeWarning)
             model.fit(prepared.x, prepared.y)
         return Perceptron(
             list(zip(model.coefs_, model.intercepts_, strict=True)),

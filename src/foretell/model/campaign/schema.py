@@ -19,11 +19,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
 from foretell.errors import UsageError
-from foretell.model.candidates import candidates as candidates
-from foretell.model.candidates import check_space as check_space
-from foretell.model.candidates import faults, is_prior, without_none
-from foretell.model.complaints import Complaint, dotted, explain, refusal
-from foretell.model.text_file import read_text
+from foretell.model.campaign.candidates import candidates, faults, is_prior, without_none
+from foretell.model.campaign.complaints import Complaint, dotted, explain, refusal
+from foretell.model.campaign.text_file import read_text
 
 ALL_COLUMNS = "*"
 MOST_SEEDS = 2**32  # scikit-learn's generators take no more

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import UsageError, suggest
-from foretell.model.campaign import Campaign, read_campaign
-from foretell.model.ini_options import OPTIONS, anything, homes
-from foretell.model.ini_reading import Reading
-from foretell.model.literals import without_comment
+from foretell.model.campaign.ini_options import OPTIONS, anything, homes
+from foretell.model.campaign.ini_reading import Reading
+from foretell.model.campaign.literals import without_comment
+from foretell.model.campaign.schema import Campaign, read_campaign
+from foretell.model.campaign.text_file import read_text
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
-from foretell.model.text_file import read_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from foretell.model.complaints import shown
-from foretell.model.literals import Bare, plain, plain_name, read_tree
+from foretell.model.campaign.complaints import shown
+from foretell.model.campaign.literals import Bare, plain, plain_name, read_tree
 
 Reader = Callable[[Any], Any]
 

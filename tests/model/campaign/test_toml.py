@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.model.campaign import Campaign, read_campaign
+from foretell.model.campaign.toml import _short_lists, campaign_schema, write_toml
 from foretell.model.search.priors import PRIORS
 from foretell.model.techniques import TECHNIQUES
-from foretell.model.toml import _short_lists, campaign_schema, write_toml
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
 NAMES = st.lists(TEXTS, max_size=3)

@@ -8,7 +8,7 @@ import pytest
 
 from foretell.errors import DatasetError, UsageError
 from foretell.model.campaign import read_campaign
-from foretell.model.sources import load_campaign, resolve_data_path
+from foretell.model.campaign.sources import load_campaign, resolve_data_path
 
 INI = """\
 [General]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from foretell.errors import UsageError
 from foretell.model.campaign import Campaign
-from foretell.model.complaints import dotted
-from foretell.model.ini import parse_ini, read_ini, read_sections, split_frame
-from foretell.model.ini_options import OPTIONS
+from foretell.model.campaign.complaints import dotted
+from foretell.model.campaign.ini import parse_ini, read_ini, read_sections, split_frame
+from foretell.model.campaign.ini_options import OPTIONS
 
 GENERAL = {
     "techniques": "['LRRidge']",

@@ -10,11 +10,10 @@ from foretell.model.campaign import (
     Campaign,
     HoldOut,
     KFold,
-    candidates,
-    check_space,
     read_campaign,
     read_toml,
 )
+from foretell.model.campaign.candidates import candidates, check_space
 from foretell.model.techniques import TECHNIQUES
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.model.literals import read_tree, read_value, without_comment
+from foretell.model.campaign.literals import read_tree, read_value, without_comment
 
 WORDS = st.from_regex(r"[a-z_][a-z0-9_.\-/ ]{0,6}[a-z0-9_]", fullmatch=True).filter(
     lambda word: word.lower() not in {"true", "false", "none"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import tomli_w
 
-from foretell.model.campaign import Campaign
+from foretell.model.campaign.schema import Campaign
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
 
 _WIDEST = 100
