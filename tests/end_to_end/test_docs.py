@@ -373,7 +373,10 @@ def test_every_file_of_the_output_directory_is_described(fitted):
     assert found == described
 
 
-def keys_of(value, named=frozenset({"campaign", "hyperparameters", "importances", "fit_s"})):
+NAMED = {"campaign", "hyperparameters", "importances", "coefficients", "fit_s"}
+
+
+def keys_of(value, named=frozenset(NAMED)):
     """Collect the keys of nested objects, but not those that are names of something."""
     if isinstance(value, list):
         return set().union(*map(keys_of, value))

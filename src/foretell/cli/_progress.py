@@ -50,18 +50,17 @@ class _Bar(_Quiet):
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
         self._bar: Any = RichProgress(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("trials   best {task.fields[best]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("trials   best {task.fields[best]}{task.fields[left]}"),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("search", total=None, best="–")
+        self._task = self._bar.add_task("search", total=None, best="–", left="")
 
     def __call__(self, progress: Progress) -> None:
         super().__call__(progress)
@@ -72,6 +71,7 @@ class _Bar(_Quiet):
             completed=progress.n_done,
             total=progress.n_total,
             best=_best(progress),
+            left=_left(progress),
         )
 
     def stop(self) -> None:
@@ -90,11 +90,17 @@ def shown_progress(*, quiet: bool) -> Iterator[_Quiet]:
 
 
 def _line(progress: Progress) -> str:
-    left = ""
-    if progress.n_done:
-        left_s = progress.elapsed_s * (progress.n_total / progress.n_done - 1)
-        left = f", about {left_s:.0f} s left" if left_s >= 1 else ""
-    return f"{progress.n_done}/{progress.n_total} trials, best {_best(progress)}{left}"
+    done = f"{progress.n_done}/{progress.n_total} trials"
+    return f"{done}, best {_best(progress)}{_left(progress)}"
+
+
+def _left(progress: Progress) -> str:
+    """Say how long it will take if trials go on as they have so far."""
+    if not progress.n_done:
+        return ""
+    left_s = progress.elapsed_s * (progress.n_total / progress.n_done - 1)
+    minutes, seconds = divmod(round(left_s), 60)
+    return f", about {minutes}:{seconds:02d} left" if left_s >= 1 else ""
 
 
 def _best(progress: Progress) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
     if output is not None:
         _write(predicted, output, force=force)
     if as_json:
-        click.echo(json.dumps(predicted.to_dict("records"), default=float))
+        click.echo(predicted.to_json(orient="records", double_precision=15))
         return
     click.echo(_table(loaded, predicted))
     click.echo(_summary(loaded, predicted))

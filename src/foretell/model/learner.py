@@ -139,7 +139,8 @@ class Learner:
             min_features=options.min_features,
             max_features=options.max_features,
         )
-        return self._fit(technique, params, self._rows(technique, params, rows), columns)
+        learned = self._fit(technique, params, self._rows(technique, params, rows), columns)
+        return replace(learned, floor=self._floor(rows))  # of runs, not of merged means
 
     def _subset_error(
         self, technique: Technique, params: dict[str, Any], rows: NDArray[np.int64], n_folds: int

@@ -154,7 +154,7 @@ class Record:
             described |= {
                 "all_rows": entry.model.scores.get("training"),
                 "features": entry.model.used_features,
-                "formula": entry.model.formula,
+                **_linear(entry.model),
                 "importances": entry.model.importances(),
                 "notes": entry.model.learned.regressor.notes(),
                 "file": entry.file,
@@ -186,6 +186,15 @@ class Record:
             "folds": [s.to_json() for s in trial.folds],
             "reason": trial.reason,
         }
+
+
+def _linear(model: SavedModel) -> dict[str, Any]:
+    coefficients, intercept = model.coefficients() or (None, None)
+    return {
+        "formula": model.formula,
+        "coefficients": coefficients,
+        "intercept": intercept,
+    }
 
 
 def spread(scores: list[Scores]) -> dict[str, dict[str, float | None]]:

@@ -21,7 +21,7 @@ from foretell.model.campaign.text_file import near_file
 from foretell.model.directory import BEST, write_whole
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
 from foretell.model.features._base import STEPS, Kind
-from foretell.model.features.feature_map import as_numbers
+from foretell.model.features.feature_map import as_numbers, level_names
 from foretell.model.learner import Learned, Scaling
 from foretell.model.techniques import TECHNIQUES, State
 
@@ -154,31 +154,30 @@ class SavedModel:
         remarks: list[list[str]] = [[] for _ in range(len(frame))]
         for name, (low, high) in self.ranges.items():
             values = as_numbers(frame[name])
-            for i in np.flatnonzero((values < low) | (values > high)):
-                bound = low if values[i] < low else high
-                remarks[i].append(
-                    f"{name}: {values[i]:g}, measured up to {bound:g}"
-                    if bound == high
-                    else f"{name}: {values[i]:g}, measured from {bound:g}"
-                )
-        for name, levels in self.feature_map.unknown_levels(frame).items():
-            for i in np.flatnonzero(frame[name].astype(str).isin(levels)):
-                remarks[i].append(f"{name}: unknown level {frame[name].iloc[i]}")
+            for i in np.flatnonzero(values < low):
+                remarks[i].append(f"{name}: {values[i]:g}, measured from {low:g}")
+            for i in np.flatnonzero(values > high):
+                remarks[i].append(f"{name}: {values[i]:g}, measured up to {high:g}")
+        for name, unknown in self.feature_map.unknown_levels(frame).items():
+            levels = level_names(frame[name])
+            for i in np.flatnonzero(np.isin(levels, unknown)):
+                remarks[i].append(f"{name}: unknown level {levels[i]}")
         return ["; ".join(r) for r in remarks]
 
     @cached_property
     def formula(self) -> str | None:
         """The model as a formula in the units of the table, when it is linear."""
+        found = self.coefficients()
+        return None if found is None else write_formula(self.target, *found)
+
+    def coefficients(self) -> tuple[dict[str, float], float] | None:
+        """Return a linear model's non-zero coefficients, largest first, and its intercept."""
         found = self.learned.coefficients()
         if found is None:
             return None
-        coefficients, intercept = found
-        order = np.argsort(-np.abs(coefficients), kind="stable")
-        terms = [
-            f"{coefficients[i]:+.6g}·{self.used_features[i]}" for i in order if coefficients[i]
-        ]
-        text = " ".join([*terms, f"{intercept:+.6g}"])
-        return f"{self.target} = {text.removeprefix('+')}"
+        values, intercept = found
+        order = np.argsort(-np.abs(values), kind="stable")
+        return {self.used_features[i]: float(values[i]) for i in order if values[i]}, intercept
 
     def importances(self) -> dict[str, float] | None:
         """Return the share of each feature, largest first, when the model has such shares."""
@@ -235,6 +234,21 @@ def _feature_header(feature: Feature) -> _FeatureHeader:
         _FactorHeader(column=f.column, steps=list(f.steps), level=f.level) for f in feature.factors
     ]
     return _FeatureHeader(name=feature.name, factors=factors)
+
+
+def write_formula(
+    target: str, coefficients: Mapping[str, float], intercept: float, *, most: int | None = None
+) -> str:
+    """Write a linear model as a formula, or its largest terms.
+
+    >>> write_formula("time_s", {"size": 2.5, "inverse_nodes": -1.0}, 3.0)
+    'time_s = 2.5·size -1·inverse_nodes +3'
+    """
+    terms = [f"{value:+.6g}·{name}" for name, value in coefficients.items()]
+    n_more = 0 if most is None else max(0, len(terms) - most)
+    shown = terms[: len(terms) - n_more]
+    shown += [f"+ {n_more} more terms"] if n_more else []
+    return f"{target} = {' '.join([*shown, f'{intercept:+.6g}']).removeprefix('+')}"
 
 
 def load_model(path: str | Path) -> SavedModel:

@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 
 from foretell.errors import listing
+from foretell.model.saved_model import write_formula
 
 _TOP_SHARES = 6
+_TOP_TERMS = 6
 
 
 def leaderboard_table(results: dict[str, Any]) -> pd.DataFrame:
@@ -36,8 +38,9 @@ def summary_text(results: dict[str, Any], *, details: bool = False) -> str:
     """Write the leaderboard and the best model; with details, every technique's model."""
     parts = [data_line(results["data"]), "", leaderboard_text(results)]
     shown = [e for e in results["leaderboard"] if e["status"] == "ok"]
+    target, most = results["data"]["target"], None if details else _TOP_TERMS
     for entry in shown if details else shown[:1]:
-        parts += ["", *_model_lines(entry)]
+        parts += ["", *_model_lines(entry, target, most)]
     failed = [e for e in results["leaderboard"] if e["status"] == "failed"]
     parts += [f"{e['technique']} gave no model: {e['reason']}" for e in failed]
     parts += [f"Note: {note}" for note in results["notes"]]
@@ -91,10 +94,11 @@ def leaderboard_text(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _model_lines(entry: dict[str, Any]) -> list[str]:
+def _model_lines(entry: dict[str, Any], target: str, most: int | None) -> list[str]:
     lines = [f"{entry['technique']}({_settings(entry['hyperparameters'])})"]
-    if entry["formula"] is not None:
-        lines.append(f"  {entry['formula']}")
+    if entry["coefficients"] is not None:
+        formula = write_formula(target, entry["coefficients"], entry["intercept"], most=most)
+        lines.append(f"  {formula}")
     if entry["importances"]:
         shares = list(entry["importances"].items())
         text = ", ".join(f"{name} {percent(share)}" for name, share in shares[:_TOP_SHARES])

@@ -90,11 +90,11 @@ def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
     rename = campaign.data.rename
     at = ("data", "rename")
     dataset.require(rename, at=at)
-    clash = [new for old, new in rename.items() if new in dataset.columns and new not in rename]
-    if clash or len(set(rename.values())) < len(rename):
-        name = clash[0] if clash else sorted(rename.values())[0]
-        raise UsageError(f"two columns would be called '{name}'; choose another name", at=at)
-    return Dataset(dataset.frame.rename(columns=rename), dataset.name)
+    renamed = dataset.frame.rename(columns=rename)
+    twice = renamed.columns[renamed.columns.duplicated()]
+    if len(twice):
+        raise UsageError(f"two columns would be called '{twice[0]}'; choose another name", at=at)
+    return Dataset(renamed, dataset.name)
 
 
 def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
