@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
 @click.option("--time-limit", type=float, metavar="S", help="End after about this many seconds.")
 @click.option("--seed", type=int, metavar="K", help="Override the campaign's seed.")
-@click.option("--racing", is_flag=True, help="Stop trials early that are clearly worse.")
+@click.option("--racing", is_flag=True, help="Stop trials once they are worse than the best.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json instead of the table.")
 def command(  # noqa: PLR0913 - one parameter per option

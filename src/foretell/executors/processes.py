@@ -10,9 +10,10 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import connection
 from typing import Any
 
@@ -97,11 +98,28 @@ class ProcessExecutor(Executor):
             initializer=_start_worker,
             initargs=(self.state, os.getpid()),
         )
-        with warnings.catch_warnings():
-            # Python 3.12 warns of forking beside threads; ours wait, and hold no lock.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pool.submit(int)  # forks all workers now
+        try:
+            with _uninterrupted(), warnings.catch_warnings():
+                # Python 3.12 warns of forking beside threads; ours wait, and hold no lock.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pool.submit(int)  # forks all workers now
+        except BaseException:
+            _shut(pool)
+            raise
         return pool
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait: Python drops it in the midst of a fork, and a new worker must not see it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_worker(state: Any, parent: int) -> None:

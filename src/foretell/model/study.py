@@ -18,10 +18,6 @@ from foretell.model.work import Outcome, Task
 
 Params = dict[str, Any]
 
-#: Racing: how much worse than the best a trial may be after one fold, and after more, both
-#: on the same rows, before it is stopped.
-_SLACK_FIRST, _SLACK_LATER = 1.02, 1.0
-
 
 @dataclass
 class Trial:
@@ -260,7 +256,7 @@ class Study:
         n_done = len(trial.folds)
         error = trial.error(self._score_name, n_done)
         reference = incumbent.error(self._score_name, n_done)
-        if error <= (_SLACK_FIRST if n_done == 1 else _SLACK_LATER) * reference:
+        if error <= reference:
             return False
         trial.estimate = error
         if reference > 0:

@@ -188,7 +188,7 @@ class Search(_Section):
     )
     racing: bool = Field(
         default=False,
-        description="Stop a trial once it is clearly worse than the best on the same rows",
+        description="Stop a trial once it is worse than the best on the same rows",
     )
 
 
