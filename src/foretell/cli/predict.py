@@ -57,11 +57,16 @@ def _write(predicted: pd.DataFrame, output: Path, *, force: bool) -> None:
 
 
 def _table(model: SavedModel, predicted: pd.DataFrame) -> str:
-    shown = predicted[[*model.columns, "prediction", "outside"]].head(_ROWS_SHOWN)
-    shown = shown.rename(columns={"prediction": model.target})
+    if _truth(model, predicted) is None:
+        figures = {"prediction": model.target}
+    else:
+        figures = {model.target: "measured", "prediction": "predicted"}
+    shown = predicted[[*model.columns, *figures, "outside"]].head(_ROWS_SHOWN)
     if not shown["outside"].any():
         shown = shown.drop(columns="outside")
-    text = shown.to_string(index=False, formatters={model.target: "{:.4g}".format})
+    text = shown.rename(columns=figures).to_string(
+        index=False, formatters=dict.fromkeys(figures.values(), "{:.4g}".format)
+    )
     rest = len(predicted) - len(shown)
     return text + (f"\n… and {rest} more rows" if rest > 0 else "")
 
