@@ -104,4 +104,8 @@ def _left(progress: Progress) -> str:
 
 
 def _best(progress: Progress) -> str:
-    return f"{100 * progress.best_error:.2f} %" if progress.best_error < float("inf") else "–"
+    if progress.best_error == float("inf"):
+        return "–"
+    if progress.score_name == "mape":
+        return f"{100 * progress.best_error:.2f} %"
+    return f"{progress.best_error:.4g}"

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from statistics import median
 
 from foretell.executors import Executor
 from foretell.model.journal import Journal
@@ -17,9 +18,7 @@ from foretell.model.work import Outcome, Task, reason_of, run_task
 #: What remains after the search is judged to take this much longer than its folds did: the last
 #: fits see more rows than those of the search.
 _CLOSING_MARGIN = 1.5
-
-#: Finished trials go to the journal together, this often: a sync may take longer than a trial.
-_JOURNAL_EVERY_S = 0.1
+_RECENT = 50
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,7 @@ class Progress:
     n_done: int
     n_total: int
     best_error: float
+    score_name: str
     elapsed_s: float
 
 
@@ -75,9 +75,7 @@ class Engine:
                 Trial.from_json(r["trial"]) for r in journal.records if r["kind"] == "trial"
             )
         }
-        self._unwritten: list[Trial] = []
-        self._next_write = 0.0
-        self._fold_s: dict[str, float] = {}  # the longest fold of each technique so far
+        self._fold_s: dict[str, deque[float]] = {}  # how long folds of each technique took lately
         for trial in self.finished.values():
             self._time(trial)
         log.info("%d trials taken from the journal", len(self.finished))
@@ -93,10 +91,7 @@ class Engine:
             Whether the time limit may leave nothing of it. Otherwise the search goes on until one
             technique has a winner on every outer split, however long that takes.
         """
-        try:
-            self._run_studies(studies, n_closing, is_optional)
-        finally:
-            self._write()
+        self._run_studies(studies, n_closing, is_optional)
         is_cut = not all(study.is_over for study in studies)
         for study in studies:
             if not study.is_over:
@@ -137,29 +132,23 @@ class Engine:
             yield task, _outcomes(task, result)[0]
 
     def _record(self, trials: list[Trial]) -> None:
-        self._unwritten += trials
+        if trials:
+            self._journal.append({"kind": "trial", "trial": t.to_json()} for t in trials)
         for trial in trials:
             self._time(trial)
             if trial.reason is not None:
                 self._log.warning("%s %s failed: %s", trial.technique, trial.params, trial.reason)
-        if time.monotonic() >= self._next_write:
-            self._write()
-
-    def _write(self) -> None:
-        trials, self._unwritten = self._unwritten, []  # once, whatever becomes of it
-        if trials:
-            self._journal.append({"kind": "trial", "trial": t.to_json()} for t in trials)
-        self._next_write = time.monotonic() + _JOURNAL_EVERY_S
 
     def _time(self, trial: Trial) -> None:
         if trial.is_complete:
-            longest = self._fold_s.get(trial.technique, 0.0)
-            self._fold_s[trial.technique] = max(longest, trial.seconds / len(trial.folds))
+            seconds = trial.seconds / len(trial.folds)
+            self._fold_s.setdefault(trial.technique, deque(maxlen=_RECENT)).append(seconds)
 
     def _is_due(self, n_closing: int) -> bool:
         if self._clock.limit_s is None:
             return False
-        closing_s = _CLOSING_MARGIN * n_closing * sum(self._fold_s.values())
+        # Medians: the first fold in each worker also imports the technique's library.
+        closing_s = _CLOSING_MARGIN * n_closing * sum(map(median, self._fold_s.values()))
         return self._clock.elapsed_s + closing_s / self._executor.n_workers > self._clock.limit_s
 
     def _tell(self, studies: list[Study]) -> None:
@@ -170,6 +159,7 @@ class Engine:
                 n_done=sum(s.n_finished for s in studies),
                 n_total=sum(s.n_trials for s in studies),
                 best_error=min(s.least_error for s in studies),
+                score_name=studies[0].score_name,
                 elapsed_s=self._clock.elapsed_s,
             )
         )

@@ -127,7 +127,7 @@ class Study:
         self._search = search
         self._number = number
         self._split_keys = split.selection_keys
-        self._score_name = score_name
+        self.score_name = score_name
         self._is_racing = is_racing and len(split.selection_keys) > 1
         self._finished = finished
         self._best: Trial | None = None
@@ -179,7 +179,7 @@ class Study:
         return done
 
     def _error(self, trial: Trial) -> float:
-        return trial.error(self._score_name)
+        return trial.error(self.score_name)
 
     def _key(self, params: Params) -> str:
         return trial_key(self.outer, self.technique, params, self._number)
@@ -246,16 +246,16 @@ class Study:
         trial.seconds += outcome.seconds
         if outcome.test is None:
             trial.reason = outcome.reason
-        elif not math.isfinite(getattr(outcome.test, self._score_name)):
-            trial.reason = f"{self._score_name} is not finite"
+        elif not math.isfinite(getattr(outcome.test, self.score_name)):
+            trial.reason = f"{self.score_name} is not finite"
         else:
             trial.folds.append(outcome.test)
 
     def _loses(self, trial: Trial, incumbent: Trial) -> bool:
         """Stop a trial that is worse than the incumbent on the same rows; estimate its error."""
         n_done = len(trial.folds)
-        error = trial.error(self._score_name, n_done)
-        reference = incumbent.error(self._score_name, n_done)
+        error = trial.error(self.score_name, n_done)
+        reference = incumbent.error(self.score_name, n_done)
         if error <= reference:
             return False
         trial.estimate = error

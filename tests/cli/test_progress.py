@@ -1,0 +1,58 @@
+"""Progress as it is shown: where to, and what it says."""
+
+import pytest
+
+from foretell.cli._progress import _Lines, shown_progress
+from foretell.model.engine import Progress
+
+
+def progress(**changes):
+    values = {
+        "n_done": 10,
+        "n_total": 40,
+        "best_error": 0.0806,
+        "score_name": "mape",
+        "elapsed_s": 30.0,
+    }
+    return Progress(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "10/40 trials, best 8.06 %, about 1:30 left."),
+        ({"n_done": 40}, "40/40 trials, best 8.06 %."),
+        (
+            {"score_name": "rmse", "best_error": 123.45},
+            "10/40 trials, best 123.5, about 1:30 left.",
+        ),
+        ({"best_error": float("inf")}, "10/40 trials, best –, about 1:30 left."),
+    ],
+)
+def test_line_says_trials_done_best_so_far_and_time_left(changes, line):
+    with shown_progress(quiet=True) as shown:
+        shown(progress(**changes))
+    assert shown.last_line == line
+
+
+def test_no_line_before_a_trial_is_finished():
+    with shown_progress(quiet=True) as shown:
+        shown(progress(n_done=0))
+    assert shown.last_line == "No trial is finished."
+
+
+def test_without_a_terminal_lines_go_to_stderr_now_and_then(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("foretell.cli._progress.time.monotonic", lambda: now[0])
+    lines = _Lines()
+    for now[0] in (1.0, 11.0, 12.0, 21.5):
+        lines(progress())
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert written.err.count("10/40 trials") == 2
+
+
+def test_quiet_prints_nothing(capsys):
+    with shown_progress(quiet=True) as shown:
+        shown(progress())
+    assert capsys.readouterr().err == ""
