@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from statistics import median
 
 from foretell.executors import Executor
@@ -99,9 +100,10 @@ class Engine:
         return is_cut
 
     def _run_studies(self, studies: list[Study], n_closing: int, is_optional: bool) -> None:
-        queue: deque[tuple[Study, Task]] = deque()
-        for study in studies:
-            queue.extend((study, task) for task in study.advance())
+        # In turns, so that a time limit leaves every technique something.
+        first = ([(study, task) for task in study.advance()] for study in studies)
+        turns = chain.from_iterable(zip_longest(*first))
+        queue: deque[tuple[Study, Task]] = deque(turn for turn in turns if turn is not None)
         self._tell(studies)
         running: dict[int, Study] = {}  # by identity: executors return the very task
         while queue or running:
