@@ -36,7 +36,7 @@ def test_ctrl_c_ends_at_once_and_the_command_it_prints_continues(
         run.text,
     )
     assert told is not None, run.text
-    assert 3 <= int(told[1]) <= int(told[2])  # one may be in the journal and not yet counted
+    assert 1 <= int(told[1]) <= int(told[2])
     continued = foretell(*shlex.split(told[4]))
     assert continued.wait() == 0, continued.text
     assert outcome(output) == expected

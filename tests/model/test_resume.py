@@ -128,6 +128,7 @@ def fit(campaign, runs, output, **options):
     return fit_model({"data": {"target": "time_s"}, **campaign}, runs, output=output, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=CAMPAIGNS)
 def test_any_prefix_of_a_journal_continues_to_the_same_end(campaign, runs, tmp_path, outcome):
     fit(campaign, runs, tmp_path / "whole")
