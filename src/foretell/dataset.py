@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,9 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 #: How files that are no tables start, and what they are.
 _OTHERS = {"HTML or XML": r"<[!?a-zA-Z]", "JSON": r"\{|\[\s*([\[{]|$)"}
 _ROWS_SHOWN = 5
+
+#: From the names of a table's columns to those that are read as they are written.
+TextColumns = Callable[[list[str]], Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,17 @@ def read_dataset(source: str | Path | pd.DataFrame | Dataset) -> Dataset:
     >>> read_dataset(pd.DataFrame({"nodes": [1, 2], "time_s": [9.0, 5.0]})).columns
     ['nodes', 'time_s']
     """
+    return read_with_text(source, lambda _: ())
+
+
+def read_with_text(
+    source: str | Path | pd.DataFrame | Dataset, text_columns: TextColumns
+) -> Dataset:
+    """Read a table; in a text file, take the values of some columns as they are written.
+
+    Otherwise the type of a column depends on all its rows: 1.10 is a text beside 1.10.1, and the
+    number 1.1 without it.
+    """
     import pandas as pd
 
     if isinstance(source, Dataset):
@@ -73,16 +87,23 @@ def read_dataset(source: str | Path | pd.DataFrame | Dataset) -> Dataset:
     if isinstance(source, pd.DataFrame):
         dataset = Dataset(source.rename(columns=str).reset_index(drop=True), "the frame")
         _refuse_duplicates(dataset.columns, dataset.name)
+    elif isinstance(source, str | Path):
+        dataset = _read_file(Path(source), text_columns)
     else:
-        dataset = _read_file(Path(source))
+        raise DatasetError(
+            f"a table is a file or a pandas DataFrame, not a {type(source).__name__}; "
+            "pandas.DataFrame makes one of it"
+        )
     if dataset.frame.empty:
         raise DatasetError(f"{dataset.name} has no rows below its header; write one row per run")
     return dataset
 
 
-def _read_file(path: Path) -> Dataset:
-    read = _read_parquet if path.suffix.lower() in {".parquet", ".pq"} else _read_text
-    return Dataset(read(_content(path), path), str(path))
+def _read_file(path: Path, text_columns: TextColumns) -> Dataset:
+    content = _content(path)
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        return Dataset(_read_parquet(content, path), str(path))
+    return Dataset(_read_text(content, path, text_columns), str(path))
 
 
 def _content(path: Path) -> bytes:
@@ -119,11 +140,13 @@ def _read_parquet(content: bytes, path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_text(content: bytes, path: Path) -> pd.DataFrame:
+def _read_text(content: bytes, path: Path, text_columns: TextColumns) -> pd.DataFrame:
     import pandas as pd
 
-    delimiter, header = _header(_first_text(content, path), path)
+    delimiter, written = _header(_first_text(content, path), path)
+    header = [name.strip() for name in written]
     _refuse_duplicates(header, str(path))
+    as_text = text_columns(header)
     try:
         frame = pd.read_csv(
             io.BytesIO(content),
@@ -131,6 +154,7 @@ def _read_text(content: bytes, path: Path) -> pd.DataFrame:
             encoding="utf-8-sig",
             skipinitialspace=True,
             low_memory=False,
+            dtype={name: str for name in written if name.strip() in as_text},
         )
     except (pd.errors.ParserError, ValueError) as error:
         raise DatasetError(_parsing_problem(error, path)) from None
@@ -178,13 +202,19 @@ def _header(first: str, path: Path) -> tuple[str, list[str]]:
     for kind, start in _OTHERS.items():
         if re.match(start, first.strip()):
             raise DatasetError(f"{path} is not a table: it looks like {kind}; export it as CSV")
-    delimiter = max(_DELIMITERS, key=first.count)
     try:
-        return delimiter, [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+        # Parsed, not counted: a quoted name may contain the other delimiters.
+        fields = {d: _fields(first, d) for d in _DELIMITERS}
     except csv.Error as error:
         raise DatasetError(
             f"{path} is not a table: its first line must name the columns ({error})"
         ) from None
+    delimiter = max(_DELIMITERS, key=lambda d: len(fields[d]))
+    return delimiter, fields[delimiter]
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
 
 
 def _parsing_problem(error: Exception, path: Path) -> str:

@@ -213,3 +213,33 @@ def test_data_option_takes_another_table_than_the_campaign_names(folder):
     pd.read_csv("runs.csv").head(30).to_csv("fewer.csv", index=False)
     result = run("fit", "campaign.ini", "--data", "fewer.csv", "-o", "out", "-j", 1, "-q")
     assert "30 runs" in result.stdout
+
+
+def test_predict_follows_swapped_names_and_keeps_versions_as_written(folder):
+    frame = pd.read_csv("runs.csv").assign(version=["1.10", "1.1", "x"] * 16)
+    frame["time_s"] *= np.where(frame["version"] == "1.10", 3, 1)
+    frame.to_csv("runs.csv", index=False)
+    (folder / "c.toml").write_text(
+        '[data]\npath = "runs.csv"\ntarget = "time_s"\ncategorical = ["version"]\n'
+        'rename = { nodes = "size", size = "nodes" }\n'
+        "[search.splits]\nmethod = 'KFold'\nfolds = 2\n[techniques.DecisionTree]\n"
+    )
+    assert run("fit", "c.toml", "-o", "swapped", "-j", 1, "-q").exit_code == 0
+    one = frame[frame["version"] == "1.10"]
+    one.to_csv("one.csv", index=False)
+    assert run("predict", "swapped", "one.csv", "-o", "p.csv").exit_code == 0
+    written = pd.read_csv("p.csv", dtype={"version": str}, keep_default_na=False)
+    assert set(written["version"]) == {"1.10"}
+    assert set(written["outside"]) == {""}
+    off = np.abs(written["prediction"].to_numpy() / one["time_s"].to_numpy() - 1)
+    assert np.median(off) < 0.2
+
+
+def test_predict_does_not_vouch_for_rows_outside_the_data(fitted):
+    assert (
+        "Rows outside the data may be much further off." in run("predict", "out", "new.csv").stdout
+    )
+    pd.DataFrame({"size": [5.0], "nodes": [2]}).to_csv("inside.csv", index=False)
+    shown = run("predict", "out", "inside.csv").stdout
+    assert "1 row, 0 outside the data." in shown
+    assert "further off" not in shown

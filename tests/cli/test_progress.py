@@ -12,7 +12,7 @@ def progress(**changes):
         "n_total": 40,
         "best_error": 0.0806,
         "score_name": "mape",
-        "elapsed_s": 30.0,
+        "left_s": 90.0,
     }
     return Progress(**{**values, **changes})
 
@@ -21,12 +21,12 @@ def progress(**changes):
     ("changes", "line"),
     [
         ({}, "10/40 trials, best 8.06 %, about 1:30 left."),
-        ({"n_done": 40}, "40/40 trials, best 8.06 %."),
+        ({"n_done": 40, "left_s": 0.0}, "40/40 trials, best 8.06 %."),
         (
             {"score_name": "rmse", "best_error": 123.45},
             "10/40 trials, best 123.5, about 1:30 left.",
         ),
-        ({"best_error": float("inf")}, "10/40 trials, best –, about 1:30 left."),
+        ({"best_error": float("inf"), "left_s": None}, "10/40 trials, best –."),
     ],
 )
 def test_line_says_trials_done_best_so_far_and_time_left(changes, line):

@@ -106,6 +106,8 @@ def outcome():
         names = ["leaderboard.csv", "campaign.toml", "results.txt"]
         names += sorted(path.name for path in directory.glob("*.foretell*"))
         contents = {name: (directory / name).read_bytes() for name in names}
+        place = str(directory.absolute().parent).encode()  # of the table, which is beside it
+        contents["campaign.toml"] = contents["campaign.toml"].replace(place, b"")
         return {"results.json": json.dumps(results), **contents}
 
     return read

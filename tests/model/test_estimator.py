@@ -46,3 +46,31 @@ def test_positive_targets_are_ranked_by_relative_error_and_others_by_rmse():
     x = np.arange(12.0)[:, None]
     assert ForetellRegressor(QUICK).fit(x, x[:, 0] + 1).fit_.campaign.score == "mape"
     assert ForetellRegressor(QUICK).fit(x, x[:, 0] - 5).fit_.campaign.score == "rmse"
+
+
+def test_feature_named_as_the_target_is_kept():
+    target = np.tile([1.0, 2, 3, 4], 4)
+    frame = pd.DataFrame({"target": target, "target_": target**2})
+    model = ForetellRegressor({"LRRidge": {"alpha": 1e-6}}).fit(frame, 10 + 5 * target)
+    assert model.model_.columns == ["target", "target_"]
+    assert model.predict(frame) == pytest.approx(10 + 5 * target, rel=1e-3)
+
+
+def test_random_state_may_be_none_or_a_generator():
+    x = np.arange(12.0)[:, None]
+
+    def seed(state):
+        return ForetellRegressor(QUICK, random_state=state).fit(x, x[:, 0] + 1).fit_.campaign.seed
+
+    np.random.seed(3)
+    first, second = seed(None), seed(None)
+    np.random.seed(3)
+    assert first == seed(None) != second
+    assert seed(np.random.RandomState(1)) == seed(np.random.RandomState(1))
+    assert seed(np.int64(5)) == 5
+
+
+def test_one_technique_may_be_named_without_a_list():
+    x = np.arange(12.0)[:, None]
+    model = ForetellRegressor("LRRidge").fit(x, x[:, 0] + 1)
+    assert model.model_.technique == "LRRidge"

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 import foretell
-from foretell.errors import NothingUsableError
+from foretell.errors import DatasetError, NothingUsableError, StorageError
+from foretell.model.directory import claimed
+from foretell.model.techniques import TECHNIQUES
 
 RANDOM = np.random.default_rng(7)
 
@@ -370,3 +372,78 @@ def test_amllibrary_dict_with_a_frame_runs():
         "LRRidge": {"alpha": [0.1, 1.0]},
     }  # fmt: skip
     assert foretell.fit_model(spec).results["data"]["n_rows"] == 60
+
+
+def test_column_of_mostly_words_is_a_category_even_with_a_number_among_them():
+    frame = runs().assign(machine=["0"] + ["a", "b"] * 29 + ["a"])
+    assert "machine_class_0" in entry(fit(frame))["features"]
+
+
+def test_draws_that_a_hyperparameter_refuses_are_drawn_again():
+    search = {"method": "tpe", "evaluations": 12, "splits": {"method": "KFold", "folds": 3}}
+    fitted = fit(search=search, techniques={"LRRidge": {"alpha": "normal(0.2, 1)"}})
+    alphas = [t["hyperparameters"]["alpha"] for t in fitted.results["trials"]]
+    assert len(alphas) == 12
+    assert min(alphas) >= 0
+
+
+def test_saved_campaign_runs_again_from_anywhere(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    runs().to_csv(tmp_path / "here" / "runs.csv", index=False)
+    monkeypatch.chdir(tmp_path / "here")
+    spec = campaign(data={"target": "time_s", "path": "runs.csv"})
+    first = foretell.fit_model(spec, output=tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "there")
+    again = foretell.fit_model(tmp_path / "out" / "campaign.toml")
+    assert again.results["leaderboard"] == first.results["leaderboard"]
+
+
+def test_merging_repeats_changes_nothing_under_normalization(monkeypatch):
+    random = np.random.default_rng(3)
+    frame = pd.concat([runs(20)] * 6, ignore_index=True)
+    frame["time_s"] *= random.lognormal(0, 0.3, len(frame))
+    options = {
+        "features": {"normalization": True},
+        "techniques": {"XGBoost": {"gamma": 1, "alpha": 0.5, "n_estimators": 20, "max_depth": 4}},
+    }
+    merged = fit(frame, **options).predict(frame)
+    technique = TECHNIQUES.get("XGBoost")
+    monkeypatch.setattr(technique, "merges_repeats", lambda self, params: False)
+    assert merged == pytest.approx(fit(frame, **options).predict(frame), rel=1e-4)
+
+
+def test_two_threads_of_one_process_cannot_share_a_directory(tmp_path):
+    with claimed(tmp_path / "out"), pytest.raises(StorageError, match="another foretell works"):
+        fit(output=tmp_path / "out")
+    assert fit(output=tmp_path / "out").results["best"] == "LRRidge"
+
+
+def test_failure_for_want_of_memory_gets_another_chance_later(tmp_path, monkeypatch):
+    technique = TECHNIQUES.get("LRRidge")
+    options = {"techniques": {"LRRidge": {"alpha": 1}, "Dummy": {}}, "output": tmp_path / "out"}
+
+    def out_of_memory(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(technique, "fit", out_of_memory)
+        first = fit(**options)
+    assert entry(first)["status"] == "failed"
+    assert first.results["best"] == "Dummy"
+    assert entry(fit(**options))["status"] == "ok"
+
+
+def test_technique_that_the_time_limit_kept_out_is_untried_not_failed():
+    spec = campaign(techniques={"Dummy": {}, "LRRidge": {}})
+    fitted = foretell.fit_model(spec, runs(), time_limit_s=1e-3)
+    assert {e["technique"]: e["status"] for e in fitted.results["leaderboard"]} == {
+        "Dummy": "ok",
+        "LRRidge": "untried",
+    }
+
+
+@pytest.mark.parametrize("table", [{"nodes": [1]}, [[1, 2]], pd.Series([1.0])])
+def test_what_is_no_table_is_refused_with_a_remedy(table):
+    with pytest.raises(DatasetError, match=r"pandas\.DataFrame makes one of it"):
+        fit().predict(table)

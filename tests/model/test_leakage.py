@@ -460,7 +460,7 @@ def test_failure_of_the_last_comparison_is_told_too(register):
 
 
 def test_when_nothing_works_the_results_still_tell_why(register, tmp_path):
-    with pytest.raises(NothingUsableError, match="First reason: ValueError: it never works"):
+    with pytest.raises(NothingUsableError, match="Fragile: ValueError: it never works"):
         fit_fragile(register, output=tmp_path / "out", techniques={"Fragile": {"how": "always"}})
     written = json.loads((tmp_path / "out" / "results.json").read_text())
     assert written["best"] is None

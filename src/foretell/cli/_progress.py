@@ -96,11 +96,10 @@ def _line(progress: Progress) -> str:
 
 def _left(progress: Progress) -> str:
     """Say how long it will take if trials go on as they have so far."""
-    if not progress.n_done:
+    if progress.left_s is None or progress.left_s < 1:
         return ""
-    left_s = progress.elapsed_s * (progress.n_total / progress.n_done - 1)
-    minutes, seconds = divmod(round(left_s), 60)
-    return f", about {minutes}:{seconds:02d} left" if left_s >= 1 else ""
+    minutes, seconds = divmod(round(progress.left_s), 60)
+    return f", about {minutes}:{seconds:02d} left"
 
 
 def _best(progress: Progress) -> str:

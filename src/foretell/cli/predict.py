@@ -74,7 +74,9 @@ def _table(model: SavedModel, predicted: pd.DataFrame) -> str:
 def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
     from foretell.model.summary import percent
 
-    parts = [f"{len(predicted)} rows, {int((predicted['outside'] != '').sum())} outside the data."]
+    n_outside = int((predicted["outside"] != "").sum())
+    rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
+    parts = [f"{rows}, {n_outside} outside the data."]
     truth = _truth(model, predicted)
     if truth is not None:
         from foretell.model.validation import score
@@ -86,6 +88,8 @@ def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
         )
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         parts.append(f"In validation this model was {percent(expected)} off on average.")
+        if n_outside:
+            parts.append("Rows outside the data may be much further off.")
     return " ".join(parts)
 
 

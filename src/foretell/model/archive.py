@@ -6,7 +6,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,20 +24,27 @@ _ARRAY_FORMAT = (1, 0)
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the content of a file; equal parts give equal files."""
     buffer = io.BytesIO()
+    n_bytes = 0
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, _HEADER, json.dumps(header, indent=1).encode())
-        for name in sorted(arrays):
-            content = io.BytesIO()
-            array = np.ascontiguousarray(arrays[name])
-            np.lib.format.write_array(content, array, _ARRAY_FORMAT, allow_pickle=False)
-            _add(archive, f"{name}.npy", content.getvalue())
+        for name, content in _parts(header, arrays):
+            n_bytes += len(content)
+            if n_bytes > _MOST_BYTES:  # it would not be read
+                raise ModelError("the model takes more than 2 GiB; choose smaller hyperparameters")
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content)
     return buffer.getvalue()
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    entry = zipfile.ZipInfo(name, _EPOCH)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(entry, content)
+def _parts(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> Iterator[tuple[str, bytes]]:
+    yield _HEADER, json.dumps(header, indent=1).encode()
+    for name in sorted(arrays):
+        content = io.BytesIO()
+        array = np.ascontiguousarray(arrays[name])
+        np.lib.format.write_array(content, array, _ARRAY_FORMAT, allow_pickle=False)
+        yield f"{name}.npy", content.getvalue()
 
 
 class Archive:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from foretell.errors import ModelError
 from foretell.model.directory import write_whole
 from foretell.model.engine import Engine
 from foretell.model.journal import Journal
@@ -80,12 +81,15 @@ class Closing:
     output: Path
     _built: dict[str, Outcome] = field(default_factory=dict)
     _training_models: dict[str, Learned] = field(default_factory=dict)
+    _known: dict[str, SavedModel] = field(default_factory=dict)
 
     def run(self) -> None:
         """Run what the journal does not hold yet, then write the model files."""
         usable = [e for e in self.record.entries if e.params is not None]
         for entry in usable:
             entry.judgements = [self._recalled(j) for j in entry.judgements]
+            if (model := self._recalled_model(entry)) is not None:
+                self._known[entry.technique] = model
         tasks = [task for entry in usable for task in self._tasks(entry)]
         for task, outcome in self.engine.run(tasks):
             self._enter(self.record.entry(task.technique), task, outcome)
@@ -97,7 +101,7 @@ class Closing:
     def _tasks(self, entry: Entry) -> Iterator[Task]:
         """Yield the fit on all rows, the longest, first."""
         assert entry.params is not None
-        if self._recalled_model(entry) is None:
+        if entry.technique not in self._known:
             yield Task(entry.technique, (entry.params,), ALL, score_training=True, keep_models=True)
         for judgement in entry.judgements:
             keep = self._keeps_training_model(judgement)
@@ -129,7 +133,8 @@ class Closing:
         entry.judgements[position] = judged
         if outcome.learned is not None:
             self._training_models[entry.technique] = outcome.learned
-        self.journal.append([{"kind": "judgement", "judgement": judged.to_json()}])
+        if not outcome.is_transient:
+            self.journal.append([{"kind": "judgement", "judgement": judged.to_json()}])
 
     def _finish(self, entry: Entry) -> None:
         failed = [j.reason for j in entry.judgements if j.reason]
@@ -137,12 +142,18 @@ class Closing:
         if failed or (built is not None and built.reason):
             entry.reason = failed[0] if failed else built.reason if built else None
             return
-        entry.file = f"{entry.technique}.foretell"
-        entry.model = self._recalled_model(entry) or self._save(entry, built)
+        try:
+            self._save_training_model(entry)
+            model = self._known.get(entry.technique) or self._save(entry, built)
+        except ModelError as error:  # it is too large
+            entry.reason = str(error)
+            return
+        entry.model, entry.file = model, _file(entry)
+
+    def _save_training_model(self, entry: Entry) -> None:
         if entry.technique in self._training_models:
-            learned = self._training_models[entry.technique]
-            params = entry.judgements[0].trial.params
-            model = self._model(entry, params, learned, entry.judgements[0].train)
+            learned, judged = self._training_models[entry.technique], entry.judgements[0]
+            model = self._model(entry, judged.trial.params, learned, judged.outer, judged.train)
             model.save(self.output / f"{entry.technique}-training.foretell")
 
     def _remove_stale(self, entry: Entry) -> None:
@@ -153,9 +164,9 @@ class Closing:
 
     def _save(self, entry: Entry, built: Outcome | None) -> SavedModel:
         assert built is not None and built.learned is not None and entry.params is not None
-        model = self._model(entry, entry.params, built.learned, built.train)
+        model = self._model(entry, entry.params, built.learned, ALL, built.train)
         content = model.to_bytes()
-        write_whole(self.output / str(entry.file), content)
+        write_whole(self.output / _file(entry), content)
         self.journal.append(
             [
                 {
@@ -170,9 +181,15 @@ class Closing:
         return model
 
     def _model(
-        self, entry: Entry, params: dict[str, Any], learned: Learned, train: Scores | None
+        self,
+        entry: Entry,
+        params: dict[str, Any],
+        learned: Learned,
+        split_key: str,
+        train: Scores | None,
     ) -> SavedModel:
         table = self.record.table
+        rows = self.record.plan.splits[split_key].train
         validation = spread([j.test for j in entry.judgements if j.test])
         scores = {"validation": {name: v["mean"] for name, v in validation.items()}}
         if train is not None:
@@ -184,8 +201,8 @@ class Closing:
             feature_map=table.feature_map,
             learned=learned,
             rename=self.record.campaign.data.rename,
-            ranges=training_ranges(table.feature_map, table.frame),
-            n_rows=len(table.y),
+            ranges=training_ranges(table.feature_map, table.frame.iloc[rows]),
+            n_rows=len(rows),
             scores=scores,
             writer=self.record.version,
         )
@@ -210,7 +227,7 @@ class Closing:
 
     def _recalled_model(self, entry: Entry) -> SavedModel | None:
         """Load the model built before, if it is the very file that was written then."""
-        path = self.output / f"{entry.technique}.foretell"
+        path = self.output / _file(entry)
         for r in self._records("model"):
             # The file also tells how the winners did on the outer splits.
             same = (r["technique"], r["params"], r["winners"]) == (
@@ -218,12 +235,23 @@ class Closing:
                 entry.params,
                 _winning_params(entry),
             )
-            if same and path.exists() and _digest(path.read_bytes()) == r["sha256"]:
-                return load_model(path)
+            if same and (model := _loaded(path, r["sha256"])) is not None:
+                return model
         return None
 
     def _records(self, kind: str) -> list[dict[str, Any]]:
         return [r for r in self.journal.records if r["kind"] == kind]
+
+
+def _loaded(path: Path, digest: str) -> SavedModel | None:
+    try:
+        return load_model(path) if _digest(path.read_bytes()) == digest else None
+    except (OSError, ModelError):
+        return None  # to be built again
+
+
+def _file(entry: Entry) -> str:
+    return f"{entry.technique}.foretell"
 
 
 def _winning_params(entry: Entry) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ RESULTS, SUMMARY, LEADERBOARD = "results.json", "results.txt", "leaderboard.csv"
 CAMPAIGN, BEST = "campaign.toml", "best.foretell"
 
 _LOCK_WAIT_S = 3.0  # a process killed a moment ago may not be quite gone
+_claims: set[Path] = set()  # directories that this process works in
 
 
 @contextmanager
@@ -36,7 +37,27 @@ def claimed(directory: Path) -> Iterator[None]:
         ) from None
     with lock:
         _acquire(lock, directory)
+        with _claimed_here(directory.resolve()):
+            yield
+
+
+@contextmanager
+def _claimed_here(directory: Path) -> Iterator[None]:
+    """Keep other threads of this process out, too: the lock of a file is the whole process's."""
+    if directory in _claims:
+        raise _taken(directory)
+    _claims.add(directory)
+    try:
         yield
+    finally:
+        _claims.discard(directory)
+
+
+def _taken(directory: Path) -> StorageError:
+    return StorageError(
+        f"another foretell works in {directory}. Wait for it to end, or give another directory "
+        "with -o."
+    )
 
 
 def _check_free(directory: Path) -> None:
@@ -65,10 +86,7 @@ def _acquire(lock: IO[str], directory: Path) -> None:
             if error.errno not in {errno.EACCES, errno.EAGAIN}:
                 raise
             if time.monotonic() > deadline:
-                raise StorageError(
-                    f"another foretell works in {directory}. Wait for it to end, or give "
-                    "another directory with -o."
-                ) from None
+                raise _taken(directory) from None
             time.sleep(0.1)
         else:
             return

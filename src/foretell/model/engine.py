@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from statistics import median
+from statistics import fmean, median
 
 from foretell.executors import Executor
 from foretell.model.journal import Journal
 from foretell.model.study import Study, Trial
-from foretell.model.work import Outcome, Task, reason_of, run_task
+from foretell.model.work import Outcome, Task, run_task
 
 #: What remains after the search is judged to take this much longer than its folds did: the last
 #: fits see more rows than those of the search.
@@ -30,7 +30,7 @@ class Progress:
     n_total: int
     best_error: float
     score_name: str
-    elapsed_s: float
+    left_s: float | None
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,9 @@ class Engine:
             yield task, _outcomes(task, result)[0]
 
     def _record(self, trials: list[Trial]) -> None:
-        if trials:
-            self._journal.append({"kind": "trial", "trial": t.to_json()} for t in trials)
+        lasting = [t for t in trials if not t.is_transient]  # the others get another chance
+        if lasting:
+            self._journal.append({"kind": "trial", "trial": t.to_json()} for t in lasting)
         for trial in trials:
             self._time(trial)
             if trial.reason is not None:
@@ -153,6 +154,18 @@ class Engine:
         closing_s = _CLOSING_MARGIN * n_closing * sum(map(median, self._fold_s.values()))
         return self._clock.elapsed_s + closing_s / self._executor.n_workers > self._clock.limit_s
 
+    def _left_s(self, studies: list[Study]) -> float | None:
+        """Estimate the rest of a search: each technique's trials as long as its trials so far."""
+        if not self._fold_s:
+            return None
+        known = {name: fmean(seconds) for name, seconds in self._fold_s.items()}
+        unknown = fmean(known.values())
+        work_s = sum(
+            (s.n_trials - s.n_finished) * s.n_folds * known.get(s.technique, unknown)
+            for s in studies
+        )
+        return work_s / self._executor.n_workers
+
     def _tell(self, studies: list[Study]) -> None:
         if self._report is None:
             return
@@ -162,7 +175,7 @@ class Engine:
                 n_total=sum(s.n_trials for s in studies),
                 best_error=min(s.least_error for s in studies),
                 score_name=studies[0].score_name,
-                elapsed_s=self._clock.elapsed_s,
+                left_s=self._left_s(studies),
             )
         )
 
@@ -197,6 +210,6 @@ def _has_found(study: Study) -> bool:
 
 def _outcomes(task: Task, result: object) -> list[Outcome]:
     if isinstance(result, BaseException):
-        return [Outcome(0.0, reason=reason_of(result))] * len(task.batch)
+        return [Outcome.failed(result)] * len(task.batch)
     assert isinstance(result, list)
     return result

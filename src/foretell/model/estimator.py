@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foretell.dataset import Dataset
@@ -16,6 +19,7 @@ from foretell.model.campaign import read_campaign
 from foretell.model.fit import RunOptions, run_campaign
 
 _TARGET = "target"
+_MOST_SEED = 2**31 - 1
 
 
 class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -32,7 +36,7 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     scoring
         ``mape``, ``rmse``, or ``auto``: relative errors when all targets are positive.
     random_state
-        Seed.
+        Seed. None draws one from NumPy's global generator, and a RandomState from itself.
     n_jobs
         Worker processes.
 
@@ -52,7 +56,7 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         features: dict[str, Any] | None = None,
         search: dict[str, Any] | None = None,
         scoring: str = "auto",
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int = 1,
     ) -> None:
         self.techniques = techniques
@@ -67,9 +71,11 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(
             self, X, y, dtype=float, y_numeric=True, ensure_min_samples=2, multi_output=False
         )
-        frame = self._frame(X).assign(**{_TARGET: np.asarray(y, dtype=float)})
+        frame = self._frame(X)
+        target = _free_name(frame.columns)
+        frame[target] = np.asarray(y, dtype=float)
         try:
-            campaign = read_campaign(self._campaign(y), place="ForetellRegressor")
+            campaign = read_campaign(self._campaign(y, target), place="ForetellRegressor")
             options = RunOptions(n_jobs=self.n_jobs)
             self.fit_ = run_campaign(campaign, Dataset(frame, "X"), options)
         except ForetellError as error:
@@ -87,8 +93,10 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         return pd.DataFrame(X, columns=[str(n) for n in names])
 
-    def _campaign(self, y: NDArray[np.float64]) -> dict[str, Any]:
+    def _campaign(self, y: NDArray[np.float64], target: str) -> dict[str, Any]:
         techniques = self.techniques
+        if isinstance(techniques, str):
+            techniques = [techniques]
         if not isinstance(techniques, dict):
             techniques = {name: {} for name in techniques}
         folds = max(2, min(5, len(y)))
@@ -96,12 +104,25 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if score == "auto":
             score = "mape" if (y > 0).all() else "rmse"
         return {
-            "data": {"target": _TARGET},
+            "data": {"target": target},
             "features": self.features or {},
             "search": {"splits": {"method": "KFold", "folds": folds}, **(self.search or {})},
             # scikit-learn's users validate with scikit-learn; no row is kept from the fit.
             "validation": {"method": "All"},
             "techniques": techniques,
             "score": score,
-            "seed": self.random_state,
+            "seed": self._seed(),
         }
+
+    def _seed(self) -> Any:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(_MOST_SEED))
+
+
+def _free_name(taken: Iterable[str]) -> str:
+    """Name the target unlike every feature."""
+    taken, name = set(taken), _TARGET
+    while name in taken:
+        name += "_"
+    return name

@@ -26,7 +26,11 @@ def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
 def _data_digest(frame: pd.DataFrame) -> str:
     digest = hashlib.sha256(json.dumps([str(c) for c in frame.columns]).encode())
     for name in frame.columns:
-        hashes = pd.util.hash_pandas_object(frame[name], index=False)
+        values = frame[name]
+        digest.update(f"{values.dtype}\n".encode())  # true and 1 have one hash
+        if pd.api.types.is_object_dtype(values):
+            values = values.map(repr)  # lists, in columns to skip, have no hash
+        hashes = pd.util.hash_pandas_object(values, index=False)
         digest.update(hashes.to_numpy().tobytes())
     return digest.hexdigest()
 

@@ -155,11 +155,9 @@ class _Job:
             write_outputs(fit)
             log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results["best"])
         if fit.results["best"] is None:
-            reasons = {e.reason for e in record.entries if e.reason}
-            raise NothingUsableError(
-                f"no technique gave a model. First reason: {sorted(reasons)[0]}. "
-                f"{output / layout.RESULTS} lists every failed trial."
-            )
+            reasons = [f"{e.technique}: {e.reason}" for e in record.entries if e.reason]
+            listed = f" {output / layout.RESULTS} lists every trial." if self.options.output else ""
+            raise NothingUsableError(f"no technique gave a model. {reasons[0]}.{listed}")
         return fit
 
     def _check_selection(self, table: Table) -> None:

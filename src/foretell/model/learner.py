@@ -21,6 +21,7 @@ from foretell.model.validation import Split, score
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
+Rows = NDArray[np.int64]
 
 #: Prepared rows (factorizations, binned matrices) kept by each worker.
 _KEPT_BYTES = 256 * 2**20
@@ -40,13 +41,15 @@ class Scaling:
     y_deviation: float
 
     @classmethod
-    def of(cls, rows: TrainingRows) -> Scaling:
-        """Measure training rows, counting merged ones as often as they stand for."""
+    def of(cls, rows: TrainingRows, y: Array) -> Scaling:
+        """Measure training rows, counting merged ones as often as they stand for.
+
+        The target is measured run by run: means of repeats vary less than the repeats do.
+        """
         total = rows.weight.sum()
         x_mean = rows.weight @ rows.x / total
         x_deviation = np.sqrt(rows.weight @ (rows.x - x_mean) ** 2 / total)
-        y_mean = float(rows.weight @ rows.y / total)
-        y_deviation = float(np.sqrt(rows.weight @ (rows.y - y_mean) ** 2 / total))
+        y_mean, y_deviation = float(y.mean()), float(y.std())
         # A constant column stays as it is; rounding leaves it a deviation of about 1e-16.
         constant = x_deviation <= 1e-12 * np.maximum(np.abs(x_mean), 1e-300)
         return cls(x_mean, np.where(constant, 1.0, x_deviation), y_mean, y_deviation or 1.0)
@@ -139,17 +142,16 @@ class Learner:
             min_features=options.min_features,
             max_features=options.max_features,
         )
-        learned = self._fit(technique, params, self._rows(technique, params, rows), columns)
-        return replace(learned, floor=self._floor(rows))  # of runs, not of merged means
+        return self._fit(technique, params, rows, columns)
 
     def _subset_error(
-        self, technique: Technique, params: dict[str, Any], rows: NDArray[np.int64], n_folds: int
+        self, technique: Technique, params: dict[str, Any], rows: Rows, n_folds: int
     ) -> Callable[[list[int]], float]:
         """Return the cross-validated error of a subset of columns, inside the training rows."""
         n_folds = min(n_folds, len(rows))
         shuffled = np.random.default_rng(self.campaign.seed).permutation(rows)
         tests = np.array_split(shuffled, n_folds)
-        folds = [(self._rows(technique, params, np.setdiff1d(rows, test)), test) for test in tests]
+        folds = [(np.setdiff1d(rows, test), test) for test in tests]
 
         def error(subset: list[int]) -> float:
             columns = np.sort(subset)  # as in the models that are kept
@@ -164,19 +166,26 @@ class Learner:
 
         return error
 
-    def error(self, learned: Learned, rows: NDArray[np.int64]) -> float:
+    def error(self, learned: Learned, rows: Rows) -> float:
         """Score a model on some rows by the campaign's own measure."""
         scores = score(self.y[rows], learned.predict(self.x[rows]))
         return float(getattr(scores, self.campaign.score))
 
     def _fit(
-        self, technique: Technique, params: dict[str, Any], rows: TrainingRows, columns: Columns
+        self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
     ) -> Learned:
-        rows = replace(rows, x=rows.x[:, columns])
-        scaling = Scaling.of(rows) if self.campaign.features.normalization else None
-        scaled = scaling.rows(rows) if scaling else rows
-        regressor = technique.fit(technique.prepare(scaled), params, self.campaign.seed)
-        return Learned(columns, scaling, regressor, self._floor_of(rows.y))
+        scaling, prepared = self._prepare(technique, params, rows, columns)
+        regressor = technique.fit(prepared, params, self.campaign.seed)
+        return Learned(columns, scaling, regressor, self._floor(rows))
+
+    def _prepare(
+        self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
+    ) -> tuple[Scaling | None, Any]:
+        taken = self._rows(technique, params, rows, columns)
+        if not self.campaign.features.normalization:
+            return None, technique.prepare(taken)
+        scaling = Scaling.of(taken, self.y[rows])
+        return scaling, technique.prepare(scaling.rows(taken))
 
     def _columns(self, split_key: str) -> Columns:
         """Choose the columns that training rows can say something about."""
@@ -201,11 +210,10 @@ class Learner:
             columns = columns[kept]
         return columns
 
-    def _importances(self, train: NDArray[np.int64], columns: Columns) -> Array:
+    def _importances(self, train: Rows, columns: Columns) -> Array:
         technique = TECHNIQUES.get("XGBoost")()
         params = complete(technique, {"n_estimators": 50, "max_depth": 3, "gamma": 0})
-        rows = self._rows(technique, params, train)
-        learned = self._fit(technique, params, rows, columns)
+        learned = self._fit(technique, params, train, columns)
         shares = learned.regressor.importances()
         return np.zeros(len(columns)) if shares is None else shares  # None: nothing to split on
 
@@ -215,12 +223,9 @@ class Learner:
         merges = technique.merges_repeats(params)
         key = (technique.name, split_key, merges)
         if key not in self._kept:
-            rows = self._rows(technique, params, self.splits[split_key].train)
-            if len(columns) < self.x.shape[1]:
-                rows = replace(rows, x=rows.x[:, columns])
-            scaling = Scaling.of(rows) if self.campaign.features.normalization else None
-            prepared = technique.prepare(scaling.rows(rows) if scaling else rows)
-            self._keep(key, (scaling, prepared), 2 * rows.x.nbytes)
+            train = self.splits[split_key].train
+            n_bytes = 16 * len(train) * len(columns)  # the rows, and as much again
+            self._keep(key, self._prepare(technique, params, train, columns), n_bytes)
         self._kept.move_to_end(key)
         found: tuple[Scaling | None, Any] = self._kept[key][0]
         return found
@@ -231,22 +236,25 @@ class Learner:
             self._kept.popitem(last=False)
 
     def _rows(
-        self, technique: Technique, params: dict[str, Any], rows: NDArray[np.int64]
+        self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
     ) -> TrainingRows:
+        """Take some rows and columns, with repeats merged where that changes nothing."""
         if technique.merges_repeats(params):
             _, first, group, count = np.unique(
                 self.configuration[rows], return_index=True, return_inverse=True, return_counts=True
             )
             if len(first) < len(rows):
                 y = np.bincount(group, self.y[rows]) / count
-                return TrainingRows(self.x[rows[first]], y, count.astype(float))
-        return TrainingRows(self.x[rows], self.y[rows], np.ones(len(rows)))
+                return TrainingRows(self._take(rows[first], columns), y, count.astype(float))
+        return TrainingRows(self._take(rows, columns), self.y[rows], np.ones(len(rows)))
 
-    def _floor(self, rows: NDArray[np.int64]) -> float | None:
-        return self._floor_of(self.y[rows])
+    def _take(self, rows: Rows, columns: Columns) -> Array:
+        if len(columns) == self.x.shape[1]:
+            return self.x[rows]
+        return self.x[np.ix_(rows, columns)]
 
-    def _floor_of(self, y: Array) -> float | None:
-        smallest = float(y.min())
+    def _floor(self, rows: Rows) -> float | None:
+        smallest = float(self.y[rows].min())
         return FLOOR_SHARE * smallest if smallest > 0 else None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.model import directory as layout
+from foretell.model.campaign import Campaign
 from foretell.model.campaign.toml import write_toml
 from foretell.model.results import Record
 from foretell.model.saved_model import SavedModel
@@ -58,7 +59,7 @@ def write_outputs(fit: Fit) -> None:
     """Write what a fit leaves behind, each file whole."""
     output, results = fit.directory, fit.results
     texts = {
-        layout.CAMPAIGN: write_toml(fit.campaign),
+        layout.CAMPAIGN: write_toml(_runnable(fit.campaign, Path(results["data"]["name"]))),
         layout.LEADERBOARD: fit.leaderboard.to_csv(index=False),
         layout.SUMMARY: summary_text(results, details=True),
         layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
@@ -70,3 +71,8 @@ def write_outputs(fit: Fit) -> None:
         layout.write_whole(output / layout.BEST, best.read_bytes())
     else:
         (output / layout.BEST).unlink(missing_ok=True)  # left by an earlier run on less
+
+
+def _runnable(campaign: Campaign, table: Path) -> Campaign:
+    """Name the table so that it is found from anywhere, if it came from a file."""
+    return campaign.with_path(table) if table.is_file() else campaign

@@ -57,6 +57,13 @@ class Entry:
     seconds: float = 0.0
     reason: str | None = None
 
+    @property
+    def status(self) -> str:
+        """Whether there is a model: ``ok``, ``failed``, or ``untried`` for want of time."""
+        if self.model is not None:
+            return "ok"
+        return "failed" if self.trials else "untried"
+
     def selection_error(self, score_name: str) -> float:
         """Return the mean error of the winners on the selection splits: what ranks techniques."""
         if self.model is None or not self.judgements:
@@ -141,7 +148,7 @@ class Record:
         error = entry.selection_error(self.campaign.score)
         described: dict[str, Any] = {
             "technique": entry.technique,
-            "status": "ok" if entry.model is not None else "failed",
+            "status": entry.status,
             "reason": entry.reason,
             "hyperparameters": entry.params,
             "n_trials": len(entry.trials),

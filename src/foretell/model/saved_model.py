@@ -13,81 +13,28 @@ import pandas as pd
 import pydantic
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, describe_rows, read_dataset
+from foretell.dataset import Dataset, describe_rows, read_with_text
 from foretell.errors import DatasetError, ModelError, suggest
 from foretell.model.archive import Archive, pack
 from foretell.model.campaign.complaints import shown
 from foretell.model.campaign.text_file import near_file
 from foretell.model.directory import BEST, write_whole
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
-from foretell.model.features._base import STEPS, Kind
-from foretell.model.features.feature_map import as_numbers, level_names
+from foretell.model.features.feature_map import as_numbers
+from foretell.model.features.levels import level_names
 from foretell.model.learner import Learned, Scaling
+from foretell.model.model_header import ColumnHeader, FactorHeader, FeatureHeader, Header
 from foretell.model.techniques import TECHNIQUES, State
 
 FORMAT = 1
 _MOST_REASON = 200  # characters, of what may be a hostile text
 
 
-class _Strict(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+@dataclass(frozen=True)
+class Configurations(Dataset):
+    """A table as one model sees it: renamed and checked, which must not happen twice."""
 
-
-class _ColumnHeader(_Strict):
-    name: str
-    kind: Kind
-    levels: list[str] = []
-
-
-class _FactorHeader(_Strict):
-    column: str
-    steps: list[str] = []
-    level: str | None = None
-
-    @pydantic.field_validator("steps")
-    @classmethod
-    def _known(cls, steps: list[str]) -> list[str]:
-        if unknown := set(steps) - set(STEPS):
-            raise ValueError(f"unknown step {sorted(unknown)[0]}")
-        return steps
-
-
-class _FeatureHeader(_Strict):
-    name: str
-    factors: list[_FactorHeader] = pydantic.Field(min_length=1)
-
-
-class _Header(_Strict):
-    """Everything in a model file but the arrays."""
-
-    format: int
-    foretell: str
-    technique: str
-    hyperparameters: dict[str, Any]
-    target: str
-    columns: list[_ColumnHeader]
-    features: list[_FeatureHeader] = pydantic.Field(min_length=1)
-    rename: dict[str, str]
-    ranges: dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
-    n_rows: int
-    scores: dict[str, dict[str, float | None]]
-    floor: pydantic.FiniteFloat | None
-    y_scaling: tuple[pydantic.FiniteFloat, pydantic.FiniteFloat] | None
-    values: dict[str, Any]
-
-    @pydantic.model_validator(mode="after")
-    def _consistent(self) -> _Header:
-        kinds = {c.name: c.kind for c in self.columns}
-        for feature in self.features:
-            for factor in feature.factors:
-                if factor.column not in kinds:
-                    raise ValueError(f"feature {feature.name} needs an undeclared column")
-                is_category = kinds[factor.column] == CATEGORY
-                if is_category != (factor.level is not None) or (is_category and factor.steps):
-                    raise ValueError(f"feature {feature.name} mistakes the kind of its column")
-        if any(kinds.get(name) != NUMBER for name in self.ranges):
-            raise ValueError("a range belongs to no numeric column")
-        return self
+    model: SavedModel
 
 
 @dataclass(frozen=True)
@@ -137,18 +84,35 @@ class SavedModel:
             )
         return predicted
 
-    def configurations(self, source: pd.DataFrame | Dataset | str | Path) -> Dataset:
+    def configurations(self, source: pd.DataFrame | Dataset | str | Path) -> Configurations:
         """Read a table, rename its columns as in training, and check that all are there."""
-        dataset = read_dataset(source)
-        old = {o: n for o, n in self.rename.items() if n not in dataset.columns}
-        dataset = Dataset(dataset.frame.rename(columns=old), dataset.name)
+        if isinstance(source, Configurations) and source.model is self:
+            return source
+        dataset = read_with_text(source, self._categories)
+        names = self._names(dataset.columns)
+        configurations = Configurations(dataset.frame.rename(columns=names), dataset.name, self)
         try:
-            dataset.require(self.columns)
+            configurations.require(self.columns)
         except DatasetError as error:
             raise ModelError(f"{error} This model of {self.target} needs it.") from None
-        return dataset
+        return configurations
 
-    def outside(self, frame: pd.DataFrame | Dataset) -> list[str]:
+    def _names(self, columns: list[str]) -> dict[str, str]:
+        """Return each column's name in training: renamed all together, or all new already.
+
+        A table has the old names when it has all that are needed, and no two columns would have
+        one name: training refused such a table.
+        """
+        names = {name: self.rename.get(name, name) for name in columns}
+        needed = {old for old, new in self.rename.items() if new in self.columns}
+        is_old = needed <= names.keys() and len(set(names.values())) == len(names)
+        return names if is_old else {name: name for name in columns}
+
+    def _categories(self, columns: list[str]) -> list[str]:
+        kinds = {c.name: c.kind for c in self.feature_map.columns}
+        return [old for old, new in self._names(columns).items() if kinds.get(new) == CATEGORY]
+
+    def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
         frame = self.configurations(frame).frame
         remarks: list[list[str]] = [[] for _ in range(len(frame))]
@@ -206,16 +170,16 @@ class SavedModel:
         header = self._header(state.values).model_dump(mode="json")
         return pack(header, arrays)
 
-    def _header(self, values: dict[str, Any]) -> _Header:
+    def _header(self, values: dict[str, Any]) -> Header:
         scaling = self.learned.scaling
-        return _Header(
+        return Header(
             format=FORMAT,
             foretell=self.writer,
             technique=self.technique,
             hyperparameters=self.hyperparameters,
             target=self.target,
             columns=[
-                _ColumnHeader(name=c.name, kind=c.kind, levels=list(c.levels))
+                ColumnHeader(name=c.name, kind=c.kind, levels=list(c.levels))
                 for c in self.feature_map.columns
             ],
             features=[_feature_header(f) for f in self.feature_map.features],
@@ -229,11 +193,11 @@ class SavedModel:
         )
 
 
-def _feature_header(feature: Feature) -> _FeatureHeader:
+def _feature_header(feature: Feature) -> FeatureHeader:
     factors = [
-        _FactorHeader(column=f.column, steps=list(f.steps), level=f.level) for f in feature.factors
+        FactorHeader(column=f.column, steps=list(f.steps), level=f.level) for f in feature.factors
     ]
-    return _FeatureHeader(name=feature.name, factors=factors)
+    return FeatureHeader(name=feature.name, factors=factors)
 
 
 def write_formula(
@@ -307,7 +271,7 @@ def _check_format(values: Any, path: Path) -> None:
 def _rebuild(archive: Archive, path: Path) -> SavedModel:
     values = archive.header()
     _check_format(values, path)
-    header = _Header.model_validate(values)
+    header = Header.model_validate(values)
     arrays = archive.arrays()
     feature_map = FeatureMap(
         tuple(Column(c.name, c.kind, tuple(c.levels)) for c in header.columns),
@@ -350,7 +314,7 @@ def _column_positions(columns: NDArray[Any], n_features: int) -> NDArray[np.int6
     return columns
 
 
-def _scaling(header: _Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scaling | None:
+def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scaling | None:
     if header.y_scaling is None:
         return None
     x_mean, x_deviation = arrays["x_mean"], arrays["x_deviation"]
@@ -371,4 +335,4 @@ def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, t
     }
 
 
-__all__ = ["CATEGORY", "SavedModel", "load_model", "training_ranges"]
+__all__ = ["SavedModel", "load_model", "training_ranges", "write_formula"]

@@ -18,6 +18,10 @@ from foretell.model.work import Outcome, Task
 
 Params = dict[str, Any]
 
+#: How much worse than the best a trial may be after one fold; after k folds, a k-th of it. One fold
+#: says less than several, even on the same rows.
+_RACING_MARGIN = 0.01
+
 
 @dataclass
 class Trial:
@@ -35,6 +39,8 @@ class Trial:
         Why the trial failed, or None.
     estimate
         What a race that stopped the trial expects its error to be, or None.
+    is_transient
+        Whether it failed for want of memory or the like, so that it may be run again later.
     """
 
     outer: str
@@ -45,6 +51,7 @@ class Trial:
     seconds: float = 0.0
     reason: str | None = None
     estimate: float | None = None
+    is_transient: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -147,6 +154,11 @@ class Study:
         self._open, self._out = {}, {}
         self.is_over = True
 
+    @property
+    def n_folds(self) -> int:
+        """How many selection splits a trial is scored on."""
+        return len(self._split_keys)
+
     def best(self) -> Trial | None:
         """Return the complete trial with the least error so far, the first of equals."""
         return self._best
@@ -245,7 +257,7 @@ class Study:
     def _enter(self, trial: Trial, outcome: Outcome) -> None:
         trial.seconds += outcome.seconds
         if outcome.test is None:
-            trial.reason = outcome.reason
+            trial.reason, trial.is_transient = outcome.reason, outcome.is_transient
         elif not math.isfinite(getattr(outcome.test, self.score_name)):
             trial.reason = f"{self.score_name} is not finite"
         else:
@@ -256,7 +268,7 @@ class Study:
         n_done = len(trial.folds)
         error = trial.error(self.score_name, n_done)
         reference = incumbent.error(self.score_name, n_done)
-        if error <= reference:
+        if error <= (1 + _RACING_MARGIN / n_done) * reference:
             return False
         trial.estimate = error
         if reference > 0:

@@ -41,8 +41,8 @@ def summary_text(results: dict[str, Any], *, details: bool = False) -> str:
     target, most = results["data"]["target"], None if details else _TOP_TERMS
     for entry in shown if details else shown[:1]:
         parts += ["", *_model_lines(entry, target, most)]
-    failed = [e for e in results["leaderboard"] if e["status"] == "failed"]
-    parts += [f"{e['technique']} gave no model: {e['reason']}" for e in failed]
+    without = [e for e in results["leaderboard"] if e["status"] != "ok"]
+    parts += [f"{e['technique']} gave no model: {e['reason']}" for e in without]
     parts += [f"Note: {note}" for note in results["notes"]]
     parts += [f"Warning: {warning}" for warning in results["warnings"]] if details else []
     return "\n".join(parts) + "\n"
@@ -81,7 +81,7 @@ def leaderboard_text(results: dict[str, Any]) -> str:
                 _number(validation["rmse"]["mean"]),
                 _number(validation["r2"]["mean"]),
                 str(entry["n_trials"]),
-                "← best" if is_best else "failed" if entry["status"] == "failed" else "",
+                "← best" if is_best else entry["status"].replace("ok", ""),
             ]
         )
     rows[0][0] = "relative error"

@@ -21,6 +21,9 @@ from foretell.model.features.feature_map import (
     refuse_missing,
 )
 
+#: A column of which at least so much looks like numbers is meant to hold numbers alone.
+_NUMBERS_SHARE = 0.5
+
 
 @dataclass(frozen=True)
 class Table:
@@ -218,10 +221,11 @@ def _refuse_slips(
     levels = pd.Series(values.astype(str).unique())
     is_number = ~np.isnan(as_numbers(levels))
     looks_so = ~np.isnan(as_numbers(levels.str.replace(",", "")))
-    if looks_so.any() and not is_number.all():
+    share = values.astype(str).isin(levels[looks_so]).mean()
+    if share >= _NUMBERS_SHARE and not is_number.all():
         slips = levels[~is_number]
         bad = values.astype(str).isin(slips).to_numpy()
-        what = f"value that is no number, such as {shown(slips.iloc[0])}"
+        what = f"other value, such as {shown(slips.iloc[0])}"
         raise DatasetError(
             f"{table}, column '{name}' has numbers, but also "
             f"{describe_rows(bad, row_numbers, what)}. Write numbers as 1000 or 1.5; or, if "

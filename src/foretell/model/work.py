@@ -7,11 +7,14 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
+from foretell.executors import WorkerDied
 from foretell.model.learner import Learned, Learner
 from foretell.model.techniques import TECHNIQUES
 from foretell.model.validation import Scores, score
 
 Params = dict[str, Any]
+
+_TRANSIENT = (MemoryError, OSError, WorkerDied)
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,23 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one member of a batch came to: scores, or the reason why there are none."""
+    """What one member of a batch came to: scores, or the reason why there are none.
+
+    A failure is transient when it tells of the machine and not of the model: run again, the same
+    fit may succeed.
+    """
 
     seconds: float
     test: Scores | None = None
     train: Scores | None = None
     learned: Learned | None = None
     reason: str | None = None
+    is_transient: bool = False
+
+    @classmethod
+    def failed(cls, error: BaseException, seconds: float = 0.0) -> Outcome:
+        """Say that and why there is no model."""
+        return cls(seconds, reason=reason_of(error), is_transient=isinstance(error, _TRANSIENT))
 
 
 def run_task(learner: Learner, task: Task) -> list[Outcome]:
@@ -47,7 +60,7 @@ def run_task(learner: Learner, task: Task) -> list[Outcome]:
             warnings.simplefilter("ignore")  # libraries warn of what the scores show anyway
             learned = learner.learn(task.technique, task.batch, task.split_key)
     except Exception as error:
-        return [Outcome(time.perf_counter() - started, reason=reason_of(error))] * len(task.batch)
+        return [Outcome.failed(error, time.perf_counter() - started)] * len(task.batch)
     fit_s = (time.perf_counter() - started) / len(learned)
     return [_outcome(learner, task, model, fit_s) for model in learned]
 
@@ -61,7 +74,7 @@ def _outcome(learner: Learner, task: Task, model: Learned, fit_s: float) -> Outc
         if task.score_training:
             train = score(learner.y[split.train], model.predict(learner.x[split.train]))
     except Exception as error:
-        return Outcome(fit_s, reason=reason_of(error))
+        return Outcome.failed(error, fit_s)
     seconds = fit_s + time.perf_counter() - started
     return Outcome(seconds, test, train, _portable(task, model) if task.keep_models else None)
 

@@ -194,7 +194,7 @@ def test_wrong_technique_is_refused(techniques, part):
     "name, prior, part",
     [
         ("n_estimators", "uniform(1, 10)", "must be a whole number of at least 1, not 1.9"),
-        ("n_estimators", "randint(5)", "not 0, as randint(5) may give"),
+        ("n_estimators", "uniform(-9, -1)", "as uniform(-9, -1) may give"),
         ("criterion", "choice(squared_error, abc)", "'abc', as choice(squared_error, abc) may"),
     ],
 )

@@ -732,3 +732,9 @@ def test_any_value_is_read_or_refused(read, section, option, text):
         read(**{section: {option: text.replace("\n", "\n ")}})
     except UsageError as error:
         assert str(error).startswith("c.ini")
+
+
+def test_names_with_commas_need_no_brackets():
+    sections = changed({"General": {"techniques": "LRRidge, NNLS"}})
+    campaign, _ = read_sections(sections, place="c.ini", refuse_unknown=False)
+    assert list(campaign.techniques) == ["LRRidge", "NNLS"]

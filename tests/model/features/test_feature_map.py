@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
@@ -9,7 +10,18 @@ from hypothesis import strategies as st
 
 from foretell.errors import DatasetError, UsageError
 from foretell.model.campaign import Features
-from foretell.model.features import CATEGORY, FLAG, NUMBER, Column, compile_features
+from foretell.model.features import (
+    CATEGORY,
+    FLAG,
+    NUMBER,
+    Column,
+    Factor,
+    Feature,
+    FeatureMap,
+    compile_features,
+)
+from foretell.model.features._base import MOST_FACTORS
+from foretell.model.features.feature_map import recognize
 
 COLUMNS = [
     Column("nodes", NUMBER),
@@ -174,3 +186,57 @@ def test_thousands_of_products_of_many_rows_equal_a_plain_computation():
     assert matrix.shape == (500, 26 + 351 + 3276)
     i = fmap.names.index("c03__c11__c25")
     assert matrix[:, i] == pytest.approx(x[:, 3] * x[:, 11] * x[:, 25])
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (["a", "b__c", "a__b", "c"], {"product_max_degree": 2}),
+        (["a", "b", "a__b"], {"product_max_degree": 2}),
+        (["x", "inverse_x"], {"inverse": ["x"]}),
+    ],
+)
+def test_two_features_of_one_name_are_refused(names, options):
+    with pytest.raises(UsageError, match=r"two features would be called .*rename one"):
+        compiled([Column(n, NUMBER) for n in names], **options)
+
+
+def test_feature_asked_for_twice_is_there_once():
+    assert compiled(inverse=["nodes", "nodes"]).names.count("inverse_nodes") == 1
+    twice = compiled(selected_products=["nodes size", "nodes size"])
+    assert twice.names.count("nodes__size") == 1
+
+
+def test_large_numbers_are_different_levels():
+    for values in ([1700000000000000, 1700000000000001], [2**62, 2**62 + 1], [0.1 + 0.2, 0.3]):
+        assert len(recognize("id", pd.Series(values), as_category=True).levels) == 2
+
+
+@pytest.mark.parametrize(("column", "bad"), [("cores", 0.0), ("datasize", -1.0)])
+def test_value_that_ernest_cannot_use_names_ernest(column, bad):
+    ernest = compiled([Column("datasize", NUMBER), Column("cores", NUMBER)], ernest=True)
+    frame = pd.DataFrame({"datasize": [1.0, 2.0], "cores": [1.0, 2.0]})
+    frame.loc[1, column] = bad
+    with pytest.raises(DatasetError, match="do without ernest") as error:
+        ernest.matrix(frame)
+    assert error.value.at == ("features", "ernest")
+
+
+def test_one_long_product_takes_no_memory_for_the_others():
+    long = Feature("long", (Factor("c"),) * MOST_FACTORS)
+    features = (*(Feature(f"f{i}", (Factor("c"),)) for i in range(50_000)), long)
+    fmap = FeatureMap((Column("c", NUMBER),), features)
+    tracemalloc.start()
+    try:
+        assert (fmap.matrix(pd.DataFrame({"c": [1.0]})) == 1).all()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
+
+
+def test_product_of_too_many_factors_is_refused():
+    with pytest.raises(UsageError, match="at most 1024"):
+        compiled([Column("a", NUMBER)], product_max_degree=MOST_FACTORS + 1)
+    with pytest.raises(UsageError, match="at most 1024"):
+        compiled(selected_products=["nodes " * (MOST_FACTORS + 1)])

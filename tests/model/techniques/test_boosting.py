@@ -151,6 +151,32 @@ def test_small_differences_between_large_targets_are_learned():
     np.testing.assert_allclose(shifted.predict(x) - 1e9, fit(x, y).predict(x), rtol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize(("gamma", "alpha"), [(0, 0), (2.0, 0), (2.0, 0.5)])
+def test_unit_of_the_target_is_of_no_account(scale, gamma, alpha):
+    x, y = data()
+    expected = fit(x, y, gamma=gamma, alpha=alpha)
+    scaled = fit(x, y * scale, gamma=gamma * scale**2, alpha=alpha * scale)
+    np.testing.assert_allclose(scaled.predict(x) / scale, expected.predict(x), rtol=1e-4)
+    np.testing.assert_allclose(rebuilt(scaled, 3).predict(x), scaled.predict(x), rtol=1e-5)
+
+
+def test_times_of_milliseconds_are_learned_beside_hours():
+    random = np.random.default_rng(0)
+    x = random.uniform(size=(400, 4))
+    y = 10 ** (6 * x[:, 0] - 2) * (1 + x[:, 1])
+    fitted = fit(x, y, n_estimators=400, gamma=0)
+    assert np.median(np.abs(fitted.predict(x) / y - 1)) < 0.01
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-60, 1e-25, 1e25, 1e60])
+def test_penalties_beyond_single_precision_count_as_none_or_all(scale):
+    x, y = data()
+    fitted = fit(x, y * scale, alpha=0.1)
+    without = fit(x, y, gamma=0).predict(x) if scale > 1 else y.mean()
+    np.testing.assert_allclose(fitted.predict(x) / scale, without, rtol=1e-4)
+
+
 def test_repeats_are_merged_unless_runs_are_drawn():
     technique = XGBoostTechnique()
     assert technique.merges_repeats(complete(technique, {}))
@@ -160,7 +186,8 @@ def test_repeats_are_merged_unless_runs_are_drawn():
     x = np.repeat(x, random.integers(1, 9, size=100), axis=0)
     y = x[:, 0] * x[:, 1] + random.normal(size=len(x))
     few = merged(TrainingRows(x, y, np.ones(len(y))))
-    for options in ({}, {"min_child_weight": 6}, {"colsample_bytree": 0.5}):
+    penalties = {"gamma": 1.0, "alpha": 0.5}  # in units of the target, which deviates less merged
+    for options in ({}, {"min_child_weight": 6}, {"colsample_bytree": 0.5}, penalties):
         apart, together = fit(x, y, **options), fit(few.x, few.y, few.weight, **options)
         np.testing.assert_allclose(together.predict(x), apart.predict(x), rtol=1e-4)
 

@@ -64,6 +64,17 @@ def test_tree_is_that_of_scikit_learn(options, settings):
     np.testing.assert_allclose(rebuilt.importances(), reference.feature_importances_, rtol=1e-12)
 
 
+@pytest.mark.parametrize("criterion", ["mse", "mae"])
+@pytest.mark.parametrize("exponent", [-990, -60, 60])
+def test_unit_of_the_target_is_of_no_account(criterion, exponent):
+    x, y = data()
+    options = {"criterion": criterion, "max_depth": None, "min_samples_leaf": 1}
+    fitted, scaled = fit(x, y, **options), fit(x, np.ldexp(y, exponent), **options)
+    expected = np.ldexp(fitted.predict(x), exponent)
+    rebuilt = DecisionTreeTechnique.regressor.from_state(scaled.to_state(), 5)
+    assert scaled.predict(x).tolist() == rebuilt.predict(x).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("alias", ["mse", "friedman_mse", "Squared_Error"])
 def test_names_of_the_squared_error_mean_the_same(alias):
     assert complete(DecisionTreeTechnique, {"criterion": alias})["criterion"] == "squared_error"
@@ -87,6 +98,18 @@ def test_illegal_options_are_refused(name, value):
         complete(DecisionTreeTechnique, {name: value})
 
 
+def test_one_is_a_share_of_runs_to_split_but_a_count_in_a_leaf():
+    read = complete(DecisionTreeTechnique, {"min_samples_split": 1.0, "min_samples_leaf": 1.0})
+    assert (read["min_samples_split"], read["min_samples_leaf"]) == (1.0, 1)
+    assert isinstance(read["min_samples_split"], float)
+    assert isinstance(read["min_samples_leaf"], int)
+    x, y = data()
+    reference = DecisionTreeRegressor(random_state=0, max_depth=3, min_samples_split=1.0)
+    found = fit(x, y, min_samples_split=1.0, min_samples_leaf=1).predict(x)
+    assert found.tolist() == reference.fit(x, y).predict(x).tolist()
+    assert len(set(found)) == 2  # only the root holds all runs
+
+
 @pytest.mark.parametrize(
     ("split", "leaf", "is_exact"),
     [
@@ -97,6 +120,8 @@ def test_illegal_options_are_refused(name, value):
         (3, 0.03, False),  # the limit on leaves may round to one run
         (0.05, 0.025, True),
         (0.06, 0.025, False),
+        (1.0, 0.5, True),
+        (1.0, 0.4, False),
         (0.05, 3, False),  # which of the two limits binds depends on the number of runs
     ],
 )

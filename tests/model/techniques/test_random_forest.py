@@ -47,6 +47,24 @@ def test_forest_is_that_of_scikit_learn(options, settings):
     np.testing.assert_allclose(rebuilt.importances(), reference.feature_importances_, rtol=1e-12)
 
 
+def test_share_of_all_runs_to_split_is_that_of_scikit_learn():
+    x, y = data()
+    reference = RandomForestRegressor(5, random_state=3, min_samples_split=1.0).fit(x, y)
+    found = fit(x, y, max_depth=None, min_samples_split=1.0).predict(x)
+    np.testing.assert_allclose(found, reference.predict(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [-60, 60])
+def test_unit_of_the_target_is_of_no_account(exponent):
+    x, y = data()
+    fitted, scaled = fit(x, y, **DEEP), fit(x, np.ldexp(y, exponent), **DEEP)
+    expected = np.ldexp(fitted.predict(x), exponent)
+    rebuilt = RandomForestTechnique.regressor.from_state(scaled.to_state(), 5)
+    assert scaled.predict(x).tolist() == expected.tolist()
+    np.testing.assert_allclose(rebuilt.predict(x), expected, rtol=1e-12)
+    assert scaled.at(2).predict(x).tolist() == np.ldexp(fitted.at(2).predict(x), exponent).tolist()
+
+
 @pytest.mark.parametrize("n_trees", [1, 7, 20])
 def test_first_trees_are_the_smaller_forest(n_trees):
     x, y = data()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tracemalloc
 from fractions import Fraction
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -61,6 +62,48 @@ def test_more_features_than_rows_equals_scikit_learn():
     x, y = random.normal(size=(8, 20)), random.normal(size=8)
     reference = Ridge(alpha=0.5, solver="svd").fit(x, y)
     np.testing.assert_allclose(fit(x, y, 0.5).coefficients()[0], reference.coef_, rtol=1e-8)
+
+
+def wide(n, p):
+    random = np.random.default_rng(1)
+    return random.normal(loc=2, size=(n, p)), random.normal(size=n)
+
+
+@pytest.mark.parametrize("alpha", [0.0001, 0.1, 10.0])
+def test_many_more_features_than_rows_equals_scikit_learn(alpha):
+    x, y = wide(32, 3648)
+    weight = np.random.default_rng(0).integers(1, 6, size=32).astype(float)
+    reference = Ridge(alpha=alpha).fit(x, y, sample_weight=weight)
+    slopes, intercept = fit(x, y, alpha, weight).coefficients()
+    np.testing.assert_allclose(slopes, reference.coef_, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(intercept, reference.intercept_, rtol=1e-8)
+
+
+def test_many_more_features_than_rows_are_reduced_once():
+    x, y = wide(32, 3648)
+    prepared = RidgeTechnique().prepare(TrainingRows(x, y, np.ones(32)))
+    assert prepared.factor.shape == (32, 31)  # centered rows have one dimension less
+
+
+def test_slopes_without_penalty_are_the_smallest_where_rows_are_few_and_repeated():
+    x, y = wide(6, 20)
+    x, y = np.repeat(x, 2, axis=0), np.repeat(y, 2)
+    centered = x - x.mean(axis=0)
+    expected = np.linalg.pinv(centered, rcond=1e-10) @ (y - y.mean())
+    np.testing.assert_allclose(fit(x, y, 0.0).coefficients()[0], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 10.0])
+def test_small_columns_survive_also_where_rows_are_few(alpha):
+    random = np.random.default_rng(2)
+    size, cores = random.uniform(1e9, 1e10, size=12), random.integers(1, 65, size=12) * 1.0
+    base = [cores, 1 / cores, size, np.log(cores), np.log(size), 1 / size]
+    x = np.column_stack(
+        [*base, *(a * b for a, b in combinations_with_replacement(base, 2)), size**3]
+    )
+    y = 5e-9 * size / cores + 10 + 3 * np.log(cores) + random.normal(size=12)
+    expected = exact_predictions(x, y, alpha)
+    np.testing.assert_allclose(fit(x, y, alpha).predict(x), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 10.0])

@@ -152,7 +152,8 @@ def test_max_iter_ends_the_steps_with_a_note():
 
 def test_removing_must_be_no_easier_than_adding():
     x, y = problem(0)
-    with pytest.raises(ValueError, match=r"p_to_remove must be at least p_to_add \(0.2\)"):
+    rule = r"p_to_remove must be at least p_to_add \(0.2\), not 0.1: .* write "
+    with pytest.raises(ValueError, match=rule + r"p_to_remove = 0.2 or more, or p_to_add = 0.1"):
         fit(x, y, p_to_add=0.2)
 
 

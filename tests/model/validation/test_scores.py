@@ -41,3 +41,11 @@ def test_relative_errors_are_undefined_where_the_truth_is_zero():
     scores = score(np.array([0.0, 1.0]), np.array([1.0, 1.0]))
     assert np.isnan(scores.mape)
     assert scores.rmse == pytest.approx(np.sqrt(0.5))
+
+
+def test_scores_beyond_the_largest_number_are_plain_json_and_no_warning(recwarn):
+    scores = score(np.array([1e200, 2e200]), np.array([2e200, 2e200]))
+    assert scores.to_json() == pytest.approx(
+        {"mape": 0.5, "rmse": None, "r2": None, "median_ape": 0.5, "p90_ape": 0.9}
+    )
+    assert not recwarn

@@ -52,15 +52,24 @@ def faults(technique_name: str, space: Mapping[str, Any]) -> Iterator[tuple[tupl
 
 
 def _fault(hyperparameter: Hyperparameter, value: Any) -> str | None:
-    given = ""
     try:
         prior = _prior(value)
-        if prior is not None:
-            given = f", as {prior.text} may give"
-        for one in [value] if prior is None else prior.examples():
-            hyperparameter.read(one)
-    except (UsageError, ValueError) as error:
-        return f"{error}{given}"
+    except UsageError as error:
+        return str(error)
+    if prior is None:
+        return _refusal(hyperparameter, value)
+    refusals = [_refusal(hyperparameter, one) for one in prior.examples()]
+    # Some illegal draws are drawn again, but options are all meant.
+    is_refused = any(refusals) if prior.options is not None else all(refusals)
+    reason = next(filter(None, refusals), None)
+    return f"{reason}, as {prior.text} may give" if is_refused else None
+
+
+def _refusal(hyperparameter: Hyperparameter, value: Any) -> str | None:
+    try:
+        hyperparameter.read(value)
+    except ValueError as error:
+        return str(error)
     except (TypeError, OverflowError):
         return f"must be a value, a list of values or a prior, not {shown(value)}"
     return None

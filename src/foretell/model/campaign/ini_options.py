@@ -23,6 +23,8 @@ def text(value: Any) -> str:
 def names(value: Any) -> list[str]:
     """Read a list of names; one name is a list of one, and a number is a name."""
     tree = _tree(value)
+    if isinstance(tree, Bare) and "," in tree:
+        tree = read_tree(f"[{tree}]")  # x1, x2 without brackets
     items = tree if isinstance(tree, list) else [tree]
     if any(not isinstance(item, str | int | float) for item in items):
         raise ValueError(f"must be a list of names, such as [x1, x2], not {shown(value)}")

@@ -272,6 +272,11 @@ class Campaign(_Section):
             )
         return self
 
+    def with_path(self, path: Path) -> Campaign:
+        """Return the campaign with its table named so that it is found from anywhere."""
+        data = self.data.model_copy(update={"path": str(path.absolute())})
+        return self.model_copy(update={"data": data})
+
     def with_seed(self, seed: int | None) -> Campaign:
         """Return the campaign with another seed, if one is given."""
         if seed is not None and seed < 0:

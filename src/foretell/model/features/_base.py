@@ -18,6 +18,10 @@ FLAG: Kind = "flag"
 CATEGORY: Kind = "category"
 
 
+#: A product of more factors is refused, here and in model files: a hostile one may have millions.
+MOST_FACTORS = 1024
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of the table: a number, a truth value, or a category with its known levels."""
@@ -72,7 +76,7 @@ def chosen(option: str, names: list[str], features: list[Feature]) -> list[Featu
             raise UsageError(f"there is no column '{name}' to use. {suggest(name, by_name)}", at=at)
         if not by_name[name].is_numeric:
             raise UsageError(f"'{name}' is true or false, not a number; leave it out", at=at)
-    return [by_name[name] for name in names]
+    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 def apply_step(step: str, values: NDArray[np.float64]) -> NDArray[np.float64]:

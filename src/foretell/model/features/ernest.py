@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from foretell.errors import UsageError
 from foretell.model.campaign import Features
 from foretell.model.features._base import Factor, Feature, FeatureFamily
 
 _DATA, _CORES = "datasize", "cores"
+_NAMES = (
+    "datasize_over_cores",
+    "log_cores",
+    "square_datasize_over_cores",
+    "squared_datasize_over_cores",
+)
+
+
+def are_ernests(features: Iterable[Feature]) -> bool:
+    """Tell Ernest's features from others, which come from other options."""
+    return tuple(f.name for f in features) == _NAMES
 
 
 class ErnestFamily(FeatureFamily):
@@ -26,9 +39,10 @@ class ErnestFamily(FeatureFamily):
                 )
         data, root_data = Factor(_DATA), Factor(_DATA, ("sqrt",))
         share, root_share = Factor(_CORES, ("inverse",)), Factor(_CORES, ("inverse", "sqrt"))
-        return [
-            Feature("datasize_over_cores", (data, share)),
-            Feature("log_cores", (Factor(_CORES, ("log",)),)),
-            Feature("square_datasize_over_cores", (root_data, root_share)),
-            Feature("squared_datasize_over_cores", (root_data, share)),
-        ]
+        products = (
+            (data, share),
+            (Factor(_CORES, ("log",)),),
+            (root_data, root_share),
+            (root_data, share),
+        )
+        return [Feature(*named) for named in zip(_NAMES, products, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import describe_rows
-from foretell.errors import DatasetError
+from foretell.errors import DatasetError, UsageError, listing
 from foretell.model.campaign import Features
 from foretell.model.campaign.complaints import shown
 from foretell.model.features._base import (
@@ -27,8 +28,9 @@ from foretell.model.features._base import (
     FeatureFamily,
     apply_step,
 )
-from foretell.model.features.ernest import ErnestFamily
+from foretell.model.features.ernest import ErnestFamily, are_ernests
 from foretell.model.features.inverse import InverseFamily
+from foretell.model.features.levels import level_names, trained_levels
 from foretell.model.features.log import LogFamily
 from foretell.model.features.products import ProductFamily
 
@@ -73,8 +75,7 @@ class FeatureMap:
             c.name: column_values(c, frame[c.name], table=name, row_numbers=rows)
             for c in self.columns
         }
-        base = np.empty((len(frame), len(self._factors) + 1))
-        base[:, -1] = 1.0  # pads products of fewer factors than the longest
+        base = np.empty((len(frame), len(self._factors)))
         for factor, i in self._factors.items():
             base[:, i] = self._factor(factor, values[factor.column], rows, name)
         return self._products(base)
@@ -90,41 +91,51 @@ class FeatureMap:
             bad = ~np.isfinite(result)
             if bad.any():
                 which, rule = STEP_RULES[step]
-                option = step if step in Features.model_fields else "ernest"
+                is_ernest = are_ernests(self.features)
+                way = "do without ernest" if is_ernest else f"leave '{factor.column}' out of {step}"
                 raise DatasetError(
                     f"{name}, column '{factor.column}' has "
                     f"{describe_rows(bad, rows, f'value {which}')}, and {rule}. "
-                    f"Drop those rows, or leave '{factor.column}' out of {step}.",
-                    at=("features", option),
+                    f"Drop those rows, or {way}.",
+                    at=("features", "ernest" if is_ernest else step),
                 )
             values = result
         return values
 
     def _products(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
-        longest = max(len(f.factors) for f in self.features)
-        if longest == 1:
-            return base[:, [self._factors[f.factors[0]] for f in self.features]]
-        padding = base.shape[1] - 1
-        indices = np.full((len(self.features), longest), padding)
-        for row, feature in zip(indices, self.features, strict=True):
-            row[: len(feature.factors)] = [self._factors[f] for f in feature.factors]
         result = np.empty((len(base), len(self.features)))
-        step = max(1, _CHUNK_VALUES // max(1, result.shape[1] * longest))
-        for start in range(0, len(base), step):
-            chunk = base[start : start + step]
-            product = chunk[:, indices[:, 0]]
-            with np.errstate(over="ignore"):  # for the caller to find
-                for j in range(1, longest):
-                    product *= chunk[:, indices[:, j]]
-            result[start : start + step] = product
+        for positions, indices in self._indices:
+            step = max(1, _CHUNK_VALUES // len(positions))
+            for start in range(0, len(base), step):
+                chunk = base[start : start + step]
+                product = chunk[:, indices[0]]
+                with np.errstate(over="ignore"):  # for the caller to find
+                    for more in indices[1:]:
+                        product *= chunk[:, more]
+                result[start : start + step, positions] = product
         return result
+
+    @cached_property
+    def _indices(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Group features by their number of factors: one long product must not pad all others."""
+        groups: dict[int, list[int]] = {}
+        for i, feature in enumerate(self.features):
+            groups.setdefault(len(feature.factors), []).append(i)
+        return [
+            (
+                np.array(group),
+                np.array([[self._factors[f] for f in self.features[i].factors] for i in group]).T,
+            )
+            for group in groups.values()
+        ]
 
     def unknown_levels(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """Find, per category, the levels of a table that training never saw."""
         found = {}
         for column in self.columns:
             if column.kind == CATEGORY:
-                unknown = sorted(set(level_names(frame[column.name])) - set(column.levels))
+                levels = trained_levels(frame[column.name], column.levels)
+                unknown = sorted(set(levels) - set(column.levels))
                 if unknown:
                     found[column.name] = unknown
         return found
@@ -144,15 +155,22 @@ def compile_features(columns: Iterable[Column], options: Features) -> FeatureMap
             features.append(Feature(column.name, (Factor(column.name),), column.kind == NUMBER))
     for family in FAMILIES:
         features = family.extend(features, options)
+    _refuse_duplicates(features)
     used = {factor.column for feature in features for factor in feature.factors}
     return FeatureMap(tuple(c for c in columns if c.name in used), tuple(features))
 
 
-def level_names(values: pd.Series[Any]) -> NDArray[Any]:
-    """Name the levels of a category: 3 and 3.0 are one level, whatever type the file gave it."""
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        return np.array([f"{v:.12g}" for v in values.to_numpy(float)], dtype=object)
-    return values.astype(str).to_numpy(object)
+def _refuse_duplicates(features: list[Feature]) -> None:
+    """Refuse two features of one name: a formula and shares by name would lose one of them."""
+    twice = [name for name, count in Counter(f.name for f in features).items() if count > 1]
+    if twice:
+        same = [f for f in features if f.name == twice[0]]
+        columns = dict.fromkeys(factor.column for f in same for factor in f.factors)
+        raise UsageError(
+            f"two features would be called '{twice[0]}', from the columns {listing(columns)}; "
+            "rename one of these columns",
+            at=("features",),
+        )
 
 
 def column_values(
@@ -166,7 +184,7 @@ def column_values(
     """Read one column as numbers or level names; raise a DatasetError where it cannot be."""
     refuse_missing(column.name, values, table=table, row_numbers=row_numbers)
     if column.kind == CATEGORY:
-        return level_names(values)
+        return trained_levels(values, column.levels)
     numbers = as_numbers(values)
     is_truth = column.kind == NUMBER and pd.api.types.is_bool_dtype(values)
     bad = np.isnan(numbers) | is_truth

@@ -8,7 +8,7 @@ from math import comb
 
 from foretell.errors import UsageError, suggest
 from foretell.model.campaign import Features
-from foretell.model.features._base import Factor, Feature, FeatureFamily
+from foretell.model.features._base import MOST_FACTORS, Factor, Feature, FeatureFamily
 
 #: More products than this are refused: no table has the rows to tell them apart.
 MOST_PRODUCTS = 100_000
@@ -18,14 +18,13 @@ class ProductFamily(FeatureFamily):
     """Add products: every combination up to a degree, or a selection by name."""
 
     def extend(self, features: list[Feature], options: Features) -> list[Feature]:
-        """Add the products; a name that exists already is left as it is."""
+        """Add the products, equal ones once."""
         if options.selected_products:
             groups = _selected(options.selected_products, features)
         else:
             groups = _combinations(features, options)
-        known = {f.name for f in features}
         added = [_product(group) for group in groups if _is_sensible(group)]
-        return features + [f for f in added if f.name not in known]
+        return features + list(dict.fromkeys(added))
 
 
 def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[Feature, ...]]:
@@ -40,6 +39,10 @@ def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[
             f"{count:,} products, and at most {MOST_PRODUCTS:,} are allowed; "
             "lower the degree, or name the products with selected_products",
             at=("features", "product_max_degree"),
+        )
+    if n and highest > MOST_FACTORS:
+        raise UsageError(
+            f"must be at most {MOST_FACTORS}, not {highest}", at=("features", "product_max_degree")
         )
     combine = combinations if only else combinations_with_replacement
     for degree in range(2, highest + 1):
@@ -60,6 +63,8 @@ def _selected(products: Iterable[str], features: list[Feature]) -> Iterator[tupl
                 )
         if len(names) < 2:
             raise UsageError(f"'{text}' needs two names or more, with spaces between", at=at)
+        if len(names) > MOST_FACTORS:
+            raise UsageError(f"a product has at most {MOST_FACTORS} factors", at=at)
         yield tuple(by_name[name] for name in names)
 
 

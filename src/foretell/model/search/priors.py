@@ -72,7 +72,7 @@ class Prior:
         """Return a few values that are drawn, for a check of whether such values are legal."""
         if self.options is not None:
             return list(self.options)
-        # The very ends of a continuous range are never drawn.
+        # Not the very ends of a range, which are hardly ever drawn.
         return [self.at(share) for share in ((0, 1) if self.whole_bounds else (0.1, 0.5, 0.9))]
 
 

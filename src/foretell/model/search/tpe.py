@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from foretell.errors import UsageError
 from foretell.model.search._base import Search
 from foretell.model.search.priors import Prior
 from foretell.model.search.space import expand
@@ -14,6 +16,7 @@ from foretell.model.techniques import Technique, complete
 _STARTUP_SHARE, _MOST_STARTUP = 4, 10
 #: Trials proposed together. Fixed, so that the number of workers never changes the search.
 _BATCH = 2
+_MOST_DRAWS = 100
 
 
 class TPESearch(Search):
@@ -54,8 +57,9 @@ class TPESearch(Search):
         """Ask TPE for the next pair of points."""
         size = min(_BATCH, self._n_trials - self._n_proposed)
         self._n_proposed += size
-        self._asked = [self._study.ask() for _ in range(size)]
-        return [self._read(trial) for trial in self._asked]
+        drawn = [self._draw_legal() for _ in range(size)]
+        self._asked = [trial for trial, _ in drawn]
+        return [params for _, params in drawn]
 
     def tell(self, scores: Sequence[float]) -> None:
         """Tell TPE how the last pair did."""
@@ -65,9 +69,21 @@ class TPESearch(Search):
             else:
                 self._study.tell(trial, value)
 
-    def _read(self, trial: Any) -> dict[str, Any]:
-        drawn = {name: _draw(trial, name, prior) for name, prior in self._priors.items()}
-        return complete(self._technique, {**self._combination, **drawn})
+    def _draw_legal(self) -> tuple[Any, dict[str, Any]]:
+        """Draw until every value is legal: the tail of normal(1, 1) is below zero."""
+        reason = ""
+        for _ in range(_MOST_DRAWS):
+            trial = self._study.ask()
+            drawn = {name: _draw(trial, name, prior) for name, prior in self._priors.items()}
+            try:
+                return trial, complete(self._technique, {**self._combination, **drawn})
+            except ValueError as error:
+                reason = str(error)
+                self._study.tell(trial, math.inf)  # so that TPE learns to keep away
+        raise UsageError(
+            f"{self._technique.name}: {_MOST_DRAWS} draws in a row gave no legal value ({reason}); "
+            "narrow the prior"
+        )
 
 
 def _draw(trial: Any, name: str, prior: Prior) -> Any:

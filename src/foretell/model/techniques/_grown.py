@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from foretell.model.techniques._base import Array, Params, Regressor, State, Tra
 from foretell.model.techniques._trees import (
     Tree,
     TreeRegressor,
+    deviation_unit,
     join_trees,
     prefix,
     single_precision,
@@ -51,11 +52,16 @@ def read_max_features(value: Any) -> str | int | float | None:
 
 
 class SingleRows:
-    """Rows to grow trees on, with the features in single precision."""
+    """Rows to grow trees on: features in single precision, the target in units of its deviation.
+
+    Otherwise scikit-learn would take nodes for pure whose times are below a microsecond.
+    """
 
     def __init__(self, rows: TrainingRows) -> None:
         self.rows = rows
         self.x = training_features(rows.x)
+        self.unit = deviation_unit(rows.y, rows.weight)
+        self.y = rows.y / self.unit
 
 
 @dataclass(frozen=True)
@@ -81,15 +87,19 @@ def common_settings(params: Params) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class GrownTrees(Regressor):
-    """The mean of trees of scikit-learn, which predict faster than ours but cannot be saved."""
+    """The mean of trees of scikit-learn, which predict faster than ours but cannot be saved.
+
+    Their values are in multiples of ``unit``.
+    """
 
     trees: Sequence[Any]
     n_features: int
+    unit: float
 
     @cached_property
     def _portable(self) -> TreeRegressor:
         return join_trees(
-            [_portable(tree) for tree in self.trees],
+            [_portable(tree, self.unit) for tree in self.trees],
             n_features=self.n_features,
             is_mean=True,
             shares=self.importances(),
@@ -101,11 +111,11 @@ class GrownTrees(Regressor):
         total = np.zeros(len(rows))
         for tree in self.trees:
             total += tree.predict(rows).reshape(-1)
-        return total / len(self.trees)
+        return total / len(self.trees) * self.unit
 
     def at(self, value: Any) -> GrownTrees:
         """Return the first so many trees."""
-        return GrownTrees(self.trees[: prefix(value, len(self.trees))], self.n_features)
+        return replace(self, trees=self.trees[: prefix(value, len(self.trees))])
 
     def importances(self) -> Array | None:
         """Return the share of each feature in the decrease of impurity, averaged over trees."""
@@ -124,6 +134,6 @@ class GrownTrees(Regressor):
         return TreeRegressor.from_state(state, n_features)
 
 
-def _portable(tree: Any) -> Tree:
-    value: NDArray[np.float64] = tree.value.reshape(-1)
+def _portable(tree: Any, unit: float) -> Tree:
+    value: NDArray[np.float64] = tree.value.reshape(-1) * unit
     return Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,9 @@ _PAIRS = 1 << 16
 
 # The place of a node's children is twice its index, which must fit 32 bits.
 _MOST_NODES = 1 << 30
+
+# Of the unit of a target: even smaller ones would leave no room to divide further.
+_LEAST_EXPONENT = -1000
 
 
 class Tree(NamedTuple):
@@ -199,6 +203,24 @@ def training_features(x: Array) -> NDArray[np.float32]:
     if not np.isfinite(single).all():
         raise ValueError("trees work in single precision, and a feature is above 3.4e38 in size")
     return single
+
+
+def deviation_unit(y: Array, weight: Array) -> float:
+    """Return the power of two next below the standard deviation of the target, 1 if that is 0.
+
+    Libraries that grow trees compare errors with fixed numbers, too large for targets in small
+    units. In units of a power of two, targets keep all their digits.
+
+    >>> deviation_unit(np.array([1e-6, 3e-6]), np.ones(2)) == 2.0**-20
+    True
+    """
+    distance = np.abs(y - np.average(y, weights=weight))
+    largest = float(distance.max())
+    if largest == 0 or not math.isfinite(largest):
+        return 1.0
+    # Relative to the largest, because squares of the very small and the very large do not fit.
+    deviation = largest * math.sqrt(np.average((distance / largest) ** 2, weights=weight))
+    return math.ldexp(1.0, max(math.frexp(deviation)[1] - 1, _LEAST_EXPONENT))
 
 
 def prefix(value: Any, n_trees: int) -> int:

@@ -32,17 +32,20 @@ def whole(*, least: int) -> Callable[[Any], int]:
     return read
 
 
-def count_or_share(*, least: int) -> Callable[[Any], int | float]:
-    """Read a number of rows (1, 2, …) or a share of them (between 0 and 1)."""
+def count_or_share(*, least: int, one_is_share: bool = False) -> Callable[[Any], int | float]:
+    """Read a number of rows (1, 2, …) or a share of them (between 0 and 1).
+
+    What 1.0 is must be said: the share of all rows, or the count 1, as a prior may give it.
+    """
 
     def read(value: Any) -> int | float:
         number = _number(value)
-        if 0 < number < 1:
+        if 0 < number < 1 or (one_is_share and number == 1 and isinstance(value, float)):
             return number
         if number != round(number) or number < least:
             raise ValueError(
-                f"must be a whole number of at least {least} or a share between 0 and 1, "
-                f"not {value!r}"
+                f"must be a whole number of at least {least} or a share between 0 and 1"
+                f"{', 1.0 for all rows' if one_is_share else ''}, not {value!r}"
             )
         return round(number)
 

@@ -23,6 +23,7 @@ from foretell.model.techniques._base import (
 from foretell.model.techniques._trees import (
     Tree,
     TreeRegressor,
+    deviation_unit,
     join_trees,
     prefix,
     single_precision,
@@ -32,6 +33,12 @@ from foretell.model.techniques._values import real, whole
 
 # Values of a feature that XGBoost tells apart; it bins what has more.
 _BINS = 256
+
+# Units per deviation of the target. XGBoost refuses gains below about 1e-6 squared units; times of
+# minutes next to milliseconds are told apart only if that is no more than its rounding errors.
+_UNITS_PER_DEVIATION = 1024
+
+_LEAST_SINGLE, _MOST_SINGLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 def _share(value: Any) -> float:
@@ -95,22 +102,37 @@ class XGBoostTechnique(Technique):
             "seed": seed,
             "base_score": 0.0,
             **{h.name: params[h.name] for h in self.hyperparameters if h.name != self.path},
+            "gamma": _single(params["gamma"] / prepared.unit / prepared.unit),
+            "alpha": _single(params["alpha"] / prepared.unit),
         }
         booster = xgboost.train(settings, matrix, num_boost_round=params["n_estimators"])
-        n_features = prepared.x.shape[1]
-        return BoostedTrees(booster, params["n_estimators"], columns, n_features, prepared.base)
+        return BoostedTrees(
+            booster=booster,
+            n_trees=params["n_estimators"],
+            columns=columns,
+            n_features=prepared.x.shape[1],
+            base=prepared.base,
+            unit=prepared.unit,
+        )
+
+
+def _single(value: float) -> float:
+    """Return the nearest number that XGBoost reads; it refuses what single precision lacks."""
+    return min(value, _MOST_SINGLE) if value >= _LEAST_SINGLE else 0.0
 
 
 class _Binned:
-    """Rows as XGBoost takes them: binned once, with the mean of the target taken out.
+    """Rows as XGBoost takes them: binned once, with the target as multiples from its mean.
 
-    XGBoost computes in single precision, where small differences between large times would drown.
+    XGBoost computes in single precision, where small differences between large times would drown,
+    and ignores small gains, whatever the unit. A power of two as unit changes nothing else.
     """
 
     def __init__(self, rows: TrainingRows) -> None:
         self.rows = rows
         self.x = training_features(rows.x)
         self.base = float(np.average(rows.y, weights=rows.weight))
+        self.unit = deviation_unit(rows.y, rows.weight) / _UNITS_PER_DEVIATION
 
     @cached_property
     def full(self) -> tuple[Any, NDArray[np.intp]]:
@@ -132,7 +154,7 @@ class _Binned:
         import xgboost
 
         weight = self.rows.weight if self.rows.is_merged else None
-        label = self.rows.y - self.base
+        label = (self.rows.y - self.base) / self.unit
         return xgboost.QuantileDMatrix(x, label=label, weight=weight, max_bin=_BINS, nthread=1)
 
 
@@ -173,13 +195,14 @@ class BoostedTrees(Regressor):
     columns: NDArray[np.intp]
     n_features: int
     base: float
+    unit: float
 
     @cached_property
     def _portable(self) -> TreeRegressor:
         content = json.loads(self.booster[: self.n_trees].save_raw("json"))
         trees = content["learner"]["gradient_booster"]["model"]["trees"]
         portable = join_trees(
-            [_portable(tree, self.columns) for tree in trees],
+            [_portable(tree, self.columns, self.unit) for tree in trees],
             n_features=self.n_features,
             is_mean=False,
             base=self.base,
@@ -197,7 +220,7 @@ class BoostedTrees(Regressor):
             return np.zeros(0)
         rows = single_precision(x[:, self.columns])
         above = self.booster.inplace_predict(rows, iteration_range=(0, self.n_trees))
-        return np.asarray(above, dtype=np.float64) + self.base
+        return np.asarray(above, dtype=np.float64) * self.unit + self.base
 
     def at(self, value: Any) -> BoostedTrees:
         """Return the first so many trees."""
@@ -217,7 +240,7 @@ class BoostedTrees(Regressor):
         return TreeRegressor.from_state(state, n_features)
 
 
-def _portable(tree: dict[str, Any], columns: NDArray[np.intp]) -> Tree:
+def _portable(tree: dict[str, Any], columns: NDArray[np.intp], unit: float) -> Tree:
     left = np.array(tree["left_children"])
     numbers = np.array(tree["split_conditions"], dtype=np.float32)  # leaves hold their value here
     # Here a row goes left below the threshold, in ours at or below it.
@@ -227,5 +250,5 @@ def _portable(tree: dict[str, Any], columns: NDArray[np.intp]) -> Tree:
         threshold=threshold,
         left=left,
         right=np.array(tree["right_children"]),
-        value=np.where(left < 0, numbers, 0).astype(np.float64),
+        value=np.where(left < 0, numbers, 0).astype(np.float64) * unit,
     )

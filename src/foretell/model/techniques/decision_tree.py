@@ -34,7 +34,11 @@ class DecisionTreeTechnique(Technique):
         ),
         Hyperparameter("max_features", "auto", read_max_features),
         Hyperparameter(
-            "min_samples_split", 0.01, count_or_share(least=2), grid=(2,), prior="choice(2)"
+            "min_samples_split",
+            0.01,
+            count_or_share(least=2, one_is_share=True),
+            grid=(2,),
+            prior="choice(2)",
         ),
         Hyperparameter(
             "min_samples_leaf",
@@ -73,8 +77,8 @@ class DecisionTreeTechnique(Technique):
             random_state=seed, **common_settings(params), **_limits(rows, params)
         )
         weight = rows.weight if rows.is_merged else None
-        model.fit(prepared.x, rows.y, sample_weight=weight, check_input=False)
-        return GrownTrees([model.tree_], rows.x.shape[1])
+        model.fit(prepared.x, prepared.y, sample_weight=weight, check_input=False)
+        return GrownTrees([model.tree_], rows.x.shape[1], prepared.unit)
 
 
 def _limits(rows: TrainingRows, params: Params) -> dict[str, Any]:

@@ -38,7 +38,11 @@ class RandomForestTechnique(Technique):
             prior="choice('auto','sqrt',0.5)",
         ),
         Hyperparameter(
-            "min_samples_split", 0.1, count_or_share(least=2), grid=(2,), prior="choice(2)"
+            "min_samples_split",
+            0.1,
+            count_or_share(least=2, one_is_share=True),
+            grid=(2,),
+            prior="choice(2)",
         ),
         Hyperparameter(
             "min_samples_leaf", 1, count_or_share(least=1), grid=(1, 3), prior="uniformint(1,10)"
@@ -63,5 +67,6 @@ class RandomForestTechnique(Technique):
             random_state=seed,
             **common_settings(params),
         )
-        forest.fit(prepared.x, prepared.rows.y)
-        return GrownTrees([tree.tree_ for tree in forest.estimators_], n_features)
+        forest.fit(prepared.x, prepared.y)
+        trees = [tree.tree_ for tree in forest.estimators_]
+        return GrownTrees(trees, n_features, prepared.unit)

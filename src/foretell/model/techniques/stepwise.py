@@ -50,9 +50,11 @@ class StepwiseTechnique(Technique):
     def fit(self, prepared: Reductions, params: Params, seed: int) -> LinearRegressor:
         """Step until no feature enters or leaves."""
         if params["p_to_remove"] < params["p_to_add"]:
+            add, remove = params["p_to_add"], params["p_to_remove"]
             raise ValueError(
-                f"p_to_remove must be at least p_to_add ({params['p_to_add']:g}), "
-                f"not {params['p_to_remove']:g}: a feature would leave as soon as it enters"
+                f"p_to_remove must be at least p_to_add ({add}), not {remove}: a feature would "
+                f"leave as soon as it enters; write p_to_remove = {add} or more, or p_to_add = "
+                f"{remove} or less"
             )
         steps = _Steps(prepared, has_intercept=params["fit_intercept"])
         fit, note = steps.run(params)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 class Scores:
     """Errors on one set of rows; relative errors are fractions, 0.05 meaning 5 %.
 
-    A score that the rows do not define (R² of one row, a relative error of a zero) is NaN.
+    A score that the rows do not define (R² of one row, a relative error of a zero) is NaN, and one
+    beyond the largest number is infinite.
     """
 
     mape: float
@@ -22,8 +23,8 @@ class Scores:
     p90_ape: float
 
     def to_json(self) -> dict[str, float | None]:
-        """Return plain values, with None where a score is not defined."""
-        return {k: None if np.isnan(v) else v for k, v in asdict(self).items()}
+        """Return plain values, with None where a score is not defined, or infinite."""
+        return {k: v if np.isfinite(v) else None for k, v in asdict(self).items()}
 
 
 SCORE_NAMES = tuple(f.name for f in fields(Scores))
@@ -36,19 +37,20 @@ def score(truth: NDArray[np.float64], prediction: NDArray[np.float64]) -> Scores
     >>> round(score(np.array([1.0, 2.0, 4.0]), np.array([1.1, 2.0, 3.0])).mape, 4)
     0.1167
     """
-    error = truth - prediction
-    spread = float(np.sum((truth - truth.mean()) ** 2))
-    squared = float(np.sum(error**2))
-    if (truth == 0).any():
-        mape = median = p90 = float("nan")
-    else:
-        relative = np.abs(error / truth)
-        mape, median = float(relative.mean()), float(np.median(relative))
-        p90 = float(np.quantile(relative, 0.9))
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of huge targets are infinite
+        error = truth - prediction
+        spread = float(np.sum((truth - truth.mean()) ** 2))
+        squared = float(np.sum(error**2))
+        if (truth == 0).any():
+            mape = median = p90 = float("nan")
+        else:
+            relative = np.abs(error / truth)
+            mape, median = float(relative.mean()), float(np.median(relative))
+            p90 = float(np.quantile(relative, 0.9))
     return Scores(
         mape=mape,
         rmse=float(np.sqrt(squared / len(truth))),
-        r2=1 - squared / spread if spread > 0 else float("nan"),
+        r2=1 - squared / spread if 0 < spread < np.inf else float("nan"),
         median_ape=median,
         p90_ape=p90,
     )
