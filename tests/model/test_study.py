@@ -226,31 +226,38 @@ def test_stop_keeps_what_is_finished_and_nothing_else():
 
 
 def test_racing_stops_what_is_worse_on_the_same_rows_and_estimates_it():
-    def error(params, fold):  # 4 is as good as 1 on the first fold, and worse on the next
+    def error(params, fold):  # 4 is as good as 1 on the first fold, and worse on the next two
         return by_alpha(
             {"alpha": 1 if (params["alpha"], fold) == (4, 0) else params["alpha"]}, fold
         )
 
     search = Scripted(ridge(1), ridge(2, 0.5, 4))
-    study = opened(search, is_racing=True)
+    study = opened(search, folds=5, is_racing=True)
     tasks, _ = drive(study, error)
     n_folds = {a: sum(t.batch[0]["alpha"] == a for t in tasks) for a in (1, 2, 0.5, 4)}
-    assert n_folds == {1: 3, 2: 1, 0.5: 3, 4: 2}
+    assert n_folds == {1: 5, 2: 1, 0.5: 5, 4: 3}
     _, worse, better, late = study.trials
     # As many times worse than the best on all rows as it was on those seen.
-    assert worse.estimate == pytest.approx(2 * 1.01)
-    assert late.estimate == pytest.approx((1 + 4 * 1.01) / (1 + 1.01) * 1.01)
+    assert worse.estimate == pytest.approx(2 * 1.02)
+    assert late.estimate == pytest.approx((1 + 4 * 1.01 + 4 * 1.02) / (1 + 1.01 + 1.02) * 1.02)
     assert search.told == [t.error("mape") for t in study.trials]
     assert not worse.is_complete
     assert worse.reason is None
     assert study.best() is better
 
 
-def test_racing_goes_fold_by_fold_and_the_first_batch_has_no_rival():
-    study = opened(Scripted(ridge(1, 9)), is_racing=True)
+def test_racing_goes_in_growing_stages_and_the_first_batch_has_no_rival():
+    study = opened(Scripted(ridge(1, 9)), folds=5, is_racing=True)
     tasks, _ = drive(study, by_alpha)
-    assert [fold_of(task) for task in tasks] == [0, 0, 1, 1, 2, 2]
+    assert [fold_of(task) for task in tasks] == [0, 0, 1, 2, 1, 2, 3, 4, 3, 4]
     assert all(t.is_complete for t in study.trials)
+
+
+@pytest.mark.parametrize(("alpha", "n_tasks"), [(1.009, 3), (1.011, 1)])
+def test_racing_lets_a_trial_be_a_percent_worse_after_one_fold_and_less_after_more(alpha, n_tasks):
+    study = opened(Scripted(ridge(1), ridge(alpha)), folds=5, is_racing=True)
+    tasks, _ = drive(study, by_alpha)
+    assert sum(t.batch[0]["alpha"] == alpha for t in tasks) == n_tasks
 
 
 def test_racing_against_a_perfect_trial_leaves_no_trial_with_its_error():

@@ -225,7 +225,9 @@ class Study:
 
     def _tasks(self) -> list[Task]:
         first = min(len(t.folds) for t in self._open.values())
-        folds = [first] if self._is_racing else range(first, len(self._split_keys))
+        # A race goes one fold, two more, four more: the longer it lasts, the more run side by side.
+        end = 2 * first + 1 if self._is_racing else len(self._split_keys)
+        folds = range(first, min(end, len(self._split_keys)))
         self._out = {key: set(folds) for key in self._open}
         return [
             Task(self.technique, batch, self._split_keys[fold])
