@@ -60,7 +60,7 @@ class SavedModel:
         """The columns a configuration needs, under the names the model was trained with."""
         return [c.name for c in self.feature_map.columns]
 
-    @property
+    @cached_property
     def used_features(self) -> list[str]:
         """The features the model uses, in the order of its coefficients."""
         names = self.feature_map.names

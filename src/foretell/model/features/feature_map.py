@@ -52,7 +52,7 @@ class FeatureMap:
     columns: tuple[Column, ...]
     features: tuple[Feature, ...]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of the features, in the order of the matrix."""
         return [f.name for f in self.features]
