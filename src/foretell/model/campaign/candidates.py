@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from foretell.model.search.priors import Prior
 
 
-def check_space(technique_name: str, space: Mapping[str, Any]) -> None:
-    """Raise a UsageError unless every hyperparameter exists and every value is legal."""
-    for at, text in faults(technique_name, space):
-        raise UsageError(f"{', '.join((technique_name, *at))}: {text}")
-
-
 def candidates(technique_name: str, space: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Give every option of a technique's table as a list, also where one bare value stands."""
     is_list = {h.name: h.is_list for h in TECHNIQUES.get(technique_name).hyperparameters}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foretell.model.search._base import Search
 from foretell.model.search.grid import GridSearch
-from foretell.model.search.space import expand, search_space
+from foretell.model.search.space import search_space
 from foretell.model.search.tpe import TPESearch
 
-__all__ = ["GridSearch", "Search", "TPESearch", "expand", "search_space"]
+__all__ = ["GridSearch", "Search", "TPESearch", "search_space"]

@@ -25,7 +25,7 @@ def search_space(technique_name: str, given: Mapping[str, Any], method: str) -> 
     return [_completed(technique_name, c) for c in combinations]
 
 
-def expand(combination: Mapping[str, Any]) -> dict[str, Prior]:
+def priors_in(combination: Mapping[str, Any]) -> dict[str, Prior]:
     """Find the priors among the values of one combination."""
     priors = {name: parse_prior(value) for name, value in combination.items()}
     return {name: prior for name, prior in priors.items() if prior is not None}
@@ -41,7 +41,7 @@ def _default(technique_name: str, method: str) -> dict[str, list[Any]]:
 def _completed(technique_name: str, combination: Combination) -> Combination:
     """Fill in defaults, and read all values but the priors."""
     technique = TECHNIQUES.get(technique_name)
-    priors = expand(combination)
+    priors = priors_in(combination)
     fixed = {k: v for k, v in combination.items() if k not in priors}
     values = complete(technique, fixed)
     return {

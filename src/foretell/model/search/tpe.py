@@ -9,7 +9,7 @@ from typing import Any
 from foretell.errors import UsageError
 from foretell.model.search._base import Search
 from foretell.model.search.priors import Prior
-from foretell.model.search.space import expand
+from foretell.model.search.space import priors_in
 from foretell.model.techniques import Technique, complete
 
 #: Trials proposed before any score is known: a quarter of a small budget, ten of a large one.
@@ -34,7 +34,7 @@ class TPESearch(Search):
 
         self._technique = technique
         self._combination = combination
-        self._priors = expand(combination)
+        self._priors = priors_in(combination)
         self._n_trials = n_trials if self._priors else 1
         self._n_proposed = 0
         self._failed = optuna.trial.TrialState.FAIL
