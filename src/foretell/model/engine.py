@@ -16,9 +16,9 @@ from foretell.model.journal import Journal
 from foretell.model.study import Study, Trial
 from foretell.model.work import Outcome, Task, run_task
 
-#: What remains after the search is judged to take this much longer than its folds did: the last
-#: fits see more rows than those of the search.
-_CLOSING_MARGIN = 1.5
+#: Each fit after the search is judged to take this much longer than a fold did: it sees more rows,
+#: its hyperparameters are seldom the cheapest, and the model has to be written.
+_CLOSING_MARGIN = 3.0
 _RECENT = 50
 
 
@@ -151,8 +151,10 @@ class Engine:
         if self._clock.limit_s is None:
             return False
         # Medians: the first fold in each worker also imports the technique's library.
-        closing_s = _CLOSING_MARGIN * n_closing * sum(map(median, self._fold_s.values()))
-        return self._clock.elapsed_s + closing_s / self._executor.n_workers > self._clock.limit_s
+        folds_s = [median(seconds) for seconds in self._fold_s.values()]
+        running_s = self._executor.n_pending * max(folds_s, default=0.0)
+        ahead_s = running_s + _CLOSING_MARGIN * n_closing * sum(folds_s)
+        return self._clock.elapsed_s + ahead_s / self._executor.n_workers > self._clock.limit_s
 
     def _left_s(self, studies: list[Study]) -> float | None:
         """Estimate the rest of a search: each technique's trials as long as its trials so far."""
