@@ -89,7 +89,7 @@ WRONG = [
     ({"data": {"target": "y", "use_columns": ["a", 3]}}, "data.use_columns[1]: must be a text in"),
     ({"features": {"inverse": "x"}}, "features.inverse: must be a list, not 'x'; write [\"x\"]"),
     ({"features": {"normalization": "maybe"}}, "must be true or false, not 'maybe'"),
-    ({"features": {"product_max_degree": 0}}, "must be at least 1 or 'inf', not 0"),
+    ({"features": {"product_max_degree": -1}}, "must be at least 0 or 'inf', not -1"),
     ({"features": {"product_max_degree": "x"}}, "must be a whole number or 'inf', not 'x'"),
     ({"runs": 0}, "runs: must be at least 1, not 0"),
     ({"runs": True}, "runs: must be a whole number, not True"),

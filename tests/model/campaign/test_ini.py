@@ -445,8 +445,8 @@ FAULTS = [
     (in_preparation(rename_columns="a"), "[DataPreparation] rename_columns: must be a table, such"),
     (in_preparation(inverse="{a: 1}"), "[DataPreparation] inverse: must be a list of names, such"),
     (
-        in_preparation(product_max_degree="0"),
-        "[DataPreparation] product_max_degree: must be at least 1 or 'inf', not 0",
+        in_preparation(product_max_degree="-1"),
+        "[DataPreparation] product_max_degree: must be at least 0 or 'inf', not -1",
     ),
     (
         in_preparation(ernest="True", use_columns="[cores]"),

@@ -240,3 +240,7 @@ def test_product_of_too_many_factors_is_refused():
         compiled([Column("a", NUMBER)], product_max_degree=MOST_FACTORS + 1)
     with pytest.raises(UsageError, match="at most 1024"):
         compiled(selected_products=["nodes " * (MOST_FACTORS + 1)])
+
+
+def test_degree_zero_adds_no_products():
+    assert compiled(product_max_degree=0).names == compiled().names

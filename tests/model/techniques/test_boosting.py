@@ -207,3 +207,10 @@ def test_features_beyond_single_precision_are_refused_in_fits_only():
 def test_illegal_options_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}: must be"):
         complete(XGBoostTechnique, {name: value})
+
+
+def test_depth_zero_is_no_limit():
+    x, y = data()
+    unlimited = fit(x, y, max_depth=0).predict(x)
+    assert unlimited == pytest.approx(fit(x, y, max_depth=100).predict(x))
+    assert not np.allclose(unlimited, fit(x, y, max_depth=2).predict(x))

@@ -178,3 +178,17 @@ def test_tree_without_splits_has_no_importances():
 def test_features_beyond_single_precision_are_refused():
     with pytest.raises(ValueError, match=r"above 3\.4e38"):
         fit(np.array([[1.0], [1e40]]), np.array([1.0, 2.0]))
+
+
+def test_poisson_is_scikit_learns_poisson():
+    random = np.random.default_rng(0)
+    x = random.uniform(1, 10, (80, 2))
+    y = np.exp(0.3 * x[:, 0]) + x[:, 1]
+    technique = DecisionTreeTechnique()
+    params = complete(technique, {"criterion": "poisson", "max_depth": 3})
+    ours = technique.fit(technique.prepare(TrainingRows(x, y, np.ones(80))), params, 0)
+    theirs = DecisionTreeRegressor(
+        criterion="poisson", max_depth=3, min_samples_split=0.01, min_samples_leaf=0.01,
+        random_state=0,
+    ).fit(x.astype(np.float32), y)  # fmt: skip
+    assert ours.predict(x) == pytest.approx(theirs.predict(x.astype(np.float32)))

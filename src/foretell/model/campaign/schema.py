@@ -73,7 +73,7 @@ class Features(_Section):
         default=[], description='Add 1/column; ["*"] means every numeric column'
     )
     log: Columns = Field(default=[], description='Add ln(column); ["*"] means every numeric column')
-    product_max_degree: Positive | Literal["inf"] = Field(
+    product_max_degree: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
         default=1, description="Add products of columns up to this degree; inf: up to all columns"
     )
     product_interactions_only: bool = Field(

@@ -32,6 +32,7 @@ read_criterion = one_of(
         "friedman_mse": "squared_error",
         "mae": "absolute_error",
         "absolute_error": "absolute_error",
+        "poisson": "poisson",
     }
 )
 

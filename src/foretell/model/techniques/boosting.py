@@ -65,7 +65,7 @@ class XGBoostTechnique(Technique):
         Hyperparameter(
             "learning_rate", 0.1, real(above=0), grid=(0.05, 0.2), prior="loguniform(0.01,0.3)"
         ),
-        Hyperparameter("max_depth", 100, whole(least=1), grid=(3, 6, 10), prior="uniformint(2,12)"),
+        Hyperparameter("max_depth", 100, whole(least=0), grid=(3, 6, 10), prior="uniformint(2,12)"),
         Hyperparameter("min_child_weight", 1, real(least=0), prior="uniformint(1,10)"),
         # In squared units of the target: 0.25 would stop trees of times below a second.
         Hyperparameter("gamma", 0.25, real(least=0), grid=(0,), prior="loguniform(0.001,10)"),
