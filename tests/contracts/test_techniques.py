@@ -37,7 +37,7 @@ def test_merged_rows_are_used_or_refused_but_never_taken_for_single_runs(name):
     y = random.uniform(1, 9, size=12)
     weight = np.where(np.arange(12) < 6, 40.0, 1.0)
     params = {h.name: h.read(h.default) for h in technique.hyperparameters}
-    if technique.merges_repeats(params):
+    if technique.merges_repeats(params) or technique.weighs_rows:
         heavy = technique.fit(technique.prepare(TrainingRows(x, y, weight)), params, 0)
         light = technique.fit(technique.prepare(TrainingRows(x, y, np.ones(12))), params, 0)
         assert not np.allclose(heavy.predict(x), light.predict(x))

@@ -13,8 +13,10 @@ from foretell.errors import ForetellError, NothingUsableError
 
 #: Verb to its one-line help. The modules load only when their verb is used.
 VERBS = {
-    "fit": "Build and validate models from a campaign file.",
+    "fit": "Build models from a table of runs, or from a campaign file.",
     "predict": "Predict with a saved model.",
+    "score": "Show how far off a model is, inside the data and beyond.",
+    "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",
     "schema": "Print the JSON schema of campaign files.",
     "techniques": "List the techniques and their hyperparameters.",

@@ -1,10 +1,11 @@
-"""`foretell fit`: run a campaign."""
+"""`foretell fit`: build models from a table of runs, or run a campaign."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,15 @@ import click
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
+    from foretell.cli._progress import _Quiet
+    from foretell.model.automatic_outputs import AutomaticFit
     from foretell.model.outputs import Fit
+
+_TABLES = {".csv", ".tsv", ".parquet"}
 
 
 @click.command()
-@click.argument("campaign", type=click.Path(path_type=Path))
+@click.argument("source", metavar="RUNS_OR_CAMPAIGN", type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     required=True,
     help="Directory for models and results. The same command continues what is unfinished there.",
 )
+@click.option("--target", metavar="COLUMN", help="Column to predict, with a table of runs.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
@@ -37,8 +43,9 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json instead of the table.")
 def command(  # noqa: PLR0913 - one parameter per option
-    campaign: Path,
+    source: Path,
     output: Path,
+    target: str | None,
     data: Path | None,
     jobs: int | None,
     time_limit: float | None,
@@ -47,31 +54,18 @@ def command(  # noqa: PLR0913 - one parameter per option
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Build and validate models from a campaign file.
+    """Build and validate models.
 
-    CAMPAIGN is a TOML file, or an aMLLibrary .ini file as it is.
+    RUNS_OR_CAMPAIGN is a table of runs (.csv, .tsv, .parquet), for which --target names the
+    column to predict and everything else is chosen automatically; or a campaign, a TOML file or
+    an aMLLibrary .ini file as it is.
     """
     from foretell.cli._progress import shown_progress
-    from foretell.dataset import read_dataset
-    from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
-    from foretell.model.fit import RunOptions, run_campaign
 
-    if campaign.suffix.lower() in {".csv", ".tsv", ".parquet"}:
-        raise UsageError(
-            f"{campaign} is a table, and fit takes a campaign file that names one. "
-            "Write five lines of TOML: docs/tutorial.md shows them."
-        )
-    spec, _, warnings = load_campaign(campaign)
-    for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
-    if racing:
-        search = spec.search.model_copy(update={"racing": True})
-        spec = spec.model_copy(update={"search": search})
-    with naming(campaign), shown_progress(quiet=quiet) as progress:
-        dataset = read_dataset(data or resolve_data_path(spec, campaign))
-        options = RunOptions(output, _cores() if jobs is None else jobs, time_limit, progress)
+    asked = _Asked(source, output, target, data, jobs, time_limit, seed, racing)
+    with shown_progress(quiet=quiet) as progress:
         try:
-            fit = run_campaign(spec.with_seed(seed), dataset, options, warnings)
+            fit = asked.table(progress) if asked.is_table else asked.campaign(progress)
         except KeyboardInterrupt:
             progress.stop()
             click.echo(
@@ -87,7 +81,67 @@ def command(  # noqa: PLR0913 - one parameter per option
         click.echo(_where(fit))
 
 
-def _where(fit: Fit) -> str:
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line asks for."""
+
+    source: Path
+    output: Path
+    target: str | None
+    data: Path | None
+    jobs: int | None
+    time_limit: float | None
+    seed: int | None
+    racing: bool
+
+    @property
+    def is_table(self) -> bool:
+        return self.source.suffix.lower() in _TABLES
+
+    def table(self, progress: _Quiet) -> AutomaticFit:
+        """Fit automatically."""
+        from foretell.dataset import read_dataset
+        from foretell.model.automatic import run_automatic
+        from foretell.model.fit import RunOptions
+
+        dataset = read_dataset(self.source)
+        if self.target is None:
+            raise UsageError(
+                f"{self.source} is a table: say which column to predict with --target. "
+                f"Columns: {', '.join(dataset.columns)}."
+            )
+        if self.racing or self.data is not None:
+            option = "--racing" if self.racing else "--data"
+            raise UsageError(f"{option} belongs to campaign files, and {self.source} is a table")
+        options = RunOptions(self.output, self._n_jobs(), self.time_limit, progress)
+        return run_automatic(dataset, self.target, options, seed=self.seed)
+
+    def campaign(self, progress: _Quiet) -> Fit:
+        """Run a campaign."""
+        from foretell.dataset import read_dataset
+        from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
+        from foretell.model.fit import RunOptions, run_campaign
+
+        if self.target is not None:
+            raise UsageError(
+                f"--target belongs to tables of runs; the campaign {self.source} names its own"
+            )
+        spec, _, warnings = load_campaign(self.source)
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
+        if self.racing:
+            search = spec.search.model_copy(update={"racing": True})
+            spec = spec.model_copy(update={"search": search})
+        with naming(self.source):
+            dataset = read_dataset(self.data or resolve_data_path(spec, self.source))
+            options = RunOptions(self.output, self._n_jobs(), self.time_limit, progress)
+            return run_campaign(spec.with_seed(self.seed), dataset, options, warnings)
+
+    def _n_jobs(self) -> int:
+        return _cores() if self.jobs is None else self.jobs
+
+
+def _where(fit: Fit | AutomaticFit) -> str:
     size_kb = (fit.directory / "best.foretell").stat().st_size / 1000
     return (
         f"\n{fit.directory / 'best.foretell'}   {size_kb:,.0f} kB   in "

@@ -23,29 +23,40 @@ _ROWS_SHOWN = 20
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write all columns to this CSV file."
 )
+@click.option(
+    "--interval",
+    type=float,
+    default=0.9,
+    metavar="SHARE",
+    help="Share of runs that the interval is to hold, as measured in rehearsals [default: 0.9].",
+)
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the predictions as JSON.")
-def command(model: Path, data: Path, output: Path | None, force: bool, as_json: bool) -> None:
+def command(
+    model: Path, data: Path, output: Path | None, interval: float, force: bool, as_json: bool
+) -> None:
     """Predict with a saved model.
 
     MODEL is a model file, or a directory of `foretell fit`, whose best model is taken.
     DATA is a table with the model's columns, in any order, with or without the target.
     """
+    from foretell.model.passport import COLUMNS
     from foretell.model.saved_model import load_model
 
     loaded = load_model(model)
     dataset = loaded.configurations(data)
     frame = dataset.frame
-    for name in ("prediction", "outside"):
+    for name in COLUMNS:
         if name in frame.columns:
             raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
-    predicted = frame.assign(prediction=loaded.predict(dataset), outside=loaded.outside(dataset))
+    passports = loaded.forecast(dataset, interval).to_frame()
+    predicted = frame.reset_index(drop=True).join(passports)
     if output is not None:
         _write(predicted, output, force=force)
     if as_json:
         click.echo(predicted.to_json(orient="records", double_precision=15))
         return
-    click.echo(_table(loaded, predicted))
+    click.echo(_table(loaded, predicted, interval))
     click.echo(_summary(loaded, predicted))
     click.echo(f"{output} written." if output else "-o FILE writes all columns.")
 
@@ -56,27 +67,43 @@ def _write(predicted: pd.DataFrame, output: Path, *, force: bool) -> None:
     write_new(output, predicted.to_csv(index=False).encode(), force=force)
 
 
-def _table(model: SavedModel, predicted: pd.DataFrame) -> str:
+def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
     if _truth(model, predicted) is None:
         figures = {"prediction": model.target}
     else:
         figures = {model.target: "measured", "prediction": "predicted"}
-    shown = predicted[[*model.columns, *figures, "outside"]].head(_ROWS_SHOWN)
-    if not shown["outside"].any():
-        shown = shown.drop(columns="outside")
-    text = shown.rename(columns=figures).to_string(
-        index=False, formatters=dict.fromkeys(figures.values(), "{:.4g}".format)
-    )
+    head = predicted.head(_ROWS_SHOWN)
+    shown = head[[*model.columns, *figures]].rename(columns=figures)
+    texts = dict.fromkeys(figures.values(), "{:.4g}".format)
+    if head["lower"].notna().any():
+        ends = zip(head["lower"], head["upper"], strict=True)
+        shown[f"{100 * interval:g} % interval"] = [f"{low:.4g} – {high:.4g}" for low, high in ends]
+    if (head["trust"] != "inside").any():
+        shown["trust"] = [_trust(row) for _, row in head.iterrows()]
+    text = shown.to_string(index=False, formatters=texts)
     rest = len(predicted) - len(shown)
     return text + (f"\n… and {rest} more rows" if rest > 0 else "")
+
+
+def _trust(row: pd.Series[Any]) -> str:
+    from foretell.model.summary import percent
+
+    text = str(row["trust"])
+    if row["outside"]:
+        text += f": {row['outside']}"
+        if row["expected_error"] == row["expected_error"]:
+            text += f"; error there about {percent(row['expected_error'])}"
+    return text
 
 
 def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
     from foretell.model.summary import percent
 
-    n_outside = int((predicted["outside"] != "").sum())
+    is_outside = predicted["outside"] != ""
+    n_outside = int(is_outside.sum())
     rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
-    parts = [f"{rows}, {n_outside} outside the data."]
+    along = _columns_left(predicted.loc[is_outside, "outside"])
+    parts = [f"{rows}, {n_outside} outside the data{f' ({along})' if along else ''}."]
     truth = _truth(model, predicted)
     if truth is not None:
         from foretell.model.validation import score
@@ -86,11 +113,22 @@ def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
             f"Against the measured {model.target}: MAPE {percent(scores.mape)}, median "
             f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
         )
+        if predicted["lower"].notna().all():
+            held = (predicted["lower"] <= truth) & (truth <= predicted["upper"])
+            parts.append(f"The intervals hold {percent(float(held.mean()))} of them.")
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         parts.append(f"In validation this model was {percent(expected)} off on average.")
-        if n_outside:
+        if n_outside and model.calibration is None:
             parts.append("Rows outside the data may be much further off.")
     return " ".join(parts)
+
+
+def _columns_left(remarks: pd.Series[Any]) -> str:
+    """Name the columns along which rows leave the data, the most frequent first."""
+    from collections import Counter
+
+    found = Counter(part.split(":")[0] for text in remarks for part in text.split("; "))
+    return ", ".join(name for name, _ in found.most_common())
 
 
 def _truth(model: SavedModel, predicted: pd.DataFrame) -> Any:

@@ -178,7 +178,13 @@ class _Job:
         features = table.feature_map.features
         indicators = np.flatnonzero([f.is_indicator for f in features])
         return Learner(
-            self.campaign, table.x, table.y, table.configuration, indicators, plan.splits
+            self.campaign,
+            table.x,
+            table.y,
+            table.configuration,
+            indicators,
+            plan.splits,
+            table.feature_map.groups,
         )
 
     def _studies(

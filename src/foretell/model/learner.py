@@ -109,6 +109,8 @@ class Learner:
     ----------
     indicators
         Columns with the indicator of a level: all zero where training never sees the level.
+    groups
+        The indicators of each category.
     """
 
     campaign: Campaign
@@ -117,6 +119,7 @@ class Learner:
     configuration: NDArray[np.int64]
     indicators: Columns
     splits: dict[str, Split]
+    groups: tuple[tuple[int, ...], ...] = ()
     _kept: OrderedDict[tuple[Any, ...], tuple[Any, int]] = field(default_factory=OrderedDict)
 
     def learn(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[Learned]:
@@ -182,7 +185,7 @@ class Learner:
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
     ) -> tuple[Scaling | None, Any]:
         taken = self._rows(technique, params, rows, columns)
-        if not self.campaign.features.normalization:
+        if technique.needs_units or not self.campaign.features.normalization:
             return None, technique.prepare(taken)
         scaling = Scaling.of(taken, self.y[rows])
         return scaling, technique.prepare(scaling.rows(taken))
@@ -239,14 +242,17 @@ class Learner:
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
     ) -> TrainingRows:
         """Take some rows and columns, with repeats merged where that changes nothing."""
+        groups = _positions(self.groups, columns)
         if technique.merges_repeats(params):
             _, first, group, count = np.unique(
                 self.configuration[rows], return_index=True, return_inverse=True, return_counts=True
             )
             if len(first) < len(rows):
                 y = np.bincount(group, self.y[rows]) / count
-                return TrainingRows(self._take(rows[first], columns), y, count.astype(float))
-        return TrainingRows(self._take(rows, columns), self.y[rows], np.ones(len(rows)))
+                x = self._take(rows[first], columns)
+                return TrainingRows(x, y, count.astype(float), groups)
+        x = self._take(rows, columns)
+        return TrainingRows(x, self.y[rows], np.ones(len(rows)), groups)
 
     def _take(self, rows: Rows, columns: Columns) -> Array:
         if len(columns) == self.x.shape[1]:
@@ -256,6 +262,15 @@ class Learner:
     def _floor(self, rows: Rows) -> float | None:
         smallest = float(self.y[rows].min())
         return FLOOR_SHARE * smallest if smallest > 0 else None
+
+
+def _positions(
+    groups: tuple[tuple[int, ...], ...], columns: Columns
+) -> tuple[tuple[int, ...], ...]:
+    """Find the indicators of each category among the columns that are left."""
+    position = {int(column): i for i, column in enumerate(columns)}
+    left = (tuple(position[c] for c in group if c in position) for group in groups)
+    return tuple(group for group in left if group)
 
 
 def fit_path(

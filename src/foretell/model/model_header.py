@@ -6,6 +6,7 @@ from typing import Any
 
 import pydantic
 
+from foretell.model.calibration import Calibration
 from foretell.model.features import CATEGORY, NUMBER
 from foretell.model.features._base import MOST_FACTORS, STEPS, Kind
 
@@ -56,6 +57,8 @@ class Header(_Strict):
     features: list[FeatureHeader] = pydantic.Field(min_length=1)
     rename: dict[str, str]
     ranges: dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
+    levels: dict[str, list[pydantic.FiniteFloat]] = {}
+    calibration: Calibration | None = None
     n_rows: int
     scores: dict[str, dict[str, float | None]]
     floor: pydantic.FiniteFloat | None
@@ -74,4 +77,7 @@ class Header(_Strict):
                     raise ValueError(f"feature {feature.name} mistakes the kind of its column")
         if any(kinds.get(name) != NUMBER for name in self.ranges):
             raise ValueError("a range belongs to no numeric column")
+        for name, levels in self.levels.items():
+            if name not in self.ranges or levels != sorted(levels):
+                raise ValueError(f"the levels of {name} are not those of a numeric column")
         return self

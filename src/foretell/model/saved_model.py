@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,18 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, describe_rows, read_with_text
 from foretell.errors import DatasetError, ModelError, suggest
 from foretell.model.archive import Archive, pack
+from foretell.model.calibration import Calibration
 from foretell.model.campaign.complaints import shown
 from foretell.model.campaign.text_file import near_file
 from foretell.model.directory import BEST, write_whole
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
-from foretell.model.features.feature_map import as_numbers
-from foretell.model.features.levels import level_names
 from foretell.model.learner import Learned, Scaling
+from foretell.model.measured_range import MeasuredRange
 from foretell.model.model_header import ColumnHeader, FactorHeader, FeatureHeader, Header
+from foretell.model.passport import Forecast, forecast, places
 from foretell.model.techniques import TECHNIQUES, State
 
-FORMAT = 1
+FORMAT = 2  # 1 knew no levels and no calibration
 _MOST_REASON = 200  # characters, of what may be a hostile text
 
 
@@ -54,6 +55,8 @@ class SavedModel:
     n_rows: int
     scores: dict[str, dict[str, float | None]]
     writer: str
+    levels: dict[str, list[float]] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -112,21 +115,16 @@ class SavedModel:
         kinds = {c.name: c.kind for c in self.feature_map.columns}
         return [old for old, new in self._names(columns).items() if kinds.get(new) == CATEGORY]
 
+    def forecast(
+        self, frame: pd.DataFrame | Dataset | str | Path, interval: float = 0.9
+    ) -> Forecast:
+        """Predict with passports: an interval, how far outside the data, and the error there."""
+        configurations = self.configurations(frame)
+        return forecast(self, configurations.frame, self.predict(configurations), interval)
+
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
-        frame = self.configurations(frame).frame
-        remarks: list[list[str]] = [[] for _ in range(len(frame))]
-        for name, (low, high) in self.ranges.items():
-            values = as_numbers(frame[name])
-            for i in np.flatnonzero(values < low):
-                remarks[i].append(f"{name}: {values[i]:g}, measured from {low:g}")
-            for i in np.flatnonzero(values > high):
-                remarks[i].append(f"{name}: {values[i]:g}, measured up to {high:g}")
-        for name, unknown in self.feature_map.unknown_levels(frame).items():
-            levels = level_names(frame[name])
-            for i in np.flatnonzero(np.isin(levels, unknown)):
-                remarks[i].append(f"{name}: unknown level {levels[i]}")
-        return ["; ".join(r) for r in remarks]
+        return places(self, self.configurations(frame).frame).remarks
 
     @cached_property
     def formula(self) -> str | None:
@@ -185,6 +183,8 @@ class SavedModel:
             features=[_feature_header(f) for f in self.feature_map.features],
             rename=self.rename,
             ranges=self.ranges,
+            levels=self.levels,
+            calibration=self.calibration,
             n_rows=self.n_rows,
             scores=self.scores,
             floor=self.learned.floor,
@@ -303,6 +303,8 @@ def _rebuild(archive: Archive, path: Path) -> SavedModel:
         n_rows=header.n_rows,
         scores=header.scores,
         writer=header.foretell,
+        levels=header.levels,
+        calibration=header.calibration,
     )
 
 
@@ -335,4 +337,14 @@ def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, t
     }
 
 
-__all__ = ["SavedModel", "load_model", "training_ranges", "write_formula"]
+def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, list[float]]:
+    """List the values of each numeric column that has few."""
+    names = [c.name for c in feature_map.columns if c.kind == NUMBER]
+    if not names:
+        return {}
+    measured = MeasuredRange.of(frame[names].to_numpy(dtype=float))
+    found = zip(names, measured.levels, strict=True)
+    return {name: levels.tolist() for name, levels in found if len(levels)}
+
+
+__all__ = ["SavedModel", "load_model", "training_levels", "training_ranges", "write_formula"]

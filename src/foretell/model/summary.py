@@ -85,12 +85,22 @@ def leaderboard_text(results: dict[str, Any]) -> str:
             ]
         )
     rows[0][0] = "relative error"
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    return align(rows)
+
+
+def align(rows: list[list[str]]) -> str:
+    """Write a table: the first column to the left, the others to the right but for the last mark.
+
+    A last column without a heading holds marks, which stand to the left.
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
         cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        lines.append("   ".join([*cells, row[-1]]).rstrip())
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        if not rows[0][-1]:
+            cells[-1] = row[-1]
+        lines.append("   ".join(cells).rstrip())
     return "\n".join(lines)
 
 

@@ -58,6 +58,15 @@ class FeatureMap:
         return [f.name for f in self.features]
 
     @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The features that are the indicators of each category, and nothing more."""
+        found: dict[str, list[int]] = {}
+        for i, feature in enumerate(self.features):
+            if len(feature.factors) == 1 and feature.is_indicator:
+                found.setdefault(feature.factors[0].column, []).append(i)
+        return tuple(tuple(positions) for positions in found.values())
+
+    @cached_property
     def _factors(self) -> dict[Factor, int]:
         distinct = dict.fromkeys(f for feature in self.features for f in feature.factors)
         return {factor: i for i, factor in enumerate(distinct)}

@@ -26,11 +26,14 @@ class TrainingRows:
         Target of each row.
     weight
         How many runs each row stands for; all ones unless repeats were merged.
+    groups
+        The columns of each category: indicators of its levels, of which one is set in a row.
     """
 
     x: Array
     y: Array
     weight: Array
+    groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def is_merged(self) -> bool:
@@ -98,6 +101,10 @@ class Regressor(ABC):
         """Return the share of each feature, summing to one, when the model has such shares."""
         return None
 
+    def start(self) -> Regressor | None:
+        """Return what a fit on other rows may start from; None where that is of no use."""
+        return None
+
     def notes(self) -> list[str]:
         """Return remarks on the fit that a reader of the results should see."""
         return []
@@ -111,6 +118,12 @@ class Technique(ABC):
     #: A hyperparameter that one fit, at its largest value, serves at every smaller value through
     #: ``Regressor.at``: the number of trees of an ensemble. None when there is no such thing.
     path: ClassVar[str | None] = None
+    #: Whether columns and target must come in their own units: a law knows nothing of a
+    #: normalization that makes half of the times negative.
+    needs_units: ClassVar[bool] = False
+    #: Whether a row counts as often as its weight says, even where merging repeats into one
+    #: weighted row would change the model.
+    weighs_rows: ClassVar[bool] = False
     #: The class that ``from_state`` of saved models goes through.
     regressor: ClassVar[type[Regressor]]
 
@@ -125,6 +138,15 @@ class Technique(ABC):
     @abstractmethod
     def fit(self, prepared: Any, params: Params, seed: int) -> Regressor:
         """Fit on what ``prepare`` returned; ``params`` holds a value for every hyperparameter."""
+
+    def refit(
+        self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
+    ) -> Regressor:
+        """Fit quickly on some of the rows of an earlier fit, to see how well the technique does.
+
+        ``start`` is what that fit's ``Regressor.start`` gave.
+        """
+        return self.fit(self.prepare(rows), params, seed)
 
 
 def complete(technique: type[Technique] | Technique, params: Params) -> dict[str, Any]:

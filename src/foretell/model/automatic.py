@@ -1,0 +1,204 @@
+"""Automatic mode, the one path: a table and a target in, an ensemble with passports out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.dataset import Dataset
+from foretell.errors import DatasetError, NothingUsableError
+from foretell.executors import Executor, open_executor, single_threaded
+from foretell.model import directory as layout
+from foretell.model.automatic_outputs import AutomaticFit, Report, write_automatic
+from foretell.model.campaign import Campaign
+from foretell.model.campaign.sources import load_campaign
+from foretell.model.engine import Clock, Progress
+from foretell.model.fingerprint import fingerprint
+from foretell.model.fit import RunOptions
+from foretell.model.journal import Journal
+from foretell.model.rehearsal import gather
+from foretell.model.table import Table, prepare_table
+from foretell.model.techniques import Regressor, TrainingRows
+from foretell.model.techniques.ensemble import (
+    LAWS,
+    USUAL,
+    Assembled,
+    Bench,
+    Job,
+    answer,
+    fit_member,
+)
+from foretell.model.work import reason_of
+
+Array = NDArray[np.float64]
+
+_FEWEST_ROWS = 3
+#: Of a longer table, rows are drawn: what more of them would add is less than it would cost.
+_MOST_ROWS = 50_000
+#: Share of a time limit after which no rehearsal is begun: the rest is for writing.
+_REHEARSED_SHARE = 0.85
+
+
+def automatic_campaign(target: str, seed: int | None = None) -> Campaign:
+    """Return the campaign that automatic mode stands for."""
+    spec, _, _ = load_campaign({"data": {"target": target}, "techniques": {"Ensemble": {}}})
+    return spec.with_seed(seed)
+
+
+def run_automatic(
+    dataset: Dataset, target: str, options: RunOptions, *, seed: int | None = None
+) -> AutomaticFit:
+    """Fit the ensemble of automatic mode to a table."""
+    job = _Job(automatic_campaign(target, seed), dataset, options)
+    if options.output is not None:
+        return job.run(options.output)
+    with tempfile.TemporaryDirectory(prefix="foretell-") as output:
+        return job.run(Path(output))
+
+
+@dataclass
+class _Job:
+    campaign: Campaign
+    dataset: Dataset
+    options: RunOptions
+    started: float = field(default_factory=time.monotonic)
+    seconds: dict[str, float] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def run(self, output: Path) -> AutomaticFit:
+        """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
+        table = self._table()
+        clock = Clock(self.started, self.options.time_limit_s)
+        with ExitStack() as stack:
+            stack.enter_context(layout.claimed(output))
+            prints = fingerprint(self.campaign, self.dataset.frame)
+            journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
+            log = stack.enter_context(layout.logged(output))
+            log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
+            stack.enter_context(single_threaded())
+            bench = Bench.of(self._rows(table), USUAL, self.campaign.seed)
+            executor = stack.enter_context(open_executor(bench, self.options.n_jobs))
+            fits = self._fit(executor, bench)
+            answers = self._rehearse(executor, bench, fits, journal, clock)
+            assembled = self._assemble(bench, fits, answers)
+            report = Report(
+                self.campaign, table, bench, fits, assembled, gather(bench, assembled),
+                self.seconds, self.reasons, self.notes,
+                is_cut=len(assembled.folds) < len(bench.folds),
+            )  # fmt: skip
+            fit = write_automatic(report, output, clock)
+            log.info("done in %.1f s", clock.elapsed_s)
+        return fit
+
+    def _table(self) -> Table:
+        table = prepare_table(self.campaign, self.dataset)
+        if len(table.y) < _FEWEST_ROWS:
+            raise DatasetError(
+                f"{table.name} has {len(table.y)} rows; a model needs at least {_FEWEST_ROWS}. "
+                "Measure more."
+            )
+        return table
+
+    def _rows(self, table: Table) -> TrainingRows:
+        x, y, n_rows = table.x, table.y, len(table.y)
+        if n_rows > _MOST_ROWS:
+            drawn = np.random.default_rng(self.campaign.seed).permutation(n_rows)[:_MOST_ROWS]
+            x, y = x[np.sort(drawn)], y[np.sort(drawn)]
+            self.notes.append(f"{_MOST_ROWS:,} of {n_rows:,} rows, drawn at random, were used.")
+        return TrainingRows(x, y, np.ones(len(y)), table.feature_map.groups)
+
+    def _fit(self, executor: Executor, bench: Bench) -> dict[str, Regressor]:
+        """Fit everyone on all points: those who vote, and the laws, which explain."""
+        names = list(dict.fromkeys([*bench.voters, *LAWS]))
+        done: dict[str, Regressor] = {}
+        for job, result in _run(executor, timed_fit, (Job(name) for name in names)):
+            if isinstance(result, Exception):
+                self.reasons[job.member] = reason_of(result)
+            else:
+                done[job.member], self.seconds[job.member] = result
+        fits = {name: done[name] for name in names if name in done}
+        if not any(name in fits for name in bench.voters):
+            first = next(iter(self.reasons.items()))
+            raise NothingUsableError(f"no member gave a model. {first[0]}: {first[1]}.")
+        return fits
+
+    def _rehearse(
+        self,
+        executor: Executor,
+        bench: Bench,
+        fits: dict[str, Regressor],
+        journal: Journal,
+        clock: Clock,
+    ) -> dict[int, dict[str, Array]]:
+        """Answer the folds that the journal does not hold, as far as the time allows."""
+        answers: dict[int, dict[str, Array]] = {}
+        for r in journal.records:
+            answers.setdefault(r["fold"], {})[r["member"]] = np.array(r["log_y"])
+        n_total = len(bench.folds) * len(fits)
+
+        def wanted() -> Iterable[Job]:
+            for job in bench.rehearsals(fits):
+                assert job.fold is not None
+                is_known = job.member in answers.get(job.fold, {})
+                if not is_known and job.member not in self.reasons and not _is_due(clock):
+                    yield job
+
+        for job, result in _run(executor, answer, wanted()):
+            if isinstance(result, Exception):
+                self.reasons.setdefault(job.member, reason_of(result))
+                continue
+            record = {"fold": job.fold, "member": job.member, "log_y": result.tolist()}
+            journal.append([{"kind": "answer", **record}])
+            answers.setdefault(record["fold"], {})[job.member] = result
+            self._tell(sum(map(len, answers.values())), n_total, clock)
+        return answers
+
+    def _assemble(
+        self, bench: Bench, fits: dict[str, Regressor], answers: dict[int, dict[str, Array]]
+    ) -> Assembled:
+        """Let those vote who failed nowhere."""
+        sound = {name: fit for name, fit in fits.items() if name not in self.reasons}
+        if not any(name in sound for name in bench.voters):
+            sound = fits
+        kept = {
+            fold: {name: values for name, values in by_name.items() if name in sound}
+            for fold, by_name in answers.items()
+        }
+        for name in set(fits) - set(sound):
+            del fits[name]
+        return bench.assemble(sound, kept)
+
+    def _tell(self, n_done: int, n_total: int, clock: Clock) -> None:
+        if self.options.progress is not None:
+            left_s = clock.elapsed_s / n_done * (n_total - n_done)
+            self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
+
+
+def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:
+    """Fit a member on all points; also return how many seconds it took."""
+    started = time.perf_counter()
+    return fit_member(bench, job), time.perf_counter() - started
+
+
+def _is_due(clock: Clock) -> bool:
+    return clock.limit_s is not None and clock.elapsed_s > _REHEARSED_SHARE * clock.limit_s
+
+
+def _run(executor: Executor, work: Any, jobs: Iterable[Job]) -> Iterable[tuple[Job, Any]]:
+    """Run jobs, yielding each with its result, or the exception it ended in."""
+    waiting = iter(jobs)
+    job = next(waiting, None)
+    while job is not None or executor.n_pending:
+        while job is not None and executor.has_room:
+            executor.submit(work, job)
+            job = next(waiting, None)
+        yield executor.collect()

@@ -1,0 +1,245 @@
+"""What automatic mode leaves behind: models with passports, a leaderboard, an explanation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model import directory as layout
+from foretell.model.automatic_summary import automatic_leaderboard, automatic_summary
+from foretell.model.calibration import Calibration
+from foretell.model.campaign import Campaign
+from foretell.model.engine import Clock
+from foretell.model.explanation import column_shares, explained_share, find_plateaus
+from foretell.model.export import formula_text
+from foretell.model.learner import FLOOR_SHARE, Learned
+from foretell.model.rehearsal import QUESTIONS, Answers, calibrate_member, errors_by_question
+from foretell.model.results import FORMAT, repeat_noise
+from foretell.model.saved_model import SavedModel, training_levels, training_ranges
+from foretell.model.table import Table
+from foretell.model.techniques import TECHNIQUES, Regressor
+from foretell.model.techniques.ensemble import LAWS, Assembled, Bench, member_technique
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from foretell.model.passport import Forecast
+
+ENSEMBLE = "Ensemble"
+
+
+@dataclass
+class Report:
+    """Everything about one automatic fit."""
+
+    campaign: Campaign
+    table: Table
+    bench: Bench
+    fits: dict[str, Regressor]
+    assembled: Assembled
+    answers: list[Answers]
+    seconds: dict[str, float]
+    reasons: dict[str, str]
+    notes: list[str]
+    is_cut: bool
+
+    @cached_property
+    def models(self) -> dict[str, SavedModel]:
+        """The ensemble and everyone who was fitted, as saved models."""
+        models = {ENSEMBLE: self._saved(ENSEMBLE, self.assembled.regressor, None)}
+        for name, regressor in self.fits.items():
+            models[name] = self._saved(name, regressor, self.assembled.names.index(name))
+        return models
+
+    def _saved(self, name: str, regressor: Regressor, member: int | None) -> SavedModel:
+        technique, params = (
+            (TECHNIQUES.get(ENSEMBLE)(), {"members": [m.name for m in regressor.members]})  # type: ignore[attr-defined]
+            if member is None
+            else member_technique(name)
+        )
+        table = self.table
+        rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])
+        smallest = float(table.y.min())
+        columns = np.arange(table.x.shape[1])
+        errors = self.errors(member)
+        return SavedModel(
+            technique=technique.name,
+            hyperparameters=params,
+            target=self.campaign.data.target,
+            feature_map=table.feature_map,
+            learned=Learned(columns, None, rebuilt, FLOOR_SHARE * smallest),
+            rename={},
+            ranges=training_ranges(table.feature_map, table.frame),
+            n_rows=len(table.y),
+            scores={"validation": {"mape": errors["inside"]}, "rehearsed": errors},
+            writer=_version(),
+            levels=training_levels(table.feature_map, table.frame),
+            calibration=self.calibration(member),
+        )
+
+    def errors(self, member: int | None) -> dict[str, float | None]:
+        """Return the errors of a member, or of the ensemble, by question."""
+        return errors_by_question(self.answers, member)
+
+    def calibration(self, member: int | None) -> Calibration:
+        """Return what is known of the errors of a member, or of the ensemble."""
+        return calibrate_member(self.bench, self.answers, member)
+
+    def to_json(self, clock: Clock) -> dict[str, Any]:
+        """Return everything; what depends on the clock stands under ``times`` alone."""
+        total = sum(self.seconds.values())
+        return {
+            "format": FORMAT,
+            "foretell": _version(),
+            "mode": "automatic",
+            "best": ENSEMBLE,
+            "data": self._data(),
+            "search_cut_by_time_limit": self.is_cut,
+            "rehearsals": {"planned": len(self.bench.folds), "done": len(self.assembled.folds)},
+            "notes": self._notes(),
+            "warnings": [],
+            "leaderboard": self._leaderboard(),
+            "explanation": self._explanation(),
+            "reach": self.models[ENSEMBLE].calibration.reach,  # type: ignore[union-attr]
+            "seed": self.campaign.seed,
+            "times": {
+                "total_s": round(clock.elapsed_s, 3),
+                "fit_s": {ENSEMBLE: round(total, 3)}
+                | {name: round(s, 3) for name, s in self.seconds.items()},
+            },
+        }
+
+    def _data(self) -> dict[str, Any]:
+        table = self.table
+        return {
+            "name": table.name,
+            "target": self.campaign.data.target,
+            "n_rows": len(table.y),
+            "columns": [c.name for c in table.feature_map.columns],
+            "n_configurations": table.n_configurations,
+            "n_features": table.x.shape[1],
+            "noise": repeat_noise(table),
+        }
+
+    def _notes(self) -> list[str]:
+        notes = list(self.notes)
+        if self.is_cut:
+            done, planned = len(self.assembled.folds), len(self.bench.folds)
+            notes.append(
+                f"The time limit cut the rehearsals after {done} of {planned}: weights and "
+                "intervals rest on fewer, and another run may differ."
+            )
+        return notes
+
+    def _leaderboard(self) -> list[dict[str, Any]]:
+        entries = []
+        for name, model in self.models.items():
+            entries.append(
+                {
+                    "technique": name,
+                    "status": "ok",
+                    "reason": None,
+                    "votes": name in self.bench.voters,
+                    "errors": model.scores["rehearsed"],
+                    "formula": formula_text(model),
+                    "file": f"{name}.foretell",
+                }
+            )
+        entries[1:] = sorted(entries[1:], key=_rank)
+        failed = [
+            {"technique": name, "status": "failed", "reason": reason, "votes": False,
+             "errors": dict.fromkeys(QUESTIONS), "formula": None, "file": None}
+            for name, reason in self.reasons.items()
+            if name not in self.models
+        ]  # fmt: skip
+        return entries + failed
+
+    def _explanation(self) -> dict[str, Any]:
+        best = self.models[ENSEMBLE]
+        points = self.bench.points
+        laws = {
+            name: explained_share(points.log_y, self.fits[name].predict(points.x), points.weight)
+            for name in LAWS
+            if name in self.fits
+        }
+        law = max(laws, key=lambda name: laws[name], default=None)
+        names = self.table.feature_map.names
+        plateaus = find_plateaus(self.bench, best, names)
+        return {
+            "law": law,
+            "formula": None if law is None else formula_text(self.models[law]),
+            "law_explains": None if law is None else laws[law],
+            "shares": column_shares(best),
+            "totals": [[names[a], names[b]] for a, b in self.bench.log_gp.totals],
+            "plateaus": [asdict(p) for p in plateaus],
+        }
+
+
+def _rank(entry: dict[str, Any]) -> float:
+    known = [e for e in entry["errors"].values() if e is not None]
+    return float(np.mean(np.log(np.maximum(known, 1e-3)))) if known else np.inf
+
+
+def _version() -> str:
+    from foretell import __version__
+
+    return __version__
+
+
+class AutomaticFit:
+    """A finished automatic fit: the ensemble, its members, and everything rehearsed on the way.
+
+    Attributes
+    ----------
+    results
+        What ``results.json`` holds.
+    """
+
+    def __init__(self, models: dict[str, SavedModel], results: dict[str, Any], directory: Path):
+        self.models = models
+        self.results = results
+        self.directory = directory
+
+    @property
+    def best(self) -> SavedModel:
+        """The ensemble."""
+        return self.models[self.results["best"]]
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Predict with the ensemble."""
+        return self.best.predict(frame)
+
+    def forecast(self, frame: pd.DataFrame, interval: float = 0.9) -> Forecast:
+        """Predict with intervals and passports."""
+        return self.best.forecast(frame, interval)
+
+    @cached_property
+    def leaderboard(self) -> pd.DataFrame:
+        """One row per model: errors inside, between levels, and beyond the range."""
+        return automatic_leaderboard(self.results)
+
+    def __repr__(self) -> str:
+        return automatic_summary(self.results)
+
+
+def write_automatic(report: Report, output: Path, clock: Clock) -> AutomaticFit:
+    """Write models and results, each file whole, and return them."""
+    for name, model in report.models.items():
+        layout.write_whole(output / f"{name}.foretell", model.to_bytes())
+    layout.write_whole(output / layout.BEST, report.models[ENSEMBLE].to_bytes())
+    results = report.to_json(clock)
+    fit = AutomaticFit(report.models, results, output)
+    texts = {
+        layout.LEADERBOARD: fit.leaderboard.to_csv(index=False),
+        layout.SUMMARY: automatic_summary(results),
+        layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
+    }
+    for name, text in texts.items():
+        layout.write_whole(output / name, text.encode())
+    return fit

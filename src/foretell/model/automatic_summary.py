@@ -1,0 +1,118 @@
+"""Automatic mode for people: the leaderboard, the law, and how far to trust it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from foretell.errors import listing
+from foretell.model.explanation import plateau_lines
+from foretell.model.rehearsal import QUESTIONS
+from foretell.model.summary import align, percent
+
+HEADINGS = {
+    "inside": "inside",
+    "between": "between",
+    "1.5x": "1.5× beyond",
+    "2x": "2× beyond",
+    "4x": "4× beyond",
+}
+_TOP_SHARES = 6
+_BEARABLE = 0.25  # mean relative error up to which a prediction is of use
+
+
+def automatic_leaderboard(results: dict[str, Any]) -> pd.DataFrame:
+    """Return one row per model, errors as fractions."""
+    return pd.DataFrame(
+        [
+            {
+                "technique": entry["technique"],
+                "status": entry["status"],
+                **{f"error_{name}": entry["errors"][name] for name in QUESTIONS},
+                "fit_s": results["times"]["fit_s"].get(entry["technique"]),
+                "reason": entry["reason"],
+            }
+            for entry in results["leaderboard"]
+        ]
+    )
+
+
+def automatic_summary(results: dict[str, Any]) -> str:
+    """Write the data, the leaderboard, the explanation and the notes."""
+    explanation = results["explanation"]
+    parts = [_data_line(results["data"]), "", question_table(results), ""]
+    if explanation["formula"]:
+        parts.append(
+            f"{explanation['formula']}   (explains {percent(explanation['law_explains'])})"
+        )
+    if explanation["shares"]:
+        shares = list(explanation["shares"].items())
+        text = ", ".join(f"{name} {percent(share)}" for name, share in shares[:_TOP_SHARES])
+        parts.append(f"What matters: {text}.")
+    parts += [
+        f"The product {a} × {b} explains what neither column does alone."
+        for a, b in explanation["totals"]
+    ]
+    parts += plateau_lines(explanation["plateaus"])
+    parts.append(_trust_line(results))
+    failed = [e for e in results["leaderboard"] if e["status"] != "ok"]
+    parts += [f"{e['technique']} gave no model: {e['reason']}" for e in failed]
+    parts += [f"Note: {note}" for note in results["notes"]]
+    return "\n".join(parts) + "\n"
+
+
+def question_table(results: dict[str, Any]) -> str:
+    """Write errors side by side: inside, between levels, and beyond the range."""
+    asked = [
+        q for q in QUESTIONS if any(e["errors"][q] is not None for e in results["leaderboard"])
+    ]
+    header = ["relative error", *(HEADINGS[q] for q in asked), "fit", ""]
+    rows = [header]
+    for entry in results["leaderboard"]:
+        if entry["status"] != "ok":
+            continue
+        seconds = results["times"]["fit_s"].get(entry["technique"])
+        is_best = entry["technique"] == results["best"]
+        mark = "← best" if is_best else "" if entry["votes"] else "no vote"
+        cells = [percent(entry["errors"][q]) for q in asked]
+        rows.append([entry["technique"], *cells, f"{seconds:.1f} s", mark])
+    return align(rows)
+
+
+def _data_line(data: dict[str, Any]) -> str:
+    columns = data["columns"]
+    repeats = data["n_rows"] / data["n_configurations"]
+    text = (
+        f"{data['n_rows']} runs, {len(columns)} columns ({listing(columns, 8)}); "
+        f"{data['n_configurations']} configurations"
+    )
+    if repeats > 1:
+        text += f", {repeats:.3g} repeats each"
+    if data["noise"] is not None:
+        text += f", noise {percent(data['noise'])}"
+    return text
+
+
+def _trust_line(results: dict[str, Any]) -> str:
+    """Say how far outside the data errors were measured and bearable, and what they were."""
+    errors = results["leaderboard"][0]["errors"]
+    measured = [(q, errors[q]) for q in QUESTIONS[2:] if errors[q] is not None]
+    if not measured:
+        return "Nothing is known of errors outside the data: no column has enough values to tell."
+    bearable = [(q, e) for q, e in measured if e <= _BEARABLE]
+    if not bearable:
+        question, error = measured[0]
+        return (
+            f"Do not trust it outside the data: it was {percent(error)} off at {_times(question)}."
+        )
+    question, error = bearable[-1]
+    text = f"Trust it to about {_times(question)} beyond the data (about {percent(error)} off)"
+    worse = [(q, e) for q, e in measured if e > _BEARABLE]
+    if worse:
+        return f"{text}; not to {_times(worse[0][0])}: it was {percent(worse[0][1])} off there."
+    return f"{text}; not further: no run says anything there."
+
+
+def _times(question: str) -> str:
+    return question.replace("x", "×")

@@ -1,0 +1,93 @@
+"""What was measured of each column: its range, its levels, and how far a value lies outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: A column with more values than this has no levels to lie between.
+MOST_LEVELS = 20
+_TOLERANCE = 1e-9
+#: A column that never varied says nothing of its scale; a factor of two counts as one range.
+_RANGE_OF_CONSTANT = float(np.log(2.0))
+_MOST_RATIO = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRange:
+    """The values of each numeric column in training.
+
+    Attributes
+    ----------
+    low, high
+        The smallest and largest value of each column.
+    levels
+        The values of each column that has few, in order; empty for the others.
+    """
+
+    low: Array
+    high: Array
+    levels: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, x: Array) -> MeasuredRange:
+        """Measure training rows."""
+        levels = []
+        for column in x.T:
+            values = np.unique(column)
+            levels.append(values if len(values) <= MOST_LEVELS else values[:0])
+        return cls(x.min(axis=0), x.max(axis=0), tuple(levels))
+
+    @property
+    def _is_log(self) -> NDArray[np.bool_]:
+        return self.low > 0
+
+    def distance(self, x: Array) -> Array:
+        """Return how far each value is above (positive) or below the range, in ranges.
+
+        Positive columns are compared by ratios: twice the largest value of a column measured from
+        1 to 4 is half a range above.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(self._is_log, np.log(self.low), self.low)
+            high = np.where(self._is_log, np.log(self.high), self.high)
+            values = np.where(self._is_log, np.log(np.maximum(x, 1e-300)), x)
+        size = np.where(high > low, high - low, _RANGE_OF_CONSTANT)
+        above = np.maximum(values - high, 0) / size
+        below = np.maximum(low - values, 0) / size
+        distance: Array = above - below
+        distance[np.abs(distance) < _TOLERANCE] = 0.0
+        return distance
+
+    def ratio(self, x: Array) -> Array:
+        """Return by which factor each value leaves the range; 1 inside.
+
+        Where a column holds zeros or negative numbers, by how many ranges, plus one.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            by_factor = np.maximum(x / self.high, self.low / np.maximum(x, 1e-300))
+        by_range = 1 + np.abs(self.distance(x))
+        ratio = np.where(self._is_log, by_factor, by_range)
+        return np.clip(np.where(self.distance(x) != 0, ratio, 1.0), 1.0, _MOST_RATIO)
+
+    def between(self, x: Array) -> NDArray[np.bool_]:
+        """Say which values lie inside the range but on none of the few levels measured."""
+        result = np.zeros(x.shape, dtype=bool)
+        for j, levels in enumerate(self.levels):
+            if len(levels) > 1:
+                nearest = levels[np.clip(np.searchsorted(levels, x[:, j]), 0, len(levels) - 1)]
+                lower = levels[np.clip(np.searchsorted(levels, x[:, j]) - 1, 0, len(levels) - 1)]
+                gap = np.minimum(np.abs(x[:, j] - nearest), np.abs(x[:, j] - lower))
+                result[:, j] = gap > _TOLERANCE * np.maximum(np.abs(x[:, j]), 1e-300)
+        inside: NDArray[np.bool_] = result & (self.distance(x) == 0)
+        return inside
+
+
+def total_distance(distance: Array) -> Array:
+    """Return one distance per row: the length of the way outside along all columns."""
+    total: Array = np.sqrt((distance**2).sum(axis=1))
+    return total

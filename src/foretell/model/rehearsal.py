@@ -1,0 +1,143 @@
+"""What rehearsals say: errors by question, for the leaderboard and for intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.calibration import (
+    BETWEEN,
+    BEYOND,
+    INSIDE,
+    Calibration,
+    Rehearsed,
+    calibrate,
+)
+from foretell.model.measured_range import MeasuredRange, total_distance
+from foretell.model.techniques._questions import Fold
+from foretell.model.techniques.ensemble import Assembled, Bench
+
+Array = NDArray[np.float64]
+
+_KINDS = {"inside": INSIDE, "between": BETWEEN, "beyond": BEYOND}
+#: Ratios beyond the range at which errors are reported, and where one ends and the next begins.
+RATIOS = (1.5, 2.0, 4.0)
+_RATIO_ENDS = (np.sqrt(1.5 * 2.0), np.sqrt(2.0 * 4.0), np.inf)
+_MOST_LOG_ERROR = 3.0
+_MOST_UNKNOWN = 500  # points that tell what a level not known costs
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The runs of one fold, and what was predicted for them.
+
+    Attributes
+    ----------
+    distance, ratio
+        How far each run lies outside the training points of the fold.
+    """
+
+    fold: Fold
+    log_y: Array
+    log_predictions: Array  # one column per member
+    combined: Array
+    distance: Array
+    ratio: Array
+
+
+def gather(bench: Bench, assembled: Assembled) -> list[Answers]:
+    """Bring together the runs of each fold and all predictions of them."""
+    numeric = np.array(bench.numeric, dtype=np.int64)
+    regressor = assembled.regressor
+    result = []
+    for fold, table in zip(assembled.folds, assembled.answers, strict=True):
+        of_run, log_y = bench.runs(fold.test)
+        measured = MeasuredRange.of(bench.points.x[np.ix_(fold.train, numeric)])
+        x = bench.points.x[np.ix_(fold.test, numeric)]
+        combined = regressor.vote.rehearsed(bench.renumbered(fold), table[:, : regressor.n_members])
+        result.append(
+            Answers(
+                fold,
+                log_y,
+                table[of_run] + regressor.shift,
+                combined[of_run] + regressor.shift,
+                total_distance(measured.distance(x))[of_run],
+                measured.ratio(x).max(axis=1, initial=1.0)[of_run],
+            )
+        )
+    return result
+
+
+def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, float | None]:
+    """Return the mean relative error on each kind of question; None where nothing was rehearsed.
+
+    Parameters
+    ----------
+    member
+        The position of a member, or None for the ensemble.
+    """
+    kinds: list[NDArray[np.str_]] = []
+    errors: list[Array] = []
+    for a in answers:
+        predicted = a.combined if member is None else a.log_predictions[:, member]
+        errors.append(relative_error(predicted, a.log_y))
+        names = question_names(a.ratio) if a.fold.kind == "beyond" else None
+        kinds.append(np.full(len(a.log_y), a.fold.kind) if names is None else names)
+    return mean_by_question(errors, kinds)
+
+
+def mean_by_question(errors: list[Array], kinds: list[NDArray[np.str_]]) -> dict[str, float | None]:
+    """Average errors by the name of their question."""
+    every = np.concatenate([np.zeros(0), *errors])
+    kind = np.concatenate([np.zeros(0, dtype="<U8"), *kinds])
+    return {
+        name: float(every[kind == name].mean()) if (kind == name).any() else None
+        for name in QUESTIONS
+    }
+
+
+def question_names(ratio: Array) -> NDArray[np.str_]:
+    """Name the ratio nearest to how far each run lies beyond the range."""
+    names = np.array([beyond_name(r) for r in RATIOS])
+    return names[np.searchsorted(_RATIO_ENDS, ratio, side="left")]
+
+
+def beyond_name(ratio: float) -> str:
+    """Name the question of predicting so far beyond the range."""
+    return f"{ratio:g}x"
+
+
+QUESTIONS = ("inside", "between", *(beyond_name(r) for r in RATIOS))
+
+
+def relative_error(log_predicted: Array, log_y: Array) -> Array:
+    """Return the relative error of each prediction."""
+    off = np.clip(log_predicted - log_y, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
+    error: Array = np.abs(np.expm1(off))
+    return error
+
+
+def calibrate_member(bench: Bench, answers: list[Answers], member: int | None) -> Calibration:
+    """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be."""
+    rehearsed = [
+        Rehearsed(
+            _KINDS[a.fold.kind],
+            a.log_y - (a.combined if member is None else a.log_predictions[:, member]),
+            a.distance,
+        )
+        for a in answers
+    ]
+    return calibrate(rehearsed, _without_levels(bench), float(np.ptp(bench.points.log_y)))
+
+
+def _without_levels(bench: Bench) -> Array:
+    """Return residuals of the process when it does not know the level of a category."""
+    points = bench.points.sample(_MOST_UNKNOWN, bench.seed)
+    residuals = []
+    for group in points.groups:
+        x = points.x.copy()
+        x[:, list(group)] = 0.0
+        residuals.append(points.log_y - np.log(bench.log_gp.predict(x)))
+    return np.concatenate([np.zeros(0), *residuals])

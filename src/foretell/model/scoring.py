@@ -1,0 +1,78 @@
+"""Errors by question: as rehearsed in a fit, or on runs measured later."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretell.errors import DatasetError, ModelError
+from foretell.model.automatic_summary import HEADINGS
+from foretell.model.directory import RESULTS
+from foretell.model.features.feature_map import as_numbers
+from foretell.model.rehearsal import QUESTIONS, mean_by_question, question_names, relative_error
+from foretell.model.saved_model import SavedModel, load_model
+from foretell.model.summary import align, percent
+
+Scores = dict[str, Any]
+
+
+def rehearsed_errors(path: Path) -> Scores:
+    """Return the errors of every model of a directory, or of one model, from its rehearsals."""
+    if path.is_dir() and (path / RESULTS).exists():
+        results = json.loads((path / RESULTS).read_text(encoding="utf-8"))
+        if results.get("mode") == "automatic":
+            board = [e for e in results["leaderboard"] if e["status"] == "ok"]
+            return _scores({e["technique"]: e["errors"] for e in board}, "rehearsed")
+    model = load_model(path)
+    errors = model.scores.get("rehearsed")
+    if errors is None:
+        raise ModelError(
+            f"{path} was not rehearsed beyond its data: it comes from a campaign, whose "
+            "leaderboard says how it did. Give a table of measured runs to score it on: "
+            f"foretell score {path} runs.csv"
+        )
+    return _scores({model.technique: errors}, "rehearsed")
+
+
+def score_rows(path: Path, data: Path) -> Scores:
+    """Return the errors of a model on measured runs, by where these lie."""
+    model = load_model(path)
+    dataset = model.configurations(data)
+    dataset.require([model.target])
+    truth = as_numbers(dataset.frame[model.target])
+    if not (np.isfinite(truth) & (truth > 0)).all():
+        raise DatasetError(f"{data}, column '{model.target}' must be positive in every row")
+    errors = relative_error(np.log(model.predict(dataset)), np.log(truth))
+    kinds = _questions(model, dataset.frame)
+    found = mean_by_question([errors], [kinds])
+    scores = _scores({model.technique: found}, "measured")
+    counts = {name: int((kinds == name).sum()) for name in QUESTIONS}
+    return scores | {"n_rows": counts}
+
+
+def _questions(model: SavedModel, frame: Any) -> Any:
+    from foretell.model.passport import places
+
+    place = places(model, frame)
+    names = np.where(place.is_between, "between", "inside").astype("<U8")
+    is_beyond = place.distance > 0
+    names[is_beyond] = question_names(place.ratio[is_beyond])
+    return names
+
+
+def _scores(errors: dict[str, dict[str, float | None]], source: str) -> Scores:
+    return {"source": source, "errors": errors}
+
+
+def scores_text(scores: Scores) -> str:
+    """Write errors as a table, one row per model."""
+    errors = scores["errors"]
+    asked = [q for q in QUESTIONS if any(e.get(q) is not None for e in errors.values())]
+    rows = [["relative error", *(HEADINGS[q] for q in asked)]]
+    rows += [[name, *(percent(e.get(q)) for q in asked)] for name, e in errors.items()]
+    if "n_rows" in scores:
+        rows.append(["rows", *(str(scores["n_rows"][q]) for q in asked)])
+    return align(rows)

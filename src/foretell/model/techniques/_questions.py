@@ -1,0 +1,135 @@
+"""The questions a model is asked, rehearsed on what was measured.
+
+*Inside*: a new configuration among those measured. *Between*: a value of a column that lies among
+the measured ones. *Beyond*: a value outside the range, above or below. Each has its own folds, for
+a model may be right on one and wrong on the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.techniques._base import Array
+
+Kind = Literal["inside", "between", "beyond"]
+Rows = NDArray[np.int64]
+
+_FEWEST_LEVELS = 4  # of a column that is cut
+_LEAST_LEFT = 3  # levels that stay in training
+_MOST_POINTS = 120
+_MOST_BEYOND, _MOST_BETWEEN = 12, 8
+_BETWEEN_PER_COLUMN = 3
+_INSIDE_FOLDS = 5
+_BEYOND_SHARES = (1 / 6, 1 / 3)
+_LEVELS_PER_BLOCK = 12
+#: With fewer points than this, two rounds of inside folds.
+_FEW_POINTS = 110
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Points to fit on and points to predict.
+
+    Attributes
+    ----------
+    columns
+        The columns that were cut, all at the same place; none for inside.
+    direction
+        1 where the largest values are predicted, -1 where the smallest are.
+    """
+
+    kind: Kind
+    columns: tuple[int, ...]
+    direction: int
+    train: Rows
+    test: Rows
+
+
+def plan_folds(x: Array, numeric: list[int], seed: int) -> list[Fold]:
+    """Plan the folds of every question that the points can answer.
+
+    Parameters
+    ----------
+    x
+        One row per configuration.
+    numeric
+        The columns that may be cut: numbers, not indicators.
+    """
+    random = np.random.default_rng(seed)
+    use = np.arange(len(x))
+    if len(x) > _MOST_POINTS:
+        use = np.sort(random.permutation(len(x))[:_MOST_POINTS])
+    beyond = [f for j in numeric for f in _beyond(x, use, j)]
+    between = [f for j in numeric for f in _between(x, use, j)]
+    return [
+        *_thinned(_joined(beyond), _MOST_BEYOND),
+        *_thinned(_joined(between), _MOST_BETWEEN),
+        *_inside(use, random),
+    ]
+
+
+def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
+    values = x[use, column]
+    levels = np.unique(values)
+    if len(levels) < _FEWEST_LEVELS:
+        return []
+    counts = {
+        min(max(1, round(len(levels) * s)), len(levels) - _LEAST_LEFT) for s in _BEYOND_SHARES
+    }
+    folds = []
+    for direction in (1, -1):
+        for count in sorted(counts):
+            held = values >= levels[-count] if direction > 0 else values <= levels[count - 1]
+            if (~held).sum() >= _LEAST_LEFT:
+                folds.append(Fold("beyond", (column,), direction, use[~held], use[held]))
+    return folds
+
+
+def _between(x: Array, use: Rows, column: int) -> list[Fold]:
+    values = x[use, column]
+    levels = np.unique(values)
+    if len(levels) < _FEWEST_LEVELS:
+        return []
+    inner = levels[1:-1]
+    block = max(1, len(levels) // _LEVELS_PER_BLOCK)
+    starts = np.linspace(0, len(inner) - block, _BETWEEN_PER_COLUMN).round().astype(int)
+    folds = []
+    for start in np.unique(starts):
+        held = np.isin(values, inner[start : start + block])
+        folds.append(Fold("between", (column,), 0, use[~held], use[held]))
+    return folds
+
+
+def _inside(use: Rows, random: np.random.Generator) -> list[Fold]:
+    n_folds = min(_INSIDE_FOLDS, len(use))
+    folds = []
+    for _ in range(2 if len(use) < _FEW_POINTS else 1):
+        shuffled = random.permutation(len(use))
+        for k in range(n_folds):
+            held = np.zeros(len(use), dtype=bool)
+            held[shuffled[k::n_folds]] = True
+            if (~held).sum() > 1:
+                folds.append(Fold("inside", (), 0, use[~held], use[held]))
+    return folds
+
+
+def _joined(folds: list[Fold]) -> list[Fold]:
+    """Join folds that hold out the same points: slots that are 8 × nodes are no new question."""
+    kept: dict[tuple[int, bytes], Fold] = {}
+    for fold in folds:
+        key = fold.direction, fold.test.tobytes()
+        if key in kept:
+            fold = replace(fold, columns=kept[key].columns + fold.columns)
+        kept[key] = fold
+    return list(kept.values())
+
+
+def _thinned(folds: list[Fold], most: int) -> list[Fold]:
+    if len(folds) <= most:
+        return folds
+    chosen = np.unique(np.linspace(0, len(folds) - 1, most).round().astype(int))
+    return [folds[i] for i in chosen]

@@ -1,0 +1,331 @@
+"""Ensemble: members of several kinds, each heard by what it was worth on such a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.measured_range import MeasuredRange
+from foretell.model.techniques._base import (
+    Array,
+    Hyperparameter,
+    Params,
+    Regressor,
+    State,
+    Technique,
+    TrainingRows,
+    complete,
+)
+from foretell.model.techniques._nested import join_states, part_of, regressor_class
+from foretell.model.techniques._process import Points
+from foretell.model.techniques._questions import Fold, plan_folds
+from foretell.model.techniques._robust import Cleaned, clean
+from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques._vote import Vote, relative_errors
+from foretell.model.techniques.hybrid import rows_of
+from foretell.model.techniques.log_gp import LogGPRegressor, LogGPTechnique, bounds_of, fit_cleaned
+
+#: The members known by a name of their own: a technique and its settings.
+MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "LogGP": ("LogGP", {}),
+    "RoughGP": ("LogGP", {"form": "rough"}),
+    "SparseGP": ("LogGP", {"form": "sparse"}),
+    "Hybrid": ("Hybrid", {}),
+    "TrendTrees": ("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
+    "LightTrees": ("LightTrees", {}),
+    "ScalingLaw": ("ScalingLaw", {}),
+    "PowerLaw": ("PowerLaw", {}),
+}
+USUAL = ("LogGP", "RoughGP", "SparseGP", "Hybrid", "TrendTrees", "LightTrees")
+#: From so few runs, only laws whose signs are known say anything.
+_FEW_RUNS = 10
+LAWS = ("ScalingLaw", "PowerLaw")
+#: Members see at most so many configurations, drawn at random.
+_MOST_POINTS = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One voice: its name in the ensemble, its technique, and its model."""
+
+    name: str
+    technique: str
+    regressor: Regressor
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleRegressor(Regressor):
+    """The middle half of the members' votes on the log of the target."""
+
+    members: tuple[Member, ...]
+    vote: Vote
+    numeric: tuple[int, ...]
+    shift: float
+    low: float
+    high: float
+
+    @property
+    def n_members(self) -> int:
+        """How many vote."""
+        return len(self.members)
+
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+        if not len(x):
+            return np.zeros(0)
+        votes = np.column_stack([np.log(m.regressor.predict(x)) for m in self.members])
+        log_y = self.vote.combine(x[:, list(self.numeric)], votes) + self.shift
+        return np.exp(np.clip(log_y, self.low, self.high))
+
+    def importances(self) -> Array | None:
+        """Return the mean of the members' shares, weighed as inside the data."""
+        inside = np.exp(-self.vote.inside)
+        found = [
+            (weight, own)
+            for weight, member in zip(inside, self.members, strict=True)
+            if (own := member.regressor.importances()) is not None
+        ]
+        if not found:
+            return None
+        total: Array = sum((w * s for w, s in found), start=np.zeros(len(found[0][1])))
+        shares: Array = total / total.sum()
+        return shares
+
+    def notes(self) -> list[str]:
+        """Say who votes."""
+        return [f"members: {', '.join(m.name for m in self.members)}"]
+
+    def to_state(self) -> State:
+        """Return the states of all members, and what they are worth."""
+        parts = {f"member_{i}": m.regressor.to_state() for i, m in enumerate(self.members)}
+        joined = join_states({**parts, "vote": self.vote.to_state()})
+        values = {
+            **joined.values,
+            "members": [[m.name, m.technique] for m in self.members],
+            "shift": self.shift,
+            "low": self.low,
+            "high": self.high,
+        }
+        return State(values, {**joined.arrays, "numeric": np.array(self.numeric, dtype=np.int64)})
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> EnsembleRegressor:
+        """Rebuild, or raise ValueError."""
+        names = state.values.get("members")
+        if not isinstance(names, list) or not names or not all(_are_texts(n) for n in names):
+            raise ValueError("'members' must be a list of names")
+        if any(technique == EnsembleTechnique.name for _, technique in names):
+            raise ValueError("an ensemble is no member of an ensemble")
+        members = tuple(
+            Member(
+                name,
+                technique,
+                regressor_class(technique).from_state(part_of(state, f"member_{i}"), n_features),
+            )
+            for i, (name, technique) in enumerate(names)
+        )
+        numeric = read_array(state, "numeric", shape=(None,), dtype=np.int64)
+        if len(numeric) and not (numeric.min() >= 0 and numeric.max() < n_features):
+            raise ValueError("a numeric column is not among the features")
+        vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
+        shift, low, high = (read_number(state, name) for name in ("shift", "low", "high"))
+        if not -700 < low <= high < 700:
+            raise ValueError("the bounds of predictions are out of order")
+        return cls(members, vote, tuple(numeric.tolist()), shift, low, high)
+
+
+def _are_texts(pair: Any) -> bool:
+    return isinstance(pair, list) and [type(part) for part in pair] == [str, str]
+
+
+class EnsembleTechnique(Technique):
+    """Fit every member, rehearse the questions, and weigh the members by the answers."""
+
+    name = "Ensemble"
+    regressor = EnsembleRegressor
+    needs_units = True
+    weighs_rows = True
+    hyperparameters = (
+        Hyperparameter("members", list(USUAL), lambda value: _read_members(value), is_list=True),
+    )
+
+    def fit(self, prepared: TrainingRows, params: Params, seed: int) -> EnsembleRegressor:
+        """Fit one member after the other."""
+        bench = Bench.of(prepared, params["members"], seed)
+        fits = {job.member: fit_member(bench, job) for job in bench.jobs()}
+        return bench.assemble(fits, rehearse(bench, fits)).regressor
+
+
+def _read_members(value: Any) -> list[str]:
+    from foretell.model.techniques import TECHNIQUES  # it holds this one, too
+
+    names = [value] if isinstance(value, str) else list(value)
+    known = [*MEMBERS, *TECHNIQUES.names()]
+    for name in names:
+        if name not in known or name == EnsembleTechnique.name:
+            raise ValueError(f"{name!r} is no member; choose from {', '.join(known)}")
+    if not names:
+        raise ValueError("an ensemble needs a member")
+    return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A member to fit: on all points, or on those of one fold, starting from the whole fit."""
+
+    member: str
+    fold: int | None = None
+    start: Regressor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """An ensemble, and everything that was rehearsed for it.
+
+    Attributes
+    ----------
+    names
+        Everyone who was fitted, the voters first.
+    folds, answers
+        The folds that all have answered, and the log predictions of each, one column per name.
+    """
+
+    regressor: EnsembleRegressor
+    names: list[str]
+    folds: list[Fold]
+    answers: list[Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """What all members are fitted on; workers share it.
+
+    Attributes
+    ----------
+    points, drawn
+        The configurations members see, and their positions among all of them.
+    log_gp
+        The process that cleaning ended with, and the totals found for it.
+    """
+
+    voters: tuple[str, ...]
+    cleaned: Cleaned
+    points: Points
+    drawn: NDArray[np.int64]
+    log_gp: LogGPRegressor
+    folds: list[Fold]
+    numeric: tuple[int, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, rows: TrainingRows, names: Sequence[str], seed: int) -> Bench:
+        """Merge repeats, and plan the folds."""
+        cleaned = clean(rows, seed=seed)
+        drawn = cleaned.points.draw(_MOST_POINTS, seed)
+        points = cleaned.points.take(drawn)
+        if len(rows.y) <= _FEW_RUNS and tuple(names) == USUAL:
+            names = LAWS
+        indicators = {column for group in rows.groups for column in group}
+        numeric = tuple(j for j in range(rows.x.shape[1]) if j not in indicators)
+        folds = plan_folds(points.x, list(numeric), seed)
+        log_gp = fit_cleaned(cleaned, seed=seed)
+        return cls(tuple(names), cleaned, points, drawn, log_gp, folds, numeric, seed)
+
+    def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
+        """Return every run of some points: its position among them, and its log target."""
+        position = np.full(len(self.cleaned.points), -1, dtype=np.int64)
+        position[self.drawn[points]] = np.arange(len(points))
+        of_run = position[self.cleaned.point]
+        return of_run[of_run >= 0], self.cleaned.log_y[of_run >= 0]
+
+    def jobs(self) -> list[Job]:
+        """List the fits of the voters on all points."""
+        return [Job(name) for name in self.voters]
+
+    def rehearsals(self, fits: Mapping[str, Regressor]) -> Iterator[Job]:
+        """List the fits on folds, all members of a fold in a row."""
+        for fold in _in_turns(self.folds):
+            for name, regressor in fits.items():
+                yield Job(name, fold, regressor.start())
+
+    def assemble(
+        self, fits: Mapping[str, Regressor], answers: Mapping[int, Mapping[str, Array]]
+    ) -> Assembled:
+        """Weigh the voters by their answers; a fold counts when all have answered it.
+
+        Others than voters may have been fitted; their answers stand after those of the voters.
+        """
+        names = sorted(fits, key=lambda name: name not in self.voters)
+        voters = [name for name in names if name in self.voters]
+        complete_ = [i for i in sorted(answers) if len(answers[i]) == len(fits)]
+        folds = [self.folds[i] for i in complete_]
+        tables = [np.column_stack([answers[i][name] for name in names]) for i in complete_]
+        errors = [
+            relative_errors(
+                table[:, : len(voters)], self.points.log_y[f.test], self.points.weight[f.test]
+            )
+            for f, table in zip(folds, tables, strict=True)
+        ]
+        measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
+        vote = Vote.of(measured, [self.renumbered(f) for f in folds], errors, len(voters))
+        members = tuple(Member(n, MEMBERS.get(n, (n,))[0], fits[n]) for n in voters)
+        low, high = bounds_of(self.points.log_y)
+        shift = self.cleaned.shift
+        regressor = EnsembleRegressor(members, vote, self.numeric, shift, low, high)
+        return Assembled(regressor, names, folds, tables)
+
+    def renumbered(self, fold: Fold) -> Fold:
+        """Return a fold whose columns are counted among the numeric ones."""
+        position = {column: i for i, column in enumerate(self.numeric)}
+        return replace(fold, columns=tuple(position[c] for c in fold.columns))
+
+
+def fit_member(bench: Bench, job: Job) -> Regressor:
+    """Fit one member on all points, or on the training points of a fold."""
+    technique, params = member_technique(job.member)
+    if job.fold is not None:
+        rows = rows_of(bench.points.take(bench.folds[job.fold].train))
+        return technique.refit(rows, params, bench.seed, job.start)
+    rows = rows_of(bench.points)
+    if technique.name == LogGPTechnique.name:  # what was found in cleaning serves all of them
+        return technique.refit(rows, params, bench.seed, bench.log_gp)
+    return technique.fit(technique.prepare(rows), params, bench.seed)
+
+
+def answer(bench: Bench, job: Job) -> Array:
+    """Fit a member on a fold and return its log predictions of the test points."""
+    assert job.fold is not None
+    x = bench.points.x[bench.folds[job.fold].test]
+    log_y: Array = np.log(fit_member(bench, job).predict(x))
+    return log_y
+
+
+def rehearse(bench: Bench, fits: Mapping[str, Regressor]) -> dict[int, dict[str, Array]]:
+    """Answer every fold, one after the other."""
+    answers: dict[int, dict[str, Array]] = {}
+    for job in bench.rehearsals(fits):
+        assert job.fold is not None
+        answers.setdefault(job.fold, {})[job.member] = answer(bench, job)
+    return answers
+
+
+def member_technique(name: str) -> tuple[Technique, dict[str, Any]]:
+    """Return the technique of a member, and its settings."""
+    from foretell.model.techniques import TECHNIQUES  # it holds this one, too
+
+    technique_name, settings = MEMBERS.get(name, (name, {}))
+    technique = TECHNIQUES.get(technique_name)()
+    return technique, complete(technique, settings)
+
+
+def _in_turns(folds: Sequence[Fold]) -> Iterable[int]:
+    """Order folds so that each kind has had its share whenever time runs out."""
+    of_kind: dict[str, list[int]] = {}
+    for i, fold in enumerate(folds):
+        of_kind.setdefault(fold.kind, []).append(i)
+    places = {i: (k + 0.5) / len(own) for own in of_kind.values() for k, i in enumerate(own)}
+    return sorted(range(len(folds)), key=lambda i: places[i])

@@ -1,0 +1,220 @@
+"""LogGP: a Gaussian process of the log target, with power laws as its trend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from foretell.model.techniques._axes import Axes
+from foretell.model.techniques._base import (
+    Array,
+    Hyperparameter,
+    Params,
+    Regressor,
+    State,
+    Technique,
+    TrainingRows,
+)
+from foretell.model.techniques._process import MOST_KEPT, Points, Process, fit_process
+from foretell.model.techniques._robust import Cleaned, clean, merge
+from foretell.model.techniques._state import read_number
+from foretell.model.techniques._values import boolean, one_of
+
+Totals = tuple[tuple[int, int], ...]
+
+#: A total must raise the log of the posterior by this much to become an axis.
+_LEAST_GAIN = 1.0
+_MOST_TOTALS = 2
+_MOST_CANDIDATES = 21
+_MOST_SEARCHED = 100  # configurations that choose among totals
+_STEPS = {"totals": 20, "other form": 40, "same form": 12}
+_SHARES_STEP = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class LogGPRegressor(Regressor):
+    """A process and the bounds of its predictions.
+
+    Attributes
+    ----------
+    noise
+        Deviation of the log of one run; 0 where no repeats tell it.
+    low, high
+        The log predictions furthest from the data that are still made.
+    """
+
+    process: Process
+    shift: float
+    noise: float
+    low: float
+    high: float
+
+    @property
+    def totals(self) -> Totals:
+        """The products of columns that became axes."""
+        axes = self.process.axes
+        pairs = zip(axes.first.tolist(), axes.second.tolist(), strict=True)
+        return tuple((a, b) for a, b in pairs if b >= 0)
+
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+        log_y = self.process.predict(x) + self.shift
+        return np.exp(np.clip(log_y, self.low, self.high))
+
+    def importances(self) -> Array | None:
+        """Return the share of each column: how much predictions move with it alone."""
+        process = self.process
+        center = process.predict(process.x)
+        effect = np.zeros(process.axes.n_columns)
+        for columns in [(j,) for j in self._numeric()] + list(process.axes.groups):
+            moved = process.x.copy()
+            moved[:, list(columns)] = np.roll(moved[:, list(columns)], 1, axis=0)
+            spread = np.mean(np.abs(process.predict(moved) - center))
+            effect[list(columns)] = spread / len(columns)
+        total = effect.sum()
+        return effect / total if total > 0 else None
+
+    def start(self) -> LogGPRegressor:
+        """Return itself: its parameters are good ones for some of its rows, too."""
+        return self
+
+    def _numeric(self) -> list[int]:
+        indicators = {c for group in self.process.axes.groups for c in group}
+        return [j for j in range(self.process.axes.n_columns) if j not in indicators]
+
+    def to_state(self) -> State:
+        """Return plain values and arrays."""
+        state = self.process.to_state()
+        bounds = {name: getattr(self, name) for name in ("shift", "noise", "low", "high")}
+        return State({**state.values, **bounds}, state.arrays)
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> LogGPRegressor:
+        """Rebuild, or raise ValueError."""
+        numbers = {name: read_number(state, name) for name in ("shift", "noise", "low", "high")}
+        if not -700 < numbers["low"] <= numbers["high"] < 700:
+            raise ValueError("the bounds of predictions are out of order")
+        return cls(Process.from_state(state, n_features), **numbers)
+
+
+class LogGPTechnique(Technique):
+    """Fit the most probable process to robustly merged runs."""
+
+    name = "LogGP"
+    regressor = LogGPRegressor
+    needs_units = True
+    weighs_rows = True
+    hyperparameters = (
+        Hyperparameter(
+            "form",
+            "smooth",
+            one_of({"smooth": "smooth", "rough": "rough", "sparse": "sparse"}),
+            grid=("smooth", "rough"),
+            prior="choice('smooth','rough','sparse')",
+        ),
+        Hyperparameter("totals", True, boolean),
+    )
+
+    def fit(self, prepared: TrainingRows, params: Params, seed: int) -> LogGPRegressor:
+        """Weigh the runs, look for totals, and fit."""
+        cleaned = clean(prepared, seed=seed)
+        fitted = fit_cleaned(cleaned, seed=seed, with_totals=params["totals"])
+        if params["form"] == "smooth":
+            return fitted
+        points = cleaned.points.sample(MOST_KEPT, seed)
+        other = _refitted(points, params["form"], fitted, seed)
+        return replace(other, shift=cleaned.shift)
+
+    def refit(
+        self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
+    ) -> Regressor:
+        """Fit merged rows from the parameters of another process, without a shift."""
+        if not isinstance(start, LogGPRegressor):
+            return self.fit(rows, params, seed)
+        points, _ = merge(rows)
+        points = replace(points, noise=start.noise or None).sample(MOST_KEPT, seed)
+        return _refitted(points, params["form"], start, seed)
+
+
+def fit_cleaned(cleaned: Cleaned, *, seed: int, with_totals: bool = True) -> LogGPRegressor:
+    """Fit to runs that are merged already; their last process is the start."""
+    start = cleaned.fitted.process
+    points = cleaned.points.sample(MOST_KEPT, seed)
+    totals = find_totals(points, seed) if with_totals else ()
+    process = start
+    if totals:
+        axes = Axes.of(points.x, points.groups, totals)
+        fitted = fit_process(
+            points, "smooth", axes=axes, start=start, most_steps=_STEPS["other form"], seed=seed
+        )
+        process = fitted.process
+    low, high = bounds_of(points.log_y)
+    return LogGPRegressor(process, cleaned.shift, points.noise or 0.0, low, high)
+
+
+def bounds_of(log_y: Array) -> tuple[float, float]:
+    """Return the log predictions beyond which nothing is believed: two ranges and e times."""
+    low, high = float(log_y.min()), float(log_y.max())
+    margin = 2 * (high - low) + 1
+    return low - margin, high + margin
+
+
+def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> LogGPRegressor:
+    axes = Axes.of(points.x, points.groups, like.totals)
+    # Another form from its own prior: the parameters of this one may be a dead end for it.
+    start, steps = None, _STEPS["other form"]
+    if like.process.form == form:
+        start, steps = like.process, _STEPS["same form"]
+    fitted = fit_process(points, form, axes=axes, start=start, most_steps=steps, seed=seed)
+    low, high = bounds_of(points.log_y)
+    return LogGPRegressor(fitted.process, 0.0, like.noise, low, high)
+
+
+def find_totals(points: Points, seed: int) -> Totals:
+    """Find products of two columns, such as nodes × memory, that explain what columns do not."""
+    points = points.sample(_MOST_SEARCHED, seed)
+    candidates = _candidates(points)
+    if not 0 < len(candidates) <= _MOST_CANDIDATES:
+        return ()
+    best = fit_process(points, "smooth", seed=seed)
+    chosen: Totals = ()
+    while len(chosen) < _MOST_TOTALS:
+        trials = [(*chosen, pair) for pair in candidates if pair not in chosen]
+        fits = [
+            fit_process(
+                points,
+                "smooth",
+                axes=Axes.of(points.x, points.groups, totals),
+                start=best.process,
+                most_steps=_STEPS["totals"],
+                seed=seed,
+            )
+            for totals in trials
+        ]
+        if not fits:
+            break
+        winner = min(range(len(fits)), key=lambda i: fits[i].cost)
+        if best.cost - fits[winner].cost < _LEAST_GAIN:
+            break
+        best, chosen = fits[winner], trials[winner]
+    return chosen
+
+
+def _candidates(points: Points) -> Totals:
+    """List pairs of positive columns whose product is no column by itself."""
+    axes = Axes.of(points.x, points.groups)
+    columns = axes.first[axes.is_log & (axes.offset == 0)]
+    logs = np.log(points.x[:, columns])
+    logs = (logs - logs.mean(axis=0)) / logs.std(axis=0)
+    found = []
+    for a, b in combinations(range(len(columns)), 2):
+        total = np.log(points.x[:, columns[a]] * points.x[:, columns[b]])
+        deviation = total.std()
+        if deviation < 1e-9:
+            continue
+        alike = np.abs(logs.T @ ((total - total.mean()) / deviation)) / len(total)
+        if (alike < 1 - 1e-6).all():
+            found.append((int(columns[a]), int(columns[b])))
+    return tuple(found)
