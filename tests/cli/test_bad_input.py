@@ -569,7 +569,7 @@ CAMPAIGNS = [
         "fit folder -o out",
         files={"folder/a.ini": ini()},
     ),
-    Case("campaign-is-a-table", ["runs.csv is a table", "campaign file"], "fit runs.csv -o out"),
+    Case("table-without-target", ["runs.csv is a table", "--target"], "fit runs.csv -o out"),
     campaign("campaign-empty", "", "c.toml", "is empty", "target"),
     campaign("campaign-broken", "[data\n", "c.toml", "not valid TOML", "line 1"),
     campaign("campaign-of-another-kind", csv(), "c.toml", "not valid TOML"),

@@ -184,7 +184,8 @@ def test_techniques_lists_all_with_their_hyperparameters():
     listed = json.loads(run("techniques", "--json").stdout)
     assert set(listed) == {
         "LRRidge", "NNLS", "Stepwise", "SVR", "DecisionTree", "RandomForest", "XGBoost",
-        "NeuralNetwork", "Dummy",
+        "NeuralNetwork", "Dummy", "PowerLaw", "ScalingLaw", "LightTrees", "LogGP", "Hybrid",
+        "Ensemble",
     }  # fmt: skip
     assert "alpha" in run("techniques").stdout
 

@@ -33,7 +33,7 @@ def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
         campaign, runs = data / "campaign.toml", data / "runs.csv"
         click.echo(f"$ foretell fit {_shown(campaign)} --data {_shown(runs)} -o {output}")
         try:
-            ctx.invoke(fit, campaign=campaign, data=runs, output=output, jobs=jobs)
+            ctx.invoke(fit, source=campaign, data=runs, output=output, jobs=jobs)
         except StorageError as error:
             raise StorageError(f"{error} For the demo: foretell demo -o ANOTHER") from None
         new = data / "new_measured.csv"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from foretell.model.techniques import TECHNIQUES
 if TYPE_CHECKING:
     import pandas as pd
 
+    from foretell.model.automatic_outputs import AutomaticFit
+
 #: Grid points per batch when racing: small enough that a good one stops many others early.
 _RACING_BATCH = 8
 
@@ -41,6 +43,7 @@ _RACING_BATCH = 8
 _MOST_JOBS = 1024
 
 
+@overload
 def fit_model(
     campaign: str | Path | Mapping[str, Any] | Campaign,
     data: str | Path | pd.DataFrame | Dataset | None = None,
@@ -50,15 +53,44 @@ def fit_model(
     seed: int | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Fit:
-    """Run a campaign: search, validate, fit on all rows, save.
+) -> Fit: ...
+
+
+@overload
+def fit_model(
+    campaign: str | Path | pd.DataFrame | Dataset,
+    *,
+    target: str,
+    output: str | Path | None = None,
+    n_jobs: int = 1,
+    seed: int | None = None,
+    time_limit_s: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> AutomaticFit: ...
+
+
+def fit_model(  # noqa: PLR0913 - all but the first by name
+    campaign: str | Path | Mapping[str, Any] | Campaign | pd.DataFrame | Dataset,
+    data: str | Path | pd.DataFrame | Dataset | None = None,
+    *,
+    target: str | None = None,
+    output: str | Path | None = None,
+    n_jobs: int = 1,
+    seed: int | None = None,
+    time_limit_s: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Fit | AutomaticFit:
+    """Fit a table of runs automatically, or run a campaign.
 
     Parameters
     ----------
     campaign
-        A campaign file (TOML, or an aMLLibrary ``.ini``), a dict of the same shape, or a Campaign.
+        A campaign file (TOML, or an aMLLibrary ``.ini``), a dict of the same shape, or a Campaign;
+        with a target, a table of runs: a file or a DataFrame.
     data
-        The table of runs; by default the one the campaign names.
+        The table of runs of a campaign; by default the one the campaign names.
+    target
+        The column of a table to predict; everything else is chosen automatically.
     output
         Directory for the results. The same call on the same directory continues where it stopped.
         By default nothing is kept but what is returned.
@@ -77,14 +109,31 @@ def fit_model(
     >>> fit = fit_model(campaign, runs)
     >>> fit.predict(pd.DataFrame({"nodes": [4]})).round().tolist()
     [23.0]
+    >>> model = fit_model(runs, target="time_s")
+    >>> bool(50 < model.predict(pd.DataFrame({"nodes": [1.5]}))[0] < 60)
+    True
     """
-    spec, frame, warnings = load_campaign(campaign)
     options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress)
+    if target is not None:
+        return _fit_table(campaign, data, target, options, seed)
+    if not isinstance(campaign, str | Path | Mapping | Campaign):
+        raise UsageError("a table alone is no campaign; say which column to predict: target=...")
+    spec, frame, warnings = load_campaign(campaign)
     with naming(campaign):
         if data is None:
             file = Path(campaign) if isinstance(campaign, str | Path) else None
             data = frame if frame is not None else resolve_data_path(spec, file)
         return run_campaign(spec.with_seed(seed), read_dataset(data), options, warnings)
+
+
+def _fit_table(
+    table: Any, data: Any, target: str, options: RunOptions, seed: int | None
+) -> AutomaticFit:
+    from foretell.model.automatic import run_automatic  # which builds on this module
+
+    if data is not None or isinstance(table, Campaign | Mapping):
+        raise UsageError("a target belongs to a table of runs; a campaign names its own")
+    return run_automatic(read_dataset(table), target, options, seed=seed)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,25 +150,48 @@ class Kernel:
         pairs = theta[self.slices["pairs"]]
         return float(np.exp(2 * pairs[0])) if len(pairs) else 0.0
 
-    def stationary(self, theta: Array, one: Coordinates, other: Coordinates) -> Array:
-        """Return the covariance of the processes between two sets of rows."""
-        field = np.exp(2 * theta[self.slices["field"]][0])
-        product = np.full((len(one.z), len(other.z)), field)
-        total = np.zeros_like(product)
-        bumps = np.exp(2 * theta[self.slices["bump"]])
-        lengths = np.exp(theta[self.slices["length"]])
-        for j in range(self.n_axes):
-            distance = np.abs(one.z[:, j, None] - other.z[:, j]) / lengths[j]
-            value = _matern(distance, is_rough=self.form.is_rough)
-            total += bumps[j] * value
-            product *= value
-        reaches = np.exp(theta[self.slices["reach"]])
-        for c in range(self.n_categories):
-            product *= np.where(
-                one.codes[:, c, None] != other.codes[:, c], np.exp(-1 / reaches[c]), 1
-            )
-        both: Array = total + product
-        return both
+    def expected(self, theta: Array, rows: Coordinates, centers: Centers, alpha: Array) -> Array:
+        """Return the sum of ``alpha`` times the covariance of the processes with the centers.
+
+        Centers share few values on each axis, so correlations are computed once per value.
+        """
+        at = self.slices
+        bumps, lengths = np.exp(2 * theta[at["bump"]]), np.exp(theta[at["length"]])
+        total = np.zeros(len(rows.z))
+        product = np.full((len(alpha), len(rows.z)), np.exp(2 * theta[at["field"]][0]))
+        for j, (values, position) in enumerate(centers.axes):
+            distance = np.abs(values[:, None] - rows.z[:, j]) / lengths[j]
+            correlation = _matern(distance, is_rough=self.form.is_rough)
+            total += bumps[j] * (np.bincount(position, alpha, len(values)) @ correlation)
+            product *= correlation if len(values) == len(alpha) else correlation[position]
+        apart = np.exp(-1 / np.exp(theta[at["reach"]]))
+        for c, (levels, position) in enumerate(centers.categories):
+            same = levels[:, None] == rows.codes[:, c]
+            product *= np.where(same, 1.0, apart[c])[position]
+        summed: Array = total + alpha @ product
+        return summed
+
+
+class Centers(NamedTuple):
+    """The rows a process rests on: the distinct values of each axis, and who has which."""
+
+    axes: list[tuple[Array, NDArray[np.int64]]]
+    categories: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+    @classmethod
+    def of(cls, rows: Coordinates) -> Centers:
+        """Find the distinct values; where all are distinct, in the order of the rows."""
+        return cls(
+            [_distinct(column) for column in rows.z.T],
+            [_distinct(column) for column in rows.codes.T],
+        )
+
+
+def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    values, position = np.unique(column, return_inverse=True)
+    if len(values) == len(column):
+        return column, np.arange(len(column))
+    return values, position.ravel()
 
 
 class Training:

@@ -15,6 +15,7 @@ from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._kernel import (
     _CONSTANT,
     FORMS,
+    Centers,
     Coordinates,
     Kernel,
     Prior,
@@ -26,7 +27,7 @@ from foretell.model.techniques._state import read_array, read_number, read_word
 MOST_OPTIMIZED = 250
 MOST_KEPT = 600
 _SPREADS = 5.0  # how far from its prior a parameter may go
-_CHUNK_PAIRS = 1 << 20  # pairs of rows whose covariance is computed at once
+_CHUNK_PAIRS = 1 << 17  # pairs of rows whose covariance is computed at once
 _NOISE_SPREAD = 0.4  # of the prior of the noise, when repeats tell it
 
 
@@ -93,6 +94,10 @@ class Process:
         return self.kernel.coordinates(self.x)
 
     @cached_property
+    def _centers(self) -> Centers:
+        return Centers.of(self._rows)
+
+    @cached_property
     def _trend(self) -> tuple[float, Array, Array]:
         """The trend as a quadratic function of its features: constant, linear, mixed terms."""
         features = self._rows.trend
@@ -116,7 +121,7 @@ class Process:
         rows = self.kernel.coordinates(x)
         constant, linear, mixed = self._trend
         trend = rows.trend @ linear + np.einsum("nf,nf->n", rows.trend @ mixed, rows.trend)
-        processes: Array = self.kernel.stationary(self.theta, rows, self._rows) @ self.alpha
+        processes = self.kernel.expected(self.theta, rows, self._centers, self.alpha)
         total: Array = constant + trend + processes
         return total
 

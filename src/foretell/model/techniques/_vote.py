@@ -1,7 +1,8 @@
 """How members of an ensemble are heard: by what they were worth on questions like the one asked.
 
-Weights grow only slowly with a member's merit, and the outer quarters of the votes are left out:
-with few folds a choice of the best member is mostly luck, and one that fails must do no harm.
+Weights grow slowly with merit, as the inverse square of a member's error, and the outer quarters of
+the votes are left out: with few folds the choice of one best member is mostly luck, and one that
+fails must do no harm.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._questions import Fold
 from foretell.model.techniques._state import read_array
 
-_POWER = 1.0
+_POWER = 2.0
 _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # below, nobody cares who is ahead
 _MOST_LOG_ERROR = 3.0
 #: How much the own question counts against the mean of all of its kind.
-_OWN = {"between": 0.75, "beyond": 0.75}
+_OWN = {"between": 0.75, "beyond": 1.0}
 #: The share of inside folds in the judgement of other questions, and of between folds inside.
 _INSIDE_IN_BETWEEN = 0.3
 _BETWEEN_IN_INSIDE = 0.3

@@ -40,7 +40,8 @@ MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "ScalingLaw": ("ScalingLaw", {}),
     "PowerLaw": ("PowerLaw", {}),
 }
-USUAL = ("LogGP", "RoughGP", "SparseGP", "Hybrid", "TrendTrees", "LightTrees")
+#: One voice of each kind: smooth, rough with few axes, law, and trees.
+USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees")
 #: From so few runs, only laws whose signs are known say anything.
 _FEW_RUNS = 10
 LAWS = ("ScalingLaw", "PowerLaw")

@@ -26,7 +26,8 @@ from foretell.model.techniques.log_gp import LogGPRegressor, bounds_of
 
 _LAWS = ("ScalingLaw", "PowerLaw")
 _RESTS = {"process": "LogGP", "trees": "LightTrees"}
-_STEPS, _FEW_STEPS = 40, 12
+_STEPS, _FEW_STEPS = 40, 8
+_TREES = 60  # fewer than LightTrees grows: they only correct
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,8 @@ class HybridTechnique(Technique):
         """Fit the law, then the rest."""
 
         def fit(name: str, rows: TrainingRows) -> Regressor:
-            technique = _technique(name)
-            return technique.fit(technique.prepare(rows), complete(technique, {}), seed)
+            technique, settings = _technique(name)
+            return technique.fit(technique.prepare(rows), settings, seed)
 
         return _hybrid(merge(prepared)[0], params, fit, lambda points: _process(points, seed, None))
 
@@ -103,16 +104,17 @@ class HybridTechnique(Technique):
         """Fit both again quickly, the process from the parameters it had."""
 
         def refit(name: str, rows: TrainingRows) -> Regressor:
-            technique = _technique(name)
-            return technique.refit(rows, complete(technique, {}), seed, None)
+            technique, settings = _technique(name)
+            return technique.refit(rows, settings, seed, None)
 
         return _hybrid(merge(rows)[0], params, refit, lambda points: _process(points, seed, start))
 
 
-def _technique(name: str) -> Technique:
+def _technique(name: str) -> tuple[Technique, Params]:
     from foretell.model.techniques import TECHNIQUES  # it holds this module's technique, too
 
-    return TECHNIQUES.get(name)()
+    technique = TECHNIQUES.get(name)()
+    return technique, complete(technique, {"n_estimators": _TREES})
 
 
 def _hybrid(

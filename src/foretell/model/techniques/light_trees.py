@@ -28,7 +28,7 @@ from foretell.model.techniques.power_law import read_axes, require_positive
 #: More logarithms get no sums and differences: there would be too many to find the good ones.
 _MOST_COMBINED = 8
 _SPLIT_FEATURES = 0.6
-_REHEARSED_TREES = 40
+_REHEARSED_TREES = 25
 
 
 @dataclass(frozen=True, eq=False)

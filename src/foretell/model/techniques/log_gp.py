@@ -29,7 +29,7 @@ _LEAST_GAIN = 1.0
 _MOST_TOTALS = 2
 _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
-_STEPS = {"totals": 20, "other form": 40, "same form": 12}
+_STEPS = {"totals": 20, "other form": 40, "same form": 8}
 _SHARES_STEP = 0.01
 
 

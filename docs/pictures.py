@@ -1,0 +1,155 @@
+"""Draw the pictures of the documentation from the example data, and write them as SVG.
+
+    python docs/pictures.py [FOLDER]
+
+The folder is ``docs/pictures`` unless named. The models are fitted anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import foretell
+
+DOCS = Path(__file__).resolve().parent
+DATA = DOCS.parent / "examples" / "xz"
+TREES = {"data": {"target": "time_s"}, "techniques": {"XGBoost": {}}}
+STYLE = {
+    "figure.facecolor": "white",
+    "axes.grid": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#dddddd",
+    "font.size": 10,
+    "legend.framealpha": 1.0,
+    "svg.fonttype": "none",  # text stays text: small, and found by a search
+    "svg.hashsalt": "foretell",  # the same picture gives the same file
+}
+#: What the pictures share: told apart by color, and by line or marker as well.
+BLUE, ORANGE, BLACK, GRAY = "#1f5fa8", "#c8560a", "#111111", "#bbbbbb"
+QUESTIONS = {
+    "inside": ("inside", "o", BLUE),
+    "between": ("between levels", "s", ORANGE),
+    "1.5x": ("1.5× beyond", "v", "#2a7f3f"),
+    "2x": ("2× beyond", "^", "#8a2a6b"),
+    "4x": ("4× beyond", "D", BLACK),
+}
+CURVE = {"content": "log", "level": 6, "threads": 2}
+LARGEST_MIB = 256
+
+
+def draw_curve(model: foretell.SavedModel, trees: foretell.SavedModel) -> plt.Figure:
+    """Draw times against size, within the data and beyond, with runs measured later."""
+    runs, later = (_matching(pd.read_csv(DATA / f)) for f in ("runs.csv", "new_measured.csv"))
+    size = np.geomspace(runs["size_mib"].min(), LARGEST_MIB, 120)
+    rows = pd.DataFrame({"size_mib": size, **CURVE})
+    forecast = model.forecast(rows)
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    axes.axvspan(runs["size_mib"].max(), LARGEST_MIB, color="#f0f0f0", label="outside the data")
+    axes.fill_between(
+        size, forecast.lower, forecast.upper, color=BLUE, alpha=0.2, label="90 % interval"
+    )
+    axes.plot(size, forecast.value, color=BLUE, label="automatic mode")
+    axes.plot(size, trees.predict(rows), color=ORANGE, linestyle="--", label="boosted trees")
+    axes.plot(runs["size_mib"], runs["time_s"], ".", color=BLACK, label="measured")
+    axes.plot(
+        later["size_mib"], later["time_s"], "X", color=BLACK, markersize=8, label="measured later"
+    )
+    _log_axis(axes.xaxis, [1, 2, 4, 8, 16, 32, 64, 128, 256])
+    _log_axis(axes.yaxis, [0.3, 1, 3, 10, 30, 100])
+    axes.set(xlabel="size of the file, MiB", ylabel="time, s", xlim=(size[0] * 0.9, LARGEST_MIB))
+    axes.set_title("xz on log files, level 6, 2 threads", loc="left", fontsize=10)
+    axes.legend(loc="upper left")
+    return figure
+
+
+def draw_errors(results: dict[str, Any]) -> plt.Figure:
+    """Draw the error of each model on each question."""
+    board = [entry for entry in results["leaderboard"] if entry["status"] == "ok"]
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    for question, (label, marker, color) in QUESTIONS.items():
+        errors = [entry["errors"][question] for entry in board]
+        if any(error is not None for error in errors):
+            values = [np.nan if error is None else 100 * error for error in errors]
+            axes.plot(
+                values, range(len(board)), marker, color=color, label=label, fillstyle="none",
+                markeredgewidth=1.8, markersize=8,
+            )  # fmt: skip
+    names = [
+        entry["technique"] + ("" if entry["votes"] or not i else " (no vote)")
+        for i, entry in enumerate(board)
+    ]
+    axes.set_yticks(range(len(board)), names)
+    axes.invert_yaxis()
+    _log_axis(axes.xaxis, [1, 3, 10, 30, 100, 300, 1000])
+    axes.set(xlabel="mean relative error in rehearsals, %")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=5, frameon=False)
+    return figure
+
+
+def draw_intervals(model: foretell.SavedModel) -> plt.Figure:
+    """Draw predictions with intervals beside what was measured later."""
+    later = pd.read_csv(DATA / "new_measured.csv").sort_values("time_s", ignore_index=True)
+    forecast = model.forecast(later)
+    rows = np.arange(len(later))
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    axes.hlines(rows, forecast.lower, forecast.upper, color=BLUE, linewidth=7, alpha=0.3,
+                label="90 % interval")  # fmt: skip
+    is_inside = forecast.trust == "inside"
+    for chosen, fill, label in (
+        (is_inside, "full", "predicted, inside"),
+        (~is_inside, "none", "predicted, outside"),
+    ):
+        axes.plot(forecast.value[chosen], rows[chosen], "o", color=BLUE, fillstyle=fill,
+                  markersize=8, markeredgewidth=1.8, label=label)  # fmt: skip
+    axes.plot(later["time_s"], rows, "X", color=BLACK, markersize=7, label="measured")
+    names = [
+        f"{r.content} {r.size_mib:g} MiB, level {r.level}, {r.threads} thread{'s'[: r.threads - 1]}"
+        for r in later.itertuples()
+    ]
+    axes.set_yticks(rows, names)
+    _log_axis(axes.xaxis, [1, 2, 5, 10, 20])
+    axes.set(xlabel="time, s")
+    axes.legend(loc="lower right")
+    return figure
+
+
+def _matching(table: pd.DataFrame) -> pd.DataFrame:
+    is_on_curve = np.all([table[name] == value for name, value in CURVE.items()], axis=0)
+    return table[is_on_curve].sort_values("size_mib")
+
+
+def _log_axis(axis: Any, ticks: list[float]) -> None:
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_minor_locator(mpl.ticker.NullLocator())
+
+
+def main() -> None:
+    """Fit, draw and write."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "pictures"
+    folder.mkdir(exist_ok=True)
+    automatic = foretell.fit_model(DATA / "runs.csv", target="time_s", n_jobs=2)
+    trees = foretell.fit_model(TREES, DATA / "runs.csv", n_jobs=2)
+    with mpl.rc_context(STYLE):
+        pictures = {
+            "beyond-the-data": draw_curve(automatic.best, trees.best),
+            "error-by-question": draw_errors(automatic.results),
+            "intervals": draw_intervals(automatic.best),
+        }
+        for name, figure in pictures.items():
+            path = folder / f"{name}.svg"
+            figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+            lines = [line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()]
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
