@@ -21,6 +21,8 @@ Rows = NDArray[np.int64]
 _FEWEST_LEVELS = 4  # of a column that is cut
 _LEAST_LEFT = 3  # levels that stay in training
 _MOST_POINTS = 120
+#: Of more points than this, more are rehearsed on: there, few say nothing of how well many do.
+_MANY_POINTS, _MOST_OF_MANY = 2_000, 1_000
 _MOST_BEYOND, _MOST_BETWEEN = 10, 6
 _BETWEEN_PER_COLUMN = 3
 _INSIDE_FOLDS = 5
@@ -61,8 +63,9 @@ def plan_folds(x: Array, numeric: list[int], seed: int) -> list[Fold]:
     """
     random = np.random.default_rng(seed)
     use = np.arange(len(x))
-    if len(x) > _MOST_POINTS:
-        use = np.sort(random.permutation(len(x))[:_MOST_POINTS])
+    most = _MOST_POINTS if len(x) <= _MANY_POINTS else _MOST_OF_MANY
+    if len(x) > most:
+        use = np.sort(random.permutation(len(x))[:most])
     beyond = [f for j in numeric for f in _beyond(x, use, j)]
     between = [f for j in numeric for f in _between(x, use, j)]
     return [

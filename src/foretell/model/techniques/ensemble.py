@@ -36,6 +36,7 @@ MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "SparseGP": ("LogGP", {"form": "sparse"}),
     "Hybrid": ("Hybrid", {}),
     "TrendTrees": ("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
+    "BoostedTrend": ("Hybrid", {"law": "PowerLaw", "rest": "boosting"}),
     "LightTrees": ("LightTrees", {}),
     "ScalingLaw": ("ScalingLaw", {}),
     "PowerLaw": ("PowerLaw", {}),
@@ -45,8 +46,11 @@ USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees")
 #: From so few runs, only laws whose signs are known say anything.
 _FEW_RUNS = 10
 LAWS = ("ScalingLaw", "PowerLaw")
-#: Members see at most so many configurations, drawn at random.
+#: From so many configurations on, boosting has its say, too.
+_MANY_POINTS = 2_000
+#: Members see at most so many configurations, drawn at random; boosting sees more.
 _MOST_POINTS = 5_000
+_MOST_BOOSTED = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +143,13 @@ class EnsembleRegressor(Regressor):
         return cls(members, vote, tuple(numeric.tolist()), shift, low, high)
 
 
+def _by_number(n_runs: int, n_points: int) -> tuple[str, ...]:
+    """Choose who votes by how much was measured."""
+    if n_runs <= _FEW_RUNS:
+        return LAWS
+    return (*USUAL, "BoostedTrend") if n_points > _MANY_POINTS else USUAL
+
+
 def _are_texts(pair: Any) -> bool:
     return isinstance(pair, list) and [type(part) for part in pair] == [str, str]
 
@@ -226,10 +237,10 @@ class Bench:
     def of(cls, rows: TrainingRows, names: Sequence[str], seed: int) -> Bench:
         """Merge repeats, and plan the folds."""
         cleaned = clean(rows, seed=seed)
-        drawn = cleaned.points.draw(_MOST_POINTS, seed)
+        drawn = cleaned.points.draw(_MOST_BOOSTED, seed)
         points = cleaned.points.take(drawn)
-        if len(rows.y) <= _FEW_RUNS and tuple(names) == USUAL:
-            names = LAWS
+        if tuple(names) == USUAL:
+            names = _by_number(len(rows.y), len(points))
         indicators = {column for group in rows.groups for column in group}
         numeric = tuple(j for j in range(rows.x.shape[1]) if j not in indicators)
         folds = plan_folds(points.x, list(numeric), seed)
@@ -291,7 +302,8 @@ def fit_member(bench: Bench, job: Job) -> Regressor:
     if job.fold is not None:
         rows = rows_of(bench.points.take(bench.folds[job.fold].train))
         return technique.refit(rows, params, bench.seed, job.start)
-    rows = rows_of(bench.points)
+    most = _MOST_BOOSTED if params.get("rest") == "boosting" else _MOST_POINTS
+    rows = rows_of(bench.points.sample(most, bench.seed))
     if technique.name == LogGPTechnique.name:  # what was found in cleaning serves all of them
         return technique.refit(rows, params, bench.seed, bench.log_gp)
     return technique.fit(technique.prepare(rows), params, bench.seed)

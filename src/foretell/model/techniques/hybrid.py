@@ -25,9 +25,14 @@ from foretell.model.techniques._values import one_of
 from foretell.model.techniques.log_gp import LogGPRegressor, bounds_of
 
 _LAWS = ("ScalingLaw", "PowerLaw")
-_RESTS = {"process": "LogGP", "trees": "LightTrees"}
+_RESTS = {"process": "LogGP", "trees": "LightTrees", "boosting": "XGBoost"}
 _STEPS, _FEW_STEPS = 40, 8
-_TREES = 60  # fewer than LightTrees grows: they only correct
+#: Fewer trees than usual alone: they only correct. Boosting is for tables of many rows.
+_SETTINGS: dict[str, dict[str, float]] = {
+    "LightTrees": {"n_estimators": 60},
+    "XGBoost": {"n_estimators": 300, "max_depth": 6, "learning_rate": 0.1},
+}
+_LEAST_FACTOR = 1e-3  # of the law: boosted trees do not know that times are positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,7 @@ class HybridRegressor(Regressor):
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
-        factor = self.rest.predict(np.clip(x, self.low, self.high))
+        factor = np.maximum(self.rest.predict(np.clip(x, self.low, self.high)), _LEAST_FACTOR)
         predicted: Array = self.law.predict(x) * factor
         return predicted
 
@@ -114,7 +119,7 @@ def _technique(name: str) -> tuple[Technique, Params]:
     from foretell.model.techniques import TECHNIQUES  # it holds this module's technique, too
 
     technique = TECHNIQUES.get(name)()
-    return technique, complete(technique, {"n_estimators": _TREES})
+    return technique, complete(technique, _SETTINGS.get(name, {}))
 
 
 def _hybrid(
@@ -126,12 +131,18 @@ def _hybrid(
     rows = rows_of(points)
     law = fit(params["law"], rows)
     log_ratio = points.log_y - np.log(law.predict(points.x))
-    if params["rest"] == "trees":
-        rest = fit(_RESTS["trees"], replace(rows, y=np.exp(log_ratio)))
-    else:
+    if params["rest"] == "process":
         rest = fit_process(replace(points, log_y=log_ratio))
+    else:
+        ratio = replace(rows, y=np.exp(log_ratio), weight=_whole(points.weight, params))
+        rest = fit(_RESTS[params["rest"]], ratio)
     low, high = points.x.min(axis=0), points.x.max(axis=0)
     return HybridRegressor(params["law"], law, params["rest"], rest, low, high)
+
+
+def _whole(weight: Array, params: Params) -> Array:
+    """Return weights as the technique of the rest takes them: boosting takes single runs alone."""
+    return np.ones(len(weight)) if params["rest"] == "boosting" else weight
 
 
 def rows_of(points: Points) -> TrainingRows:
