@@ -30,6 +30,7 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.accuracy
 
 clean:
 	rm -rf $(VENV) demo-output benchmarks/output

@@ -13,8 +13,8 @@ def test_every_public_name_is_there():
 
 def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
-        "Campaign", "Dataset", "DatasetError", "Fit", "ForetellError", "ForetellRegressor",
-        "ModelError", "NothingUsableError", "Predictor", "SavedModel", "StorageError",
+        "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
+        "ForetellError", "ForetellRegressor", "ModelError", "NothingUsableError", "Predictor", "SavedModel", "StorageError",
         "UsageError", "fit_model", "load_model", "read_dataset",
     }  # fmt: skip
 

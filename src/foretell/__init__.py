@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
+    from foretell.model.automatic_outputs import AutomaticFit
     from foretell.model.campaign import Campaign
     from foretell.model.estimator import ForetellRegressor
     from foretell.model.fit import fit_model
     from foretell.model.outputs import Fit
+    from foretell.model.passport import Forecast
     from foretell.model.saved_model import SavedModel, load_model
     from foretell.predictor import Predictor
 
@@ -31,10 +33,12 @@ __version__ = "0.1.0"
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
+    "AutomaticFit": "foretell.model.automatic_outputs",
     "Campaign": "foretell.model.campaign",
     "Dataset": "foretell.dataset",
     "DatasetError": "foretell.errors",
     "Fit": "foretell.model.outputs",
+    "Forecast": "foretell.model.passport",
     "ForetellError": "foretell.errors",
     "ForetellRegressor": "foretell.model.estimator",
     "ModelError": "foretell.errors",
@@ -49,10 +53,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "AutomaticFit",
     "Campaign",
     "Dataset",
     "DatasetError",
     "Fit",
+    "Forecast",
     "ForetellError",
     "ForetellRegressor",
     "ModelError",

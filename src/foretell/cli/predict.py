@@ -117,9 +117,14 @@ def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
             held = (predicted["lower"] <= truth) & (truth <= predicted["upper"])
             parts.append(f"The intervals hold {percent(float(held.mean()))} of them.")
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
-        parts.append(f"In validation this model was {percent(expected)} off on average.")
-        if n_outside and model.calibration is None:
-            parts.append("Rows outside the data may be much further off.")
+        if model.calibration is None:
+            parts.append(f"In validation this model was {percent(expected)} off on average.")
+            parts += ["Rows outside the data may be much further off."] * (n_outside > 0)
+        else:
+            parts.append(
+                f"In rehearsals this model was {percent(expected)} off inside the data; "
+                "expected_error says what it was at each row's distance."
+            )
     return " ".join(parts)
 
 

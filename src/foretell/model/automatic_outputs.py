@@ -89,7 +89,8 @@ class Report:
 
     def calibration(self, member: int | None) -> Calibration:
         """Return what is known of the errors of a member, or of the ensemble."""
-        return calibrate_member(self.bench, self.answers, member)
+        names = self.table.feature_map.names
+        return calibrate_member(self.bench, self.answers, member, names)
 
     def to_json(self, clock: Clock) -> dict[str, Any]:
         """Return everything; what depends on the clock stands under ``times`` alone."""
@@ -106,7 +107,7 @@ class Report:
             "warnings": [],
             "leaderboard": self._leaderboard(),
             "explanation": self._explanation(),
-            "reach": self.models[ENSEMBLE].calibration.reach,  # type: ignore[union-attr]
+            "reaches": self.calibration(None).reaches,
             "seed": self.campaign.seed,
             "times": {
                 "total_s": round(clock.elapsed_s, 3),
@@ -162,9 +163,10 @@ class Report:
 
     def _explanation(self) -> dict[str, Any]:
         best = self.models[ENSEMBLE]
-        points = self.bench.points
+        bench = self.bench
+        of_run, log_y = bench.runs(np.arange(len(bench.points)))
         laws = {
-            name: explained_share(points.log_y, self.fits[name].predict(points.x), points.weight)
+            name: explained_share(log_y, np.log(self.fits[name].predict(bench.points.x))[of_run])
             for name in LAWS
             if name in self.fits
         }

@@ -98,6 +98,8 @@ def _trust_line(results: dict[str, Any]) -> str:
     """Say how far outside the data errors were measured and bearable, and what they were."""
     errors = results["leaderboard"][0]["errors"]
     measured = [(q, errors[q]) for q in QUESTIONS[2:] if errors[q] is not None]
+    if not measured and results["search_cut_by_time_limit"]:
+        return "Nothing is known of errors outside the data: the time limit left no rehearsal."
     if not measured:
         return "Nothing is known of errors outside the data: no column has enough values to tell."
     bearable = [(q, e) for q, e in measured if e <= _BEARABLE]

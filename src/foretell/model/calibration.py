@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pydantic
@@ -20,11 +21,11 @@ INSIDE, BETWEEN, BEYOND = 0, 1, 2
 _MOST_RESIDUALS = 400
 #: Without any fold beyond the data: how much of the target's log range a prediction may be off
 #: at a distance of one range.
-_UNREHEARSED_SLOPE = 0.25
-_LEAST_ERROR = 1e-4
+_UNREHEARSED = 0.25
+_LEAST_SIZE = 1e-4
+#: How much the folds of a column count against those of all columns.
+_OWN = 0.75
 _MOST_WIDTH = 10.0  # of the log of an interval's end
-#: Folds see less of the data than the model does, but also what it has learned from.
-_CORRECTION = 1.0
 
 
 class Residuals(pydantic.BaseModel):
@@ -44,21 +45,23 @@ class Residuals(pydantic.BaseModel):
         return cls(values=ordered.tolist())
 
     def bounds(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper quantile that hold a share of the residuals between them.
-
-        With few residuals the ends lie beyond all of them, as the next one well may.
-        """
-        n = len(self.values)
-        if not n:
+        """Return the lower and upper quantile that hold a share of the residuals between them."""
+        if not self.values:
             return 0.0, 0.0
         tail = (1 - level) / 2
-        position = (n + 1) * (1 - tail)
-        values = np.array(self.values)
-        inflation = 1.0 if position <= n else 1 + 1 / np.sqrt(n)
-        share = min(1.0, position / n)
-        upper = float(np.quantile(values, share)) * inflation
-        lower = float(np.quantile(values, 1 - share)) * inflation
-        return min(lower, 0.0), max(upper, 0.0)
+        lower, upper = np.quantile(self.values, [tail, 1 - tail]) * self._inflation
+        return min(float(lower), 0.0), max(float(upper), 0.0)
+
+    def half_width(self, level: float) -> float:
+        """Return the size that a share of the residuals does not exceed."""
+        if not self.values:
+            return 0.0
+        return float(np.quantile(np.abs(self.values), level)) * self._inflation
+
+    @property
+    def _inflation(self) -> float:
+        """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
+        return 1 + 2 / len(self.values)
 
     @property
     def mean_error(self) -> float:
@@ -71,12 +74,15 @@ class Calibration(pydantic.BaseModel):
 
     Attributes
     ----------
-    beyond
-        Residuals in units of the size expected at their distance.
-    base, slope
-        The size of residuals at a distance of d ranges: base + slope·d.
-    reach
-        The largest distance rehearsed; 0 where none was.
+    between, beyond
+        Residuals in units of the size expected there.
+    between_size, between_sizes
+        The size of residuals between levels: of any column, and of those rehearsed.
+    base, slope, slopes
+        The size of residuals grows from the base with the distance, measured in ranges: with a
+        slope for any column, and with slopes below and above the range for those rehearsed.
+    reaches
+        The largest distance rehearsed below and above the range of each column.
     unknown
         Residuals when the level of a category is not known.
     """
@@ -85,48 +91,72 @@ class Calibration(pydantic.BaseModel):
 
     inside: Residuals
     between: Residuals
+    between_size: pydantic.NonNegativeFloat
+    between_sizes: dict[str, pydantic.NonNegativeFloat]
     beyond: Residuals
-    base: pydantic.FiniteFloat
-    slope: pydantic.FiniteFloat
-    reach: pydantic.FiniteFloat
+    base: pydantic.NonNegativeFloat
+    slope: pydantic.NonNegativeFloat
+    slopes: dict[str, tuple[pydantic.NonNegativeFloat, pydantic.NonNegativeFloat]]
+    reaches: dict[str, tuple[pydantic.NonNegativeFloat, pydantic.NonNegativeFloat]]
     unknown: Residuals
 
-    def bounds(
-        self, kind: NDArray[np.int64], distance: Array, is_unknown: NDArray[np.bool_], level: float
-    ) -> tuple[Array, Array]:
+    def is_near(self, spot: Spot) -> NDArray[np.bool_]:
+        """Say which rows lie no further out, along each column, than errors were measured."""
+        reaches = [self.reaches.get(n, (0.0, 0.0)) for n in spot.names]
+        below, above = np.array(reaches, dtype=float).reshape(len(spot.names), 2).T
+        near: NDArray[np.bool_] = (spot.distance <= above) & (-spot.distance <= below)
+        return np.asarray(near.all(axis=1))
+
+    def bounds(self, spot: Spot, level: float) -> tuple[Array, Array]:
         """Return the logs of the ends of an interval relative to the prediction."""
         inside = self.inside.bounds(level)
-        between = _wider(self.between.bounds(level), inside)
-        beyond = self.beyond.bounds(level)
-        size = self._size(distance)
-        lower = np.select([kind == INSIDE, kind == BETWEEN], [inside[0], between[0]], 0.0)
-        upper = np.select([kind == INSIDE, kind == BETWEEN], [inside[1], between[1]], 0.0)
-        is_beyond = kind == BEYOND
-        lower = np.where(is_beyond, np.minimum(beyond[0] * size, between[0]), lower)
-        upper = np.where(is_beyond, np.maximum(beyond[1] * size, between[1]), upper)
+        size = self._between_size(spot)
+        between = self.between.bounds(level)
+        lower = np.where(size > 0, np.minimum(between[0] * size, inside[0]), inside[0])
+        upper = np.where(size > 0, np.maximum(between[1] * size, inside[1]), inside[1])
+        # Both ways alike: on which side of the truth a trend goes on is chance.
+        beyond = self.beyond.half_width(level) * self._beyond_size(spot)
+        lower, upper = np.minimum(lower, -beyond), np.maximum(upper, beyond)
         unknown = self.unknown.bounds(level)
-        lower = np.where(is_unknown, np.minimum(lower, unknown[0]), lower)
-        upper = np.where(is_unknown, np.maximum(upper, unknown[1]), upper)
+        lower = np.where(spot.is_unknown, np.minimum(lower, unknown[0]), lower)
+        upper = np.where(spot.is_unknown, np.maximum(upper, unknown[1]), upper)
         return np.maximum(lower, -_MOST_WIDTH), np.minimum(upper, _MOST_WIDTH)
 
-    def expected_error(
-        self, kind: NDArray[np.int64], distance: Array, is_unknown: NDArray[np.bool_]
-    ) -> Array:
+    def expected_error(self, spot: Spot) -> Array:
         """Return the mean relative error measured on such questions."""
         inside = self.inside.mean_error
-        between = max(self.between.mean_error, inside)
-        beyond = np.maximum(np.expm1(self._size(distance)), between)
-        error = np.select([kind == INSIDE, kind == BETWEEN], [inside, between], beyond)
-        result: Array = np.where(is_unknown, np.maximum(error, self.unknown.mean_error), error)
+        between = np.expm1(self._between_size(spot))
+        beyond = np.expm1(self._beyond_size(spot))
+        error = np.maximum(inside, np.maximum(between, beyond))
+        result: Array = np.where(spot.is_unknown, np.maximum(error, self.unknown.mean_error), error)
         return result
 
-    def _size(self, distance: Array) -> Array:
-        size: Array = np.minimum(self.base + self.slope * distance, _MOST_WIDTH)
+    def _between_size(self, spot: Spot) -> Array:
+        """Return the size of residuals for the column that matters most; 0 if on all levels."""
+        sizes = np.array([self.between_sizes.get(n, self.between_size) for n in spot.names])
+        size: Array = np.minimum((spot.between * sizes).max(axis=1, initial=0.0), _MOST_WIDTH)
+        return size
+
+    def _beyond_size(self, spot: Spot) -> Array:
+        """Return the size of residuals outside the range; 0 inside."""
+        pooled = (self.slope, self.slope)
+        slopes = [self.slopes.get(n, pooled) for n in spot.names]
+        below, above = np.array(slopes, dtype=float).reshape(len(spot.names), 2).T
+        by_column = np.where(spot.distance > 0, above, below) * spot.distance
+        way = np.sqrt((by_column**2).sum(axis=1))
+        is_outside = (spot.distance != 0).any(axis=1)
+        size: Array = np.minimum(np.where(is_outside, self.base + way, 0.0), _MOST_WIDTH)
         return size
 
 
-def _wider(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(one[0], other[0]), max(one[1], other[1])
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """Where rows lie: how far outside along each column, between which levels, or nowhere known."""
+
+    names: Sequence[str]
+    distance: Array
+    between: NDArray[np.bool_]
+    is_unknown: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +164,8 @@ class Rehearsed:
     """The runs of one fold: how far off each was, and how far outside the training points."""
 
     kind: int
+    columns: tuple[str, ...]
+    direction: int
     residuals: Array
     distance: Array
 
@@ -148,40 +180,79 @@ def calibrate(rehearsed: Sequence[Rehearsed], unknown: Array, log_range: float) 
     log_range
         The range of the log target: what there is to be wrong by, where nothing was rehearsed.
     """
-    inside = _gathered(rehearsed, INSIDE)[0]
-    between = _gathered(rehearsed, BETWEEN)[0]
-    beyond, distance = _gathered(rehearsed, BEYOND)
-    known = np.concatenate([inside, between])
-    least = float(np.abs(known).mean()) if len(known) else _UNREHEARSED_SLOPE * log_range
-    least = max(least, _LEAST_ERROR)
-    if len(beyond):
-        base, slope = _line(np.abs(beyond), distance, least)
-        reach = float(distance.max())
-    else:
-        base, slope, reach = least, max(least, _UNREHEARSED_SLOPE * log_range), 0.0
-        beyond, distance = known, np.zeros(len(known))
+    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in (INSIDE, BETWEEN, BEYOND)}
+    inside = _joined([r.residuals for r in of_kind[INSIDE]])
     if not len(inside):  # too few points for any fold
-        inside = np.array([-1.0, 1.0]) * least * 2
-        beyond, distance = inside, np.zeros(2)
+        inside = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
+    least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
+    between = _between(of_kind[BETWEEN], inside, least)
     return Calibration(
         inside=Residuals.of(inside),
-        between=Residuals.of(between),
-        beyond=Residuals.of(beyond / (base + slope * distance)),
-        base=base,
-        slope=slope,
-        reach=reach,
+        **between,
+        **_beyond(of_kind[BEYOND], inside, least, log_range),
         unknown=Residuals.of(unknown),
     )
 
 
-def _gathered(rehearsed: Sequence[Rehearsed], kind: int) -> tuple[Array, Array]:
-    chosen = [r for r in rehearsed if r.kind == kind]
-    residuals = np.concatenate([np.zeros(0), *(r.residuals for r in chosen)])
-    return residuals, np.concatenate([np.zeros(0), *(r.distance for r in chosen)])
+def _between(folds: Sequence[Rehearsed], inside: Array, least: float) -> dict[str, Any]:
+    """Learn the size of residuals between the levels of each column."""
+    if not folds:
+        size = {"between_size": least, "between_sizes": {}}
+        return {"between": Residuals.of(inside / least), **size}
+    pooled = max(float(np.abs(_joined([f.residuals for f in folds])).mean()), least)
+    sizes = {}
+    for name in dict.fromkeys(name for f in folds for name in f.columns):
+        own = np.abs(_joined([f.residuals for f in folds if name in f.columns])).mean()
+        sizes[name] = max(_OWN * float(own) + (1 - _OWN) * pooled, least)
+    scaled = [f.residuals / sizes[f.columns[0]] for f in folds]
+    return {
+        "between": Residuals.of(_joined(scaled)),
+        "between_size": pooled,
+        "between_sizes": sizes,
+    }
 
 
-def _line(size: Array, distance: Array, least: float) -> tuple[float, float]:
-    """Fit the size of residuals as a line in the distance that starts at what is seen inside."""
+def _beyond(
+    folds: Sequence[Rehearsed], inside: Array, least: float, log_range: float
+) -> dict[str, Any]:
+    """Learn how residuals grow with the distance, along each column and both ways."""
+    if not folds:
+        slope = max(least, _UNREHEARSED * log_range)
+        return {"beyond": Residuals.of(inside / least), "base": least, "slope": slope,
+                "slopes": {}, "reaches": {}}  # fmt: skip
+    pooled = _slope(folds, least)
+    slopes, reaches = {}, {}
+    for name in dict.fromkeys(name for f in folds for name in f.columns):
+        below, above = (
+            [f for f in folds if name in f.columns and f.direction == way] for way in (-1, 1)
+        )
+        slopes[name] = tuple(
+            _OWN * _slope(own, least) + (1 - _OWN) * pooled if own else pooled
+            for own in (below, above)
+        )
+        reaches[name] = tuple(
+            float(_joined([f.distance for f in own]).max(initial=0.0)) for own in (below, above)
+        )
+    scaled = [
+        f.residuals / (least + slopes[f.columns[0]][int(f.direction > 0)] * f.distance)
+        for f in folds
+    ]
+    return {
+        "beyond": Residuals.of(_joined(scaled)),
+        "base": least,
+        "slope": pooled,
+        "slopes": slopes,
+        "reaches": reaches,
+    }
+
+
+def _slope(folds: Sequence[Rehearsed], base: float) -> float:
+    """Fit the size of residuals as a line in the distance that starts at the base."""
+    size = np.abs(_joined([f.residuals for f in folds]))
+    distance = _joined([f.distance for f in folds])
     moment = float(distance @ distance)
-    slope = float(distance @ (size - least)) / moment if moment > 0 else 0.0
-    return least, max(slope, 0.0)
+    return max(float(distance @ (size - base)) / moment, 0.0) if moment > 0 else 0.0
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return np.concatenate([np.zeros(0), *parts])

@@ -44,11 +44,10 @@ def column_shares(model: SavedModel) -> dict[str, float]:
     return {name: float(share) for name, share in ordered if share >= _LEAST_SHARE}
 
 
-def explained_share(log_y: Array, predicted: Array, weight: Array) -> float:
-    """Return the share of the variance of the log target that a law explains."""
-    mean = float(weight @ log_y / weight.sum())
-    left = float(weight @ (log_y - np.log(predicted)) ** 2)
-    total = float(weight @ (log_y - mean) ** 2)
+def explained_share(log_y: Array, log_predicted: Array) -> float:
+    """Return the share of the variance of the log target of all runs that a law explains."""
+    total = float(((log_y - log_y.mean()) ** 2).sum())
+    left = float(((log_y - log_predicted) ** 2).sum())
     return max(0.0, 1 - left / total) if total > 0 else 0.0
 
 

@@ -58,7 +58,7 @@ def export_model(model: SavedModel, form: str) -> str:
         raise ModelError(f"this model cannot be exported: {error}. Fit it again.") from None
     if expression is None:
         raise ModelError(
-            f"this model of {model.target} is a {model.technique}, which has no formula to "
+            f"this model of {model.target} was fitted by {model.technique} and has no formula to "
             f"export. Techniques that have one: {listing(formula_techniques())}."
         )
     return FORMS[form](model, expression)

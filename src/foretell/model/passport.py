@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.errors import UsageError
-from foretell.model.calibration import BETWEEN, BEYOND, INSIDE
+from foretell.model.calibration import Spot
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.features.levels import level_names
 from foretell.model.measured_range import MeasuredRange, total_distance
@@ -62,22 +62,22 @@ def forecast(model: SavedModel, frame: pd.DataFrame, value: Array, level: float)
     if not 0 < level < 1:
         raise UsageError(f"an interval holds a share between 0 and 1, such as 0.9, not {level:g}")
     place = places(model, frame)
-    kind = np.where(place.distance > 0, BEYOND, np.where(place.is_between, BETWEEN, INSIDE))
+    is_outside = place.distance > 0
     calibration = model.calibration
     if calibration is None:
         unknown = np.full(len(value), np.nan)
         expected = model.scores.get("validation", {}).get("mape")
-        is_inside = (kind != BEYOND) & ~place.is_unknown
+        is_inside = ~is_outside & ~place.spot.is_unknown
         error = np.where(is_inside & (expected is not None), expected or 0.0, np.nan)
-        lower, upper, reach = unknown, unknown, 0.0
+        lower, upper, is_near = unknown, unknown, np.zeros(len(value), dtype=bool)
     else:
-        low, high = calibration.bounds(kind, place.distance, place.is_unknown, level)
+        low, high = calibration.bounds(place.spot, level)
         lower, upper = value * np.exp(low), value * np.exp(high)
-        error = calibration.expected_error(kind, place.distance, place.is_unknown)
-        reach = calibration.reach
-    trust = np.where(place.distance > 0, TRUST_FAR, TRUST_INSIDE).astype(object)
-    trust[(place.distance > 0) & (place.distance <= reach)] = TRUST_NEAR
-    trust[place.is_unknown] = TRUST_UNKNOWN
+        error = calibration.expected_error(place.spot)
+        is_near = calibration.is_near(place.spot)
+    trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
+    trust[is_outside & is_near] = TRUST_NEAR
+    trust[place.spot.is_unknown] = TRUST_UNKNOWN
     return Forecast(value, lower, upper, place.remarks, error, trust)
 
 
@@ -93,8 +93,7 @@ class Places:
 
     distance: Array
     ratio: Array
-    is_between: NDArray[np.bool_]
-    is_unknown: NDArray[np.bool_]
+    spot: Spot
     remarks: list[str]
 
 
@@ -103,24 +102,22 @@ def places(model: SavedModel, frame: pd.DataFrame) -> Places:
     names = list(model.ranges)
     n_rows = len(frame)
     remarks: list[list[str]] = [[] for _ in range(n_rows)]
-    distance, ratio = np.zeros(n_rows), np.ones(n_rows)
-    is_between: NDArray[np.bool_] = np.zeros(n_rows, dtype=bool)
-    if names:
-        x = np.column_stack([as_numbers(frame[name]) for name in names])
-        measured = _measured(model, names)
-        by_column = measured.distance(x)
-        distance = total_distance(by_column)
-        is_between = np.asarray(measured.between(x).any(axis=1))
-        by_factor = measured.ratio(x)
-        ratio = by_factor.max(axis=1)
-        _remark_columns(remarks, names, measured, by_factor, by_column)
+    x = np.array([as_numbers(frame[name]) for name in names]).reshape(len(names), n_rows).T
+    measured = _measured(model, names)
+    distance, ratio = measured.distance(x), measured.ratio(x)
+    _remark_columns(remarks, names, measured, ratio, distance)
     is_unknown = np.zeros(n_rows, dtype=bool)
     for name, unknown in model.feature_map.unknown_levels(frame).items():
         levels = level_names(frame[name])
         for i in np.flatnonzero(np.isin(levels, unknown)):
             remarks[i].append(f"{name}: unknown level {levels[i]}")
             is_unknown[i] = True
-    return Places(distance, ratio, is_between, is_unknown, ["; ".join(r) for r in remarks])
+    return Places(
+        total_distance(distance),
+        ratio.max(axis=1, initial=1.0),
+        Spot(names, distance, measured.between(x), is_unknown),
+        ["; ".join(r) for r in remarks],
+    )
 
 
 def _measured(model: SavedModel, names: list[str]) -> MeasuredRange:

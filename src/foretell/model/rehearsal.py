@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,16 +86,18 @@ def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, 
         errors.append(relative_error(predicted, a.log_y))
         names = question_names(a.ratio) if a.fold.kind == "beyond" else None
         kinds.append(np.full(len(a.log_y), a.fold.kind) if names is None else names)
-    return mean_by_question(errors, kinds)
+    return mean_by_question(errors, kinds, QUESTIONS)
 
 
-def mean_by_question(errors: list[Array], kinds: list[NDArray[np.str_]]) -> dict[str, float | None]:
+def mean_by_question(
+    errors: list[Array], kinds: list[NDArray[np.str_]], questions: Sequence[str]
+) -> dict[str, float | None]:
     """Average errors by the name of their question."""
     every = np.concatenate([np.zeros(0), *errors])
-    kind = np.concatenate([np.zeros(0, dtype="<U8"), *kinds])
+    kind = np.concatenate([np.zeros(0, dtype="<U16"), *kinds])
     return {
         name: float(every[kind == name].mean()) if (kind == name).any() else None
-        for name in QUESTIONS
+        for name in questions
     }
 
 
@@ -119,11 +122,21 @@ def relative_error(log_predicted: Array, log_y: Array) -> Array:
     return error
 
 
-def calibrate_member(bench: Bench, answers: list[Answers], member: int | None) -> Calibration:
-    """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be."""
+def calibrate_member(
+    bench: Bench, answers: list[Answers], member: int | None, names: Sequence[str]
+) -> Calibration:
+    """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be.
+
+    Parameters
+    ----------
+    names
+        The name of each column of the matrix.
+    """
     rehearsed = [
         Rehearsed(
             _KINDS[a.fold.kind],
+            tuple(names[c] for c in a.fold.columns),
+            a.fold.direction,
             a.log_y - (a.combined if member is None else a.log_predictions[:, member]),
             a.distance,
         )

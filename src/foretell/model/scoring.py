@@ -18,6 +18,8 @@ from foretell.model.summary import align, percent
 
 Scores = dict[str, Any]
 
+UNKNOWN = "unknown level"
+
 
 def rehearsed_errors(path: Path) -> Scores:
     """Return the errors of every model of a directory, or of one model, from its rehearsals."""
@@ -47,9 +49,9 @@ def score_rows(path: Path, data: Path) -> Scores:
         raise DatasetError(f"{data}, column '{model.target}' must be positive in every row")
     errors = relative_error(np.log(model.predict(dataset)), np.log(truth))
     kinds = _questions(model, dataset.frame)
-    found = mean_by_question([errors], [kinds])
+    found = mean_by_question([errors], [kinds], (*QUESTIONS, UNKNOWN))
     scores = _scores({model.technique: found}, "measured")
-    counts = {name: int((kinds == name).sum()) for name in QUESTIONS}
+    counts = {name: int((kinds == name).sum()) for name in (*QUESTIONS, UNKNOWN)}
     return scores | {"n_rows": counts}
 
 
@@ -57,9 +59,10 @@ def _questions(model: SavedModel, frame: Any) -> Any:
     from foretell.model.passport import places
 
     place = places(model, frame)
-    names = np.where(place.is_between, "between", "inside").astype("<U8")
+    names = np.where(place.spot.between.any(axis=1), "between", "inside").astype("<U16")
     is_beyond = place.distance > 0
     names[is_beyond] = question_names(place.ratio[is_beyond])
+    names[place.spot.is_unknown] = UNKNOWN
     return names
 
 
@@ -70,8 +73,9 @@ def _scores(errors: dict[str, dict[str, float | None]], source: str) -> Scores:
 def scores_text(scores: Scores) -> str:
     """Write errors as a table, one row per model."""
     errors = scores["errors"]
-    asked = [q for q in QUESTIONS if any(e.get(q) is not None for e in errors.values())]
-    rows = [["relative error", *(HEADINGS[q] for q in asked)]]
+    questions = (*QUESTIONS, UNKNOWN)
+    asked = [q for q in questions if any(e.get(q) is not None for e in errors.values())]
+    rows = [["relative error", *(HEADINGS.get(q, q) for q in asked)]]
     rows += [[name, *(percent(e.get(q)) for q in asked)] for name, e in errors.items()]
     if "n_rows" in scores:
         rows.append(["rows", *(str(scores["n_rows"][q]) for q in asked)])

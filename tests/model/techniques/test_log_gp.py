@@ -228,7 +228,9 @@ def test_a_power_law_goes_on_outside_the_data():
     x, _, _ = repeated(n_repeats=1)
     y = 2 * x[:, 0] ** 1.5 / x[:, 1] ** 0.7
     new = np.array([[160.0, 8], [80, 16], [5, 1]])
-    assert fit(x, y).predict(new) == pytest.approx(2 * new[:, 0] ** 1.5 / new[:, 1] ** 0.7, rel=0.05)
+    assert fit(x, y).predict(new) == pytest.approx(
+        2 * new[:, 0] ** 1.5 / new[:, 1] ** 0.7, rel=0.05
+    )
 
 
 @pytest.mark.parametrize("form", ["smooth", "rough", "sparse"])

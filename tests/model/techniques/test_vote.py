@@ -75,9 +75,15 @@ def test_errors_too_small_to_matter_make_no_difference():
 
 
 def test_rehearsed_votes_are_weighed_as_the_same_question_is_later():
-    votes = np.array([[0.0, 1.0, 2.0]])
-    rehearsed = SPECIALISTS.rehearsed(fold("beyond", NODES, direction=1), votes)
-    assert rehearsed == pytest.approx(SPECIALISTS.combine(np.array([[16.0, 20]]), votes))
+    votes = np.array([[0.0, 9.0, 2.0]])
+    combined = []
+    for direction, nodes in ((1, 16.0), (-1, 0.5)):
+        combined.append(SPECIALISTS.rehearsed(fold("beyond", NODES, direction=direction), votes))
+        asked = SPECIALISTS.combine(np.array([[nodes, 20]]), votes)
+        assert combined[-1] == pytest.approx(asked)
+    assert combined[0] > combined[1] + 1  # the second member knows what is above
+    inside = SPECIALISTS.rehearsed(fold("inside"), votes)
+    assert inside == pytest.approx(SPECIALISTS.combine(np.array([[2.0, 20]]), votes))
 
 
 def test_a_vote_survives_saving():
@@ -133,8 +139,8 @@ def test_the_only_one_with_weight_decides():
     assert trimmed_mean(votes, np.array([[0.0, 1.0, 0.0]])) == pytest.approx([5])
 
 
-def some_votes(n_members=st.integers(1, 7)):
-    return n_members.flatmap(
+def some_votes():
+    return st.integers(1, 7).flatmap(
         lambda n: st.tuples(
             arrays(float, n, elements=st.floats(-20, 20)),
             arrays(float, n, elements=st.floats(0.01, 1)),

@@ -87,7 +87,9 @@ def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
     for direction in (1, -1):
         for count in sorted(counts):
             held = values >= levels[-count] if direction > 0 else values <= levels[count - 1]
-            if (~held).sum() >= _LEAST_LEFT:
+            # A logarithm learned from positive values alone cannot be asked about zero.
+            loses_sign = values[held].min() <= 0 < values[~held].min(initial=np.inf)
+            if (~held).sum() >= _LEAST_LEFT and not loses_sign:
                 folds.append(Fold("beyond", (column,), direction, use[~held], use[held]))
     return folds
 

@@ -22,6 +22,7 @@ _MAD = 1.4826  # from the median of absolute values to a standard deviation
 _MEAN_TO_DEVIATION = 1.2533  # likewise from their mean
 #: Fewer runs move the shift less: so many count half.
 _SHIFT_RUNS = 20
+_MOST_SHIFT = 0.1  # no more than that, lest very noisy runs drag predictions away from all of them
 _MOST_LOG_ERROR = 3.0
 
 
@@ -94,7 +95,8 @@ def best_shift(residuals: Array) -> float:
     candidates = np.quantile(residuals, np.linspace(0.15, 0.75, 25))
     clipped = np.clip(residuals, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
     errors = [np.abs(1 - np.exp(shift - clipped)).mean() for shift in candidates]
-    return float(candidates[int(np.argmin(errors))] * n / (n + _SHIFT_RUNS))
+    best = candidates[int(np.argmin(errors))] * n / (n + _SHIFT_RUNS)
+    return float(np.clip(best, -_MOST_SHIFT, _MOST_SHIFT))
 
 
 def _student(residuals: Array) -> Array:

@@ -35,6 +35,7 @@ _MOST_EXPONENT = 700.0
 #: As in Axes: what has no logarithm is taken for this.
 _LEAST_VALUE = 1e-300
 _MOST_LEVELS_SHOWN = 6
+_MOST_COLUMNS_SHOWN = 8
 
 
 def require_positive(rows: TrainingRows) -> TrainingRows:
@@ -149,17 +150,18 @@ class PowerLawRegressor(Regressor):
         axes = self.axes
         exponents, constant = self._law()
         parts = [f"{np.exp(np.clip(constant, -_MOST_EXPONENT, _MOST_EXPONENT)):.4g}"]
-        for k in np.argsort(-np.abs(self.slopes), kind="stable"):
+        strongest = [k for k in np.argsort(-np.abs(self.slopes), kind="stable") if exponents[k]]
+        for k in strongest[:_MOST_COLUMNS_SHOWN]:
             name, offset = names[axes.first[k]], axes.offset[k]
-            if not exponents[k]:
-                continue
             base = f"({name} + {offset:.4g})" if offset else name
             is_power = axes.is_log[k]
             parts.append(f"{base}^{exponents[k]:.3g}" if is_power else _rate(exponents[k], name))
         parts += [
             self._factors(group, names) for group in axes.groups if self.effects[[*group]].any()
         ]
-        return f"{target} ≈ {'·'.join(parts)}"
+        n_more = len(strongest) - _MOST_COLUMNS_SHOWN
+        more = f"   (and {n_more} weaker columns)" if n_more > 0 else ""
+        return f"{target} ≈ {'·'.join(parts)}{more}"
 
     def _factors(self, group: Sequence[int], names: Sequence[str]) -> str:
         factors = [f"{names[j]}: {np.exp(self.effects[j]):.3g}" for j in group]

@@ -143,8 +143,10 @@ def base_terms(axes: Axes) -> list[Base]:
                 offset, scale, least = axes.offset[k], np.exp(axes.mean[k]), 1 / _FAR
         else:
             shapes, least = [RISING, DECAYING], 0.0
-            offset = -(axes.mean[k] + axes.deviation[k] * axes.low[k])
+            # Rounded, so that the smallest value of a column that starts at 0 is 0.
             scale = axes.deviation[k] * (axes.high[k] - axes.low[k])
+            smallest = axes.mean[k] + axes.deviation[k] * axes.low[k]
+            offset = -round(float(smallest / scale), 12) * scale
         numbers = float(offset), float(scale), least
         terms += [Base(shape, (column,), column, *numbers) for shape in shapes]
     for group in axes.groups:

@@ -1,0 +1,226 @@
+"""`foretell fit` on a table, and `foretell predict` after it, as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import foretell
+from foretell.cli._main import cli
+
+FIT = ("fit", "runs.csv", "--target", "time_s", "-o", "out", "-j", 1)
+
+
+def run(*words):
+    return CliRunner().invoke(cli, [str(w) for w in words], catch_exceptions=False)
+
+
+def write_runs(path):
+    rows = [(n, s, m) for n in (1, 2, 4, 8) for s in (10, 20, 40, 80) for m in ("m4", "c4")]
+    frame = pd.DataFrame(rows, columns=["nodes", "size", "machine"])
+    noise = np.random.default_rng(0).lognormal(0, 0.02, len(frame))
+    factor = np.where(frame["machine"] == "m4", 1.0, 2.0)
+    frame["time_s"] = (5 + 3 * frame["size"] / frame["nodes"]) * factor * noise
+    frame.to_csv(path, index=False)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a table and what `fit` made of it, and what it printed."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_runs(folder / "runs.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = run(*FIT)
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+@pytest.fixture
+def folder(trained, monkeypatch, tmp_path):
+    """A folder of our own beside a table; the model is in the other one."""
+    write_runs(tmp_path / "runs.csv")
+    (tmp_path / "out").symlink_to(trained[0] / "out")
+    new = pd.DataFrame(
+        {
+            "machine": ["m4", "m4", "c4", "x1", "m4"],
+            "size": [20, 20, 160, 20, 20],
+            "nodes": [4, 3, 16, 4, 1024],
+        }
+    )
+    new.to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def predicted(*options):
+    result = run("predict", "out", "new.csv", "-o", "p.csv", "--force", *options)
+    assert result.exit_code == 0, result.output
+    return pd.read_csv("p.csv", keep_default_na=False)
+
+
+# fit
+
+
+def test_fit_prints_the_data_the_errors_by_question_the_law_and_what_to_do_next(trained):
+    shown = trained[1].stdout
+    assert "32 runs, 3 columns (nodes, size, machine)" in shown
+    head = next(line for line in shown.splitlines() if line.startswith("relative error"))
+    assert "inside" in head and "between" in head and "2× beyond" in head
+    assert "← best" in shown
+    assert "time_s ≈ " in shown
+    assert "What matters: " in shown
+    assert "Trust it to about 2× beyond the data" in shown
+    assert "out/best.foretell" in shown
+    assert "foretell predict out new.csv" in shown
+
+
+def test_fit_leaves_models_results_and_a_leaderboard(trained):
+    names = {p.name for p in (trained[0] / "out").iterdir()}
+    assert {"best.foretell", "Ensemble.foretell", "results.json", "results.txt"} <= names
+    assert "leaderboard.csv" in names
+    board = pd.read_csv(trained[0] / "out" / "leaderboard.csv")
+    asked = ["error_inside", "error_between", "error_1.5x", "error_2x", "error_4x"]
+    assert set(asked) <= set(board.columns)
+    assert board.loc[0, "technique"] == "Ensemble"
+
+
+def test_fit_prints_json_for_programs_and_quiet_means_no_progress(folder):
+    result = run("fit", "runs.csv", "--target", "time_s", "-o", "own", "-j", 1, "-q", "--json")
+    assert result.stderr == ""
+    results = json.loads(result.stdout)
+    assert results["mode"] == "automatic"
+    assert results["data"]["target"] == "time_s"
+    assert results == json.loads((folder / "own" / "results.json").read_text())
+
+
+def test_time_limit_that_cut_is_printed(folder):
+    result = run(*FIT[:4], "-o", "cut", "-j", 1, "-q", "--time-limit", "0.001")
+    assert result.exit_code == 0
+    assert "Note: The time limit cut the rehearsals" in result.stdout
+
+
+def test_seed_option_is_taken(folder):
+    pd.read_csv("runs.csv")[::4].to_csv("few.csv", index=False)
+    result = run("fit", "few.csv", "--target", "time_s", "-o", "s", "-q", "--seed", 5, "--json")
+    assert json.loads(result.stdout)["seed"] == 5
+
+
+def test_fit_of_tabs_and_of_python_is_the_same(folder):
+    frame = pd.read_csv("runs.csv")[::4]
+    frame.to_csv("few.tsv", sep="\t", index=False)
+    assert run("fit", "few.tsv", "--target", "time_s", "-o", "t", "-j", 1, "-q").exit_code == 0
+    fitted = foretell.fit_model("few.tsv", target="time_s")
+    new = frame[["nodes", "size", "machine"]]
+    assert np.array_equal(foretell.load_model("t").predict(new), fitted.predict(new))
+
+
+def times(values):
+    return "nodes,time_s\n" + "".join(f"{n},{t}\n" for n, t in enumerate(values, 1))
+
+
+REFUSED = {
+    "no target": ("fit runs.csv -o x", ["is a table", "--target", "nodes, size, machine, time_s"]),
+    "target not there": ("fit runs.csv --target time -o x", ["'time'", "time_s"]),
+    "racing": ("fit runs.csv --target time_s --racing -o x", ["--racing", "campaign"]),
+    "other data": ("fit runs.csv --target time_s --data new.csv -o x", ["--data", "campaign"]),
+    "target of a campaign": ("fit c.toml --target time_s -o x", ["--target", "c.toml"]),
+    "two rows": ("fit two.csv --target time_s -o x", ["2 rows", "at least 3"]),
+    "zero": ("fit zero.csv --target time_s -o x", ["zero.csv", "time_s", "positive"]),
+    "negative": ("fit negative.csv --target time_s -o x", ["negative.csv", "time_s", "positive"]),
+    "no table": ("fit missing.csv --target time_s -o x", ["missing.csv"]),
+    "target that is a level": ("fit runs.csv --target machine -o x", ["machine", "number"]),
+}
+
+
+@pytest.mark.parametrize(("command", "words"), REFUSED.values(), ids=REFUSED)
+def test_bad_fits_are_refused_with_one_clear_line_and_nothing_is_written(folder, command, words):
+    (folder / "c.toml").write_text(
+        '[data]\npath = "runs.csv"\ntarget = "time_s"\n[techniques.PowerLaw]\n'
+    )
+    (folder / "two.csv").write_text(times([3, 2]))
+    (folder / "zero.csv").write_text(times([3, 2, 0, 1]))
+    (folder / "negative.csv").write_text(times([3, 2, -1, 1]))
+    result = run(*command.split(), "-j", 1, "-q")
+    assert result.exit_code == 2, result.output
+    first = result.stderr.splitlines()[0]
+    assert first.startswith("error: ")
+    assert all(word in first for word in words), first
+    assert not (folder / "x").exists() or list((folder / "x").iterdir()) == []
+
+
+# predict
+
+
+def test_predict_writes_the_passport_of_every_row(folder):
+    written = predicted()
+    assert list(written.columns[-6:]) == [
+        "prediction", "lower", "upper", "outside", "expected_error", "trust",
+    ]  # fmt: skip
+    assert written["trust"].tolist() == ["inside", "inside", "near", "unknown level", "far"]
+    assert written["outside"].tolist() == [
+        "",
+        "",
+        "nodes: 2× above the largest measured (8); size: 2× above the largest measured (80)",
+        "machine: unknown level x1",
+        "nodes: 128× above the largest measured (8)",
+    ]
+    assert (written["lower"] < written["prediction"]).all()
+    assert (written["prediction"] < written["upper"]).all()
+    assert written["expected_error"].between(0, 5).all()
+    assert written["expected_error"].idxmin() in (0, 1)
+
+
+def test_interval_option_changes_widths(folder):
+    width = [
+        (p := predicted("--interval", level))["upper"] / p["lower"] for level in (0.5, 0.8, 0.95)
+    ]
+    assert (width[0] < width[1]).all()
+    assert (width[1] < width[2]).all()
+
+
+@pytest.mark.parametrize("level", ["0", "1", "90", "-1"])
+def test_interval_that_is_no_share_is_refused(folder, level):
+    result = run("predict", "out", "new.csv", "--interval", level)
+    assert result.exit_code == 2
+    assert "between 0 and 1" in result.stderr
+
+
+def test_terminal_summary_says_how_many_rows_are_outside_and_along_what(folder):
+    shown = run("predict", "out", "new.csv").stdout
+    assert "5 rows, 3 outside the data (nodes, size, machine)." in shown
+    assert "90 % interval" in shown
+    assert "near: nodes: 2× above the largest measured (8)" in shown
+    assert "unknown level: machine: unknown level x1" in shown
+    pd.DataFrame({"nodes": [4], "size": [20], "machine": ["m4"]}).to_csv("in.csv", index=False)
+    shown = run("predict", "out", "in.csv", "--interval", 0.5).stdout
+    assert "1 row, 0 outside the data." in shown
+    assert "50 % interval" in shown
+
+
+def test_summary_of_an_unknown_level_that_is_written_oddly_names_only_columns(folder):
+    odd = pd.DataFrame({"nodes": [4], "size": [20], "machine": ["x; y: z"]})
+    odd.to_csv("odd.csv", index=False)
+    assert "1 outside the data (machine)." in run("predict", "out", "odd.csv").stdout
+
+
+def test_predict_against_measured_runs_says_how_many_the_intervals_hold(folder):
+    shown = run("predict", "out", "runs.csv").stdout
+    written = run("predict", "out", "runs.csv", "--json").stdout
+    rows = json.loads(written)
+    held = np.mean([r["lower"] <= r["time_s"] <= r["upper"] for r in rows])
+    assert "Against the measured time_s: MAPE" in shown
+    assert held > 0.7
+    assert f"The intervals hold {100 * held:.1f} % of them." in shown
+
+
+def test_a_table_with_a_column_of_our_own_is_refused(folder):
+    frame = pd.read_csv("new.csv").assign(trust="full")
+    frame.to_csv("mine.csv", index=False)
+    result = run("predict", "out", "mine.csv")
+    assert result.exit_code == 2
+    assert "'trust' already" in result.stderr

@@ -1,0 +1,143 @@
+"""What a prediction says about itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import foretell
+from foretell.errors import UsageError
+from foretell.model.passport import COLUMNS
+
+
+def runs():
+    """Sizes, nodes and machines; the latter two with few levels."""
+    rows = [(s, n, m) for s in (10, 20, 40, 80) for n in (1, 2, 4, 8) for m in ("m4", "c4")]
+    frame = pd.DataFrame(rows, columns=["size", "nodes", "machine"])
+    noise = np.random.default_rng(0).lognormal(0, 0.02, len(frame))
+    factor = np.where(frame["machine"] == "m4", 1.0, 2.0)
+    return frame.assign(time_s=(5 + 3 * frame["size"] / frame["nodes"]) * factor * noise)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return foretell.fit_model(runs(), target="time_s").best
+
+
+def row(size=40, nodes=4, machine="m4"):
+    return pd.DataFrame({"size": [size], "nodes": [nodes], "machine": [machine]})
+
+
+def table(*rows):
+    return pd.concat(rows, ignore_index=True)
+
+
+def widths(found):
+    return found.upper / found.lower
+
+
+@pytest.mark.parametrize(
+    ("new", "trust", "outside"),
+    [
+        (row(), "inside", ""),
+        (row(size=30, nodes=3), "inside", ""),
+        (row(size=160), "near", "size: 2× above the largest measured (80)"),
+        (row(nodes=0.5), "near", "nodes: 2× below the smallest measured (1)"),
+        (
+            row(size=1e5, nodes=100),
+            "far",
+            "size: 1.25e+03× above the largest measured (80); "
+            "nodes: 12.5× above the largest measured (8)",
+        ),
+        (row(machine="x1"), "unknown level", "machine: unknown level x1"),
+        (
+            row(nodes=16, machine="x1"),
+            "unknown level",
+            "nodes: 2× above the largest measured (8); machine: unknown level x1",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_trust_and_what_is_outside(model, new, trust, outside):
+    found = model.forecast(new)
+    assert found.trust.tolist() == [trust]
+    assert found.outside == [outside]
+    assert model.outside(new) == [outside]
+
+
+def test_near_is_as_far_out_as_errors_were_measured(model):
+    sizes = 80 * 2.0 ** np.arange(0.2, 12, 0.25)
+    trust = model.forecast(table(*(row(size=s) for s in sizes))).trust.tolist()
+    assert trust == sorted(trust, key=["near", "far"].index)
+    n_near = trust.count("near")
+    assert 0 < n_near < len(trust)
+    ranges = np.log(sizes / 80) / np.log(80 / 10)
+    assert ranges[n_near - 1] <= model.calibration.reach < ranges[n_near]
+
+
+def test_intervals_widen_with_the_distance_and_hold_the_prediction(model):
+    found = model.forecast(table(*(row(size=s) for s in (80, 160, 640, 5120, 1e6))))
+    width = widths(found)
+    assert (np.diff(width) >= 0).all()
+    assert width[-1] > width[0]
+    assert ((found.lower < found.value) & (found.value < found.upper)).all()
+    assert (np.diff(found.expected_error) >= 0).all()
+
+
+def test_a_level_that_is_unknown_makes_the_interval_wider(model):
+    known, unknown = widths(model.forecast(table(row(), row(machine="x1"))))
+    assert unknown > 1.3 * known
+
+
+def test_intervals_widen_with_the_share_they_are_to_hold(model):
+    new = table(row(), row(size=30), row(size=300), row(machine="x1"))
+    by_level = np.array(
+        [widths(model.forecast(new, level)) for level in (0.3, 0.5, 0.8, 0.9, 0.99)]
+    )
+    assert (np.diff(by_level, axis=0) >= 0).all()
+    assert (by_level[-1] > by_level[0]).all()
+
+
+def test_intervals_hold_about_the_share_of_new_runs_inside(model):
+    frame = runs()
+    noise = np.random.default_rng(1).lognormal(0, 0.02, len(frame))
+    truth = (5 + 3 * frame["size"] / frame["nodes"]) * noise
+    truth *= np.where(frame["machine"] == "m4", 1.0, 2.0)
+    found = model.forecast(frame, 0.9)
+    assert np.mean((found.lower <= truth) & (truth <= found.upper)) > 0.7  # of 32 runs
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 90, float("nan")])
+def test_an_interval_of_no_share_is_refused(model, level):
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        model.forecast(row(), level)
+
+
+def test_frame_has_the_columns_of_predict(model):
+    frame = model.forecast(table(row(), row(size=160))).to_frame()
+    assert tuple(frame.columns) == COLUMNS
+    assert COLUMNS == ("prediction", "lower", "upper", "outside", "expected_error", "trust")
+    assert np.array_equal(frame["prediction"], model.predict(table(row(), row(size=160))))
+
+
+def test_a_table_of_categories_alone_has_passports():
+    frame = pd.DataFrame({"machine": ["a", "b", "c"] * 4})
+    times = np.tile([1.0, 2.0, 4.0], 4) * np.random.default_rng(0).lognormal(0, 0.02, 12)
+    model = foretell.fit_model(frame.assign(time_s=times), target="time_s").best
+    found = model.forecast(pd.DataFrame({"machine": ["a", "z"]}))
+    assert found.trust.tolist() == ["inside", "unknown level"]
+    assert widths(found)[1] > widths(found)[0]
+
+
+def test_a_model_of_a_campaign_says_what_is_outside_but_knows_no_interval():
+    campaign = {
+        "data": {"target": "time_s"},
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+        "techniques": {"PowerLaw": {}},
+    }
+    found = foretell.fit_model(campaign, runs()).best.forecast(table(row(), row(size=160)))
+    assert np.isnan([found.lower, found.upper]).all()
+    assert found.trust.tolist() == ["inside", "far"]
+    assert 0 < found.expected_error[0] < 1  # as validation found it
+    assert np.isnan(found.expected_error[1])
