@@ -13,9 +13,9 @@ def test_every_public_name_is_there():
 
 def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
-        "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
-        "ForetellError", "ForetellRegressor", "ModelError", "NothingUsableError", "Predictor", "SavedModel", "StorageError",
-        "UsageError", "fit_model", "load_model", "read_dataset",
+        "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast", "ForetellError",
+        "ForetellRegressor", "ModelError", "NothingUsableError", "Predictor", "SavedModel",
+        "StorageError", "UsageError", "fit_model", "load_model", "read_dataset",
     }  # fmt: skip
 
 

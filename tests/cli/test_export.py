@@ -75,7 +75,7 @@ def test_best_model_without_a_formula_points_to_those_beside_it_that_have_one(fo
     assert fit("out", "DecisionTree", "PowerLaw", "ScalingLaw").best.technique == "DecisionTree"
     result = run("export", "out", "--as", "sql", "-o", "m.sql")
     assert result.exit_code == 2
-    assert "DecisionTree, which has no formula" in result.stderr
+    assert "fitted by DecisionTree and has no formula" in result.stderr
     assert "out/PowerLaw.foretell, out/ScalingLaw.foretell" in result.stderr
     assert "out/DecisionTree.foretell" not in result.stderr
     assert not (folder / "m.sql").exists()

@@ -76,7 +76,8 @@ def test_score_on_measured_runs_is_by_place(folder):
     shown = run("score", "out", "measured.csv").stdout
     assert shown.splitlines()[-1].split() == ["rows", "12", "4"]
     scores = json.loads(run("score", "out", "measured.csv", "--json").stdout)
-    assert scores["n_rows"] == {"inside": 12, "between": 0, "1.5x": 0, "2x": 4, "4x": 0}
+    counts = {"inside": 12, "between": 0, "1.5x": 0, "2x": 4, "4x": 0, "unknown level": 0}
+    assert scores["n_rows"] == counts
     errors = scores["errors"]["Ensemble"]
     assert errors["inside"] < 0.05
     assert errors["2x"] < 0.15

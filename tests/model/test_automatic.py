@@ -337,7 +337,9 @@ def rewritten(content, tmp_path, change):
 DAMAGES = {
     "no base": lambda h: h["calibration"].pop("base"),
     "text as slope": lambda h: h["calibration"].update(slope="steep"),
-    "endless reach": lambda h: h["calibration"].update(reach=float("inf")),
+    "endless slope": lambda h: h["calibration"].update(slope=float("inf")),
+    "negative slope": lambda h: h["calibration"].update(slope=-1.0),
+    "reaches that are none": lambda h: h["calibration"].update(reaches={"nodes": [1, "far"]}),
     "residuals that are none": lambda h: h["calibration"]["inside"].update(values=[None]),
     "calibration that is a list": lambda h: h.update(calibration=[]),
     "more than calibration": lambda h: h["calibration"].update(run="rm -rf /"),

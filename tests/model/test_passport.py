@@ -73,7 +73,10 @@ def test_near_is_as_far_out_as_errors_were_measured(model):
     n_near = trust.count("near")
     assert 0 < n_near < len(trust)
     ranges = np.log(sizes / 80) / np.log(80 / 10)
-    assert ranges[n_near - 1] <= model.calibration.reach < ranges[n_near]
+    reach = model.calibration.reaches["size"][1]
+    assert ranges[n_near - 1] <= reach < ranges[n_near]
+    # The largest fold was fitted on 10 to 40, or on less, and asked for 80.
+    assert reach >= np.log(80 / 40) / np.log(40 / 10) - 1e-9
 
 
 def test_intervals_widen_with_the_distance_and_hold_the_prediction(model):
@@ -127,7 +130,7 @@ def test_a_table_of_categories_alone_has_passports():
     model = foretell.fit_model(frame.assign(time_s=times), target="time_s").best
     found = model.forecast(pd.DataFrame({"machine": ["a", "z"]}))
     assert found.trust.tolist() == ["inside", "unknown level"]
-    assert widths(found)[1] > widths(found)[0]
+    assert widths(found)[1] >= widths(found)[0] * (1 - 1e-9)
 
 
 def test_a_model_of_a_campaign_says_what_is_outside_but_knows_no_interval():

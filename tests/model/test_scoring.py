@@ -59,8 +59,11 @@ def test_measured_runs_are_scored_by_where_they_lie(fitted, measured):
     path, expected = measured
     scores = score_rows(fitted.directory, path)
     assert scores["source"] == "measured"
-    assert scores["errors"]["Ensemble"] == pytest.approx(expected)
-    assert scores["n_rows"] == {"inside": 2, "between": 1, "1.5x": 2, "2x": 1, "4x": 2}
+    found = scores["errors"]["Ensemble"]
+    assert found.pop("unknown level") is None
+    assert found == pytest.approx(expected)
+    counts = {"inside": 2, "between": 1, "1.5x": 2, "2x": 1, "4x": 2, "unknown level": 0}
+    assert scores["n_rows"] == counts
 
 
 def test_a_question_that_no_run_asks_has_no_score(fitted, tmp_path):
@@ -135,6 +138,15 @@ def test_a_model_of_a_campaign_is_scored_on_measured_runs(campaign, tmp_path):
     assert scores["n_rows"]["inside"] == 12
 
 
+def test_runs_of_an_unknown_level_are_scored_apart(tmp_path):
+    frame = pd.concat([runs().assign(machine=m) for m in ("a", "b")], ignore_index=True)
+    foretell.fit_model(frame[::3], target="time_s", output=tmp_path / "out")
+    frame.assign(machine=["z"] * 4 + ["a"] * 28).to_csv(tmp_path / "more.csv", index=False)
+    scores = score_rows(tmp_path / "out", tmp_path / "more.csv")
+    assert scores["n_rows"]["unknown level"] == 4
+    assert scores["errors"]["Ensemble"]["unknown level"] > 0
+
+
 # Names and means
 
 
@@ -148,9 +160,10 @@ def test_means_are_of_single_runs_and_of_nothing_there_is_none():
     means = mean_by_question(
         [np.array([0.1, 0.2]), np.array([0.6])],
         [np.array(["inside", "inside"]), np.array(["inside"])],
+        QUESTIONS,
     )
     assert means == {**dict.fromkeys(QUESTIONS), "inside": pytest.approx(0.3)}
-    assert mean_by_question([], []) == dict.fromkeys(QUESTIONS)
+    assert mean_by_question([], [], QUESTIONS) == dict.fromkeys(QUESTIONS)
 
 
 def test_relative_error_is_relative_to_what_was_measured_and_never_endless():

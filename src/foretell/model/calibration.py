@@ -23,6 +23,8 @@ _MOST_RESIDUALS = 400
 #: at a distance of one range.
 _UNREHEARSED = 0.25
 _LEAST_SIZE = 1e-4
+#: The folds that tell how wide intervals must be have also weighed the members.
+_OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
 _OWN = 0.75
 _MOST_WIDTH = 10.0  # of the log of an interval's end
@@ -61,7 +63,7 @@ class Residuals(pydantic.BaseModel):
     @property
     def _inflation(self) -> float:
         """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
-        return 1 + 2 / len(self.values)
+        return _OPTIMISM * (1 + 2 / len(self.values))
 
     @property
     def mean_error(self) -> float:
@@ -132,9 +134,13 @@ class Calibration(pydantic.BaseModel):
         return result
 
     def _between_size(self, spot: Spot) -> Array:
-        """Return the size of residuals for the column that matters most; 0 if on all levels."""
+        """Return the size of residuals for the column that matters most; 0 if on all levels.
+
+        Outside the range it is at least what it is between levels.
+        """
         sizes = np.array([self.between_sizes.get(n, self.between_size) for n in spot.names])
-        size: Array = np.minimum((spot.between * sizes).max(axis=1, initial=0.0), _MOST_WIDTH)
+        unmeasured = spot.between | (spot.distance != 0)
+        size: Array = np.minimum((unmeasured * sizes).max(axis=1, initial=0.0), _MOST_WIDTH)
         return size
 
     def _beyond_size(self, spot: Spot) -> Array:

@@ -29,7 +29,7 @@ _RESTS = {"process": "LogGP", "trees": "LightTrees", "boosting": "XGBoost"}
 _STEPS, _FEW_STEPS = 40, 8
 #: Fewer trees than usual alone: they only correct. Boosting is for tables of many rows.
 _SETTINGS: dict[str, dict[str, float]] = {
-    "LightTrees": {"n_estimators": 60},
+    "LightTrees": {"n_estimators": 40},
     "XGBoost": {"n_estimators": 300, "max_depth": 6, "learning_rate": 0.1},
 }
 _LEAST_FACTOR = 1e-3  # of the law: boosted trees do not know that times are positive
