@@ -49,15 +49,15 @@ def command(
     for name in COLUMNS:
         if name in frame.columns:
             raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
-    passports = loaded.forecast(dataset, interval).to_frame()
-    predicted = frame.reset_index(drop=True).join(passports)
+    passports = loaded.forecast(dataset, interval)
+    predicted = frame.reset_index(drop=True).join(passports.to_frame())
     if output is not None:
         _write(predicted, output, force=force)
     if as_json:
         click.echo(predicted.to_json(orient="records", double_precision=15))
         return
     click.echo(_table(loaded, predicted, interval))
-    click.echo(_summary(loaded, predicted))
+    click.echo(_summary(loaded, predicted, list(passports.along)))
     click.echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
@@ -96,14 +96,13 @@ def _trust(row: pd.Series[Any]) -> str:
     return text
 
 
-def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
+def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> str:
     from foretell.model.summary import percent
 
-    is_outside = predicted["outside"] != ""
-    n_outside = int(is_outside.sum())
+    n_outside = int((predicted["outside"] != "").sum())
     rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
-    along = _columns_left(predicted.loc[is_outside, "outside"])
-    parts = [f"{rows}, {n_outside} outside the data{f' ({along})' if along else ''}."]
+    columns = f" ({', '.join(along)})" if along else ""
+    parts = [f"{rows}, {n_outside} outside the data{columns}."]
     truth = _truth(model, predicted)
     if truth is not None:
         from foretell.model.validation import score
@@ -126,14 +125,6 @@ def _summary(model: SavedModel, predicted: pd.DataFrame) -> str:
                 "expected_error says what it was at each row's distance."
             )
     return " ".join(parts)
-
-
-def _columns_left(remarks: pd.Series[Any]) -> str:
-    """Name the columns along which rows leave the data, the most frequent first."""
-    from collections import Counter
-
-    found = Counter(part.split(":")[0] for text in remarks for part in text.split("; "))
-    return ", ".join(name for name, _ in found.most_common())
 
 
 def _truth(model: SavedModel, predicted: pd.DataFrame) -> Any:

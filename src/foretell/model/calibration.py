@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+Size = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 INSIDE, BETWEEN, BEYOND = 0, 1, 2
 #: Residuals kept of each kind: enough for a quantile of one percent.
@@ -93,13 +95,13 @@ class Calibration(pydantic.BaseModel):
 
     inside: Residuals
     between: Residuals
-    between_size: pydantic.NonNegativeFloat
-    between_sizes: dict[str, pydantic.NonNegativeFloat]
+    between_size: Size
+    between_sizes: dict[str, Size]
     beyond: Residuals
-    base: pydantic.NonNegativeFloat
-    slope: pydantic.NonNegativeFloat
-    slopes: dict[str, tuple[pydantic.NonNegativeFloat, pydantic.NonNegativeFloat]]
-    reaches: dict[str, tuple[pydantic.NonNegativeFloat, pydantic.NonNegativeFloat]]
+    base: Size
+    slope: Size
+    slopes: dict[str, tuple[Size, Size]]
+    reaches: dict[str, tuple[Size, Size]]
     unknown: Residuals
 
     def is_near(self, spot: Spot) -> NDArray[np.bool_]:

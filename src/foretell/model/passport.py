@@ -38,6 +38,8 @@ class Forecast:
         Which columns leave the data and how far; empty where none does.
     expected_error
         The mean relative error measured on such questions; NaN where none was.
+    along
+        How many rows leave the data along each column, the most frequent first.
     trust
         *inside*, *near* (as far out as errors were measured), *far* (further), or *unknown level*.
     """
@@ -48,6 +50,7 @@ class Forecast:
     outside: list[str]
     expected_error: Array
     trust: NDArray[np.object_]
+    along: dict[str, int]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per prediction, with the columns of ``foretell predict``."""
@@ -78,7 +81,7 @@ def forecast(model: SavedModel, frame: pd.DataFrame, value: Array, level: float)
     trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
     trust[is_outside & is_near] = TRUST_NEAR
     trust[place.spot.is_unknown] = TRUST_UNKNOWN
-    return Forecast(value, lower, upper, place.remarks, error, trust)
+    return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +98,7 @@ class Places:
     ratio: Array
     spot: Spot
     remarks: list[str]
+    along: dict[str, int]
 
 
 def places(model: SavedModel, frame: pd.DataFrame) -> Places:
@@ -106,10 +110,13 @@ def places(model: SavedModel, frame: pd.DataFrame) -> Places:
     measured = _measured(model, names)
     distance, ratio = measured.distance(x), measured.ratio(x)
     _remark_columns(remarks, names, measured, ratio, distance)
+    counts = dict(zip(names, (distance != 0).sum(axis=0).tolist(), strict=True))
     is_unknown = np.zeros(n_rows, dtype=bool)
     for name, unknown in model.feature_map.unknown_levels(frame).items():
         levels = level_names(frame[name])
-        for i in np.flatnonzero(np.isin(levels, unknown)):
+        unknown_rows = np.flatnonzero(np.isin(levels, unknown))
+        counts[name] = len(unknown_rows)
+        for i in unknown_rows:
             remarks[i].append(f"{name}: unknown level {levels[i]}")
             is_unknown[i] = True
     return Places(
@@ -117,6 +124,7 @@ def places(model: SavedModel, frame: pd.DataFrame) -> Places:
         ratio.max(axis=1, initial=1.0),
         Spot(names, distance, measured.between(x), is_unknown),
         ["; ".join(r) for r in remarks],
+        {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n},
     )
 
 

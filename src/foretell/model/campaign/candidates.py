@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def candidates(technique_name: str, space: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Give every option of a technique's table as a list, also where one bare value stands."""
-    is_list = {h.name: h.is_list for h in TECHNIQUES.get(technique_name).hyperparameters}
-    return {name: _as_list(values, nested=is_list[name]) for name, values in space.items()}
+    known = {h.name: h for h in TECHNIQUES.get(technique_name).hyperparameters}
+    return {name: _as_list(values, known.get(name)) for name, values in space.items()}
 
 
 def is_prior(value: Any) -> bool:
@@ -76,11 +76,14 @@ def _prior(value: Any) -> Prior | None:
     return parse_prior(value)
 
 
-def _as_list(values: Any, *, nested: bool) -> list[Any]:
+def _as_list(values: Any, hyperparameter: Hyperparameter | None) -> list[Any]:
     if not isinstance(values, list | tuple):
         return [values]
-    if nested and values and not any(isinstance(v, list | tuple | str) for v in values):
-        return [list(values)]  # [20, 10] is one network of two layers
+    if hyperparameter is not None and hyperparameter.is_list and values:
+        # [20, 10] is one network of two layers; in a file of texts, ["(20,)", "(10,)"] are two.
+        several = (list, tuple) if hyperparameter.has_words else (list, tuple, str)
+        if not any(isinstance(v, several) for v in values):
+            return [list(values)]
     return list(values)
 
 

@@ -22,6 +22,7 @@ Groups = tuple[tuple[int, ...], ...]
 _WIDE = 20.0
 #: Exponents of the curve are cut here: far outside, a curve is no better known than a constant.
 _MOST_EXPONENT = 30.0
+_MOST_CURVE = 3.0  # deviation of a curve in training
 _NO_COLUMN = -1
 
 
@@ -37,9 +38,9 @@ class Axes:
         An axis is (log(value + offset) - mean) / deviation, or the same without the logarithm.
     low, high
         The range of each axis in training.
-    has_curve, level, slope
+    has_curve, level, slope, height
         Whether an axis also has a curve, the part of 1/value that no straight line in the
-        logarithm explains, and that line. ``u = exp(-z·deviation) - level - slope·z``.
+        logarithm explains: ``(exp(-z·deviation) - level - slope·z) / height``.
     groups
         The columns of each category: the indicators of its levels.
     """
@@ -56,6 +57,7 @@ class Axes:
     has_curve: NDArray[np.bool_]
     level: Array
     slope: Array
+    height: Array
     groups: Groups
 
     @classmethod
@@ -103,7 +105,8 @@ class Axes:
         """Return the curve of each axis that has one, in the order of the axes."""
         kept = np.flatnonzero(self.has_curve)
         exponent = np.clip(-z[:, kept] * self.deviation[kept], -_MOST_EXPONENT, _MOST_EXPONENT)
-        curves: Array = np.exp(exponent) - self.level[kept] - self.slope[kept] * z[:, kept]
+        line = self.level[kept] + self.slope[kept] * z[:, kept]
+        curves: Array = (np.exp(exponent) - line) / self.height[kept]
         return curves
 
     def codes(self, x: Array) -> NDArray[np.int64]:
@@ -129,12 +132,13 @@ class Axes:
         first = read_array(state, "first", shape=(None,), dtype=np.int64)
         n = len(first)
         second = read_array(state, "second", shape=(n,), dtype=np.int64)
-        if n and not (first.min() >= 0 and max(first.max(), second.max()) < n_columns):
+        highest = np.maximum(first, second).max(initial=0)
+        if n and not (first.min() >= 0 and second.min() >= _NO_COLUMN and highest < n_columns):
             raise ValueError("an axis belongs to no column")
         numbers = {name: read_array(state, name, shape=(n,)) for name in _NUMBERS}
         flags = {name: read_array(state, name, shape=(n,), dtype=np.bool_) for name in _FLAGS}
-        if not (numbers["deviation"] > 0).all():
-            raise ValueError("deviations must be positive")
+        if not ((numbers["deviation"] > 0).all() and (numbers["height"] > 0).all()):
+            raise ValueError("deviations and heights must be positive")
         group_of = read_array(state, "group_of", shape=(n_columns,), dtype=np.int64)
         n_groups = int(group_of.max(initial=-1)) + 1
         if n_groups > n_columns:
@@ -147,9 +151,9 @@ class Axes:
         )
 
 
-_NUMBERS = ("offset", "mean", "deviation", "low", "high", "level", "slope")
+_NUMBERS = ("offset", "mean", "deviation", "low", "high", "level", "slope", "height")
 _MEASURED = (
-    "is_log", "offset", "mean", "deviation", "low", "high", "has_curve", "level", "slope",
+    "is_log", "offset", "mean", "deviation", "low", "high", "has_curve", "level", "slope", "height",
 )  # fmt: skip
 _WHOLE = ("first", "second")
 _FLAGS = ("is_log", "has_curve")
@@ -174,11 +178,14 @@ def _measure(values: Array) -> tuple[float, ...]:
         deviation = float(np.ptp(values)) or 1.0
     z = (values - mean) / deviation
     has_curve = is_log and len(levels) > 2
-    level = slope = 0.0
+    level, slope, height = 0.0, 0.0, 1.0
     if has_curve:
         inverse = np.exp(np.clip(-z * deviation, -_MOST_EXPONENT, _MOST_EXPONENT))
         slope, level = np.polyfit(z, inverse, 1)
+        # Over many decades 1/x dwarfs all else. On narrow axes it stays as it is: stretched to the
+        # same size there, it would explode outside.
+        height = max(1.0, float((inverse - level - slope * z).std()) / _MOST_CURVE)
     return (
         float(is_log), offset, mean, deviation, float(z.min()), float(z.max()),
-        float(has_curve), float(level), float(slope),
+        float(has_curve), float(level), float(slope), height,
     )  # fmt: skip

@@ -63,6 +63,7 @@ class Hyperparameter:
     grid: tuple[Any, ...] = ()
     prior: str | None = None
     is_list: bool = False  # one value is itself a list, such as the widths of layers
+    has_words: bool = False  # and what it lists are words, such as the members of an ensemble
 
 
 @dataclass(frozen=True)

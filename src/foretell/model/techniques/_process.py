@@ -28,6 +28,7 @@ MOST_OPTIMIZED = 250
 MOST_KEPT = 600
 _SPREADS = 5.0  # how far from its prior a parameter may go
 _CHUNK_PAIRS = 1 << 17  # pairs of rows whose covariance is computed at once
+_JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # noise added to a spoiled covariance, as a share of it
 _NOISE_SPREAD = 0.4  # of the prior of the noise, when repeats tell it
 
 
@@ -266,10 +267,25 @@ def _cost(training: Training, values: Array, theta: Array) -> tuple[float, Array
 
 def _posterior(training: Training, values: Array, theta: Array) -> tuple[Array, Array]:
     """Return the weights of the points, and each value predicted from all others."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
 
     covariance, _ = training.covariance(theta)
-    factor = cho_factor(covariance, lower=True, check_finite=False)
+    factor = _factor(covariance)
     alpha: Array = cho_solve(factor, values, check_finite=False)
     precision = np.diagonal(cho_solve(factor, np.eye(len(values)), check_finite=False))
     return alpha, values - alpha / precision
+
+
+def _factor(covariance: Array) -> tuple[Array, bool]:
+    """Factorize a covariance; one that rounding has spoiled gets more noise until it works."""
+    from scipy.linalg import cho_factor
+
+    scale = float(np.diagonal(covariance).mean())
+    for share in (0.0, *_JITTERS):
+        try:
+            jittered = covariance + share * scale * np.eye(len(covariance))
+            factor: tuple[Array, bool] = cho_factor(jittered, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        return factor
+    raise ValueError("the measured values leave no covariance to compute with")

@@ -22,7 +22,7 @@ _MAD = 1.4826  # from the median of absolute values to a standard deviation
 _MEAN_TO_DEVIATION = 1.2533  # likewise from their mean
 #: Fewer runs move the shift less: so many count half.
 _SHIFT_RUNS = 20
-_MOST_SHIFT = 0.1  # no more than that, lest very noisy runs drag predictions away from all of them
+_MOST_SHIFT = 0.05  # no more than that, lest very noisy runs drag predictions away from all of them
 _MOST_LOG_ERROR = 3.0
 
 

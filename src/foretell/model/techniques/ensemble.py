@@ -162,7 +162,9 @@ class EnsembleTechnique(Technique):
     needs_units = True
     weighs_rows = True
     hyperparameters = (
-        Hyperparameter("members", list(USUAL), lambda value: _read_members(value), is_list=True),
+        Hyperparameter(
+            "members", list(USUAL), lambda value: _read_members(value), is_list=True, has_words=True
+        ),
     )
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> EnsembleRegressor:

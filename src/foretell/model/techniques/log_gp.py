@@ -67,10 +67,11 @@ class LogGPRegressor(Regressor):
         """Return the share of each column: how much predictions move with it alone."""
         process = self.process
         center = process.predict(process.x)
+        other = np.random.default_rng(0).permutation(len(center))
         effect = np.zeros(process.axes.n_columns)
         for columns in [(j,) for j in self._numeric()] + list(process.axes.groups):
             moved = process.x.copy()
-            moved[:, list(columns)] = np.roll(moved[:, list(columns)], 1, axis=0)
+            moved[:, list(columns)] = moved[other][:, list(columns)]
             spread = np.mean(np.abs(process.predict(moved) - center))
             effect[list(columns)] = spread / len(columns)
         total = effect.sum()
