@@ -197,8 +197,8 @@ def test_the_shift_is_downward_for_noise_as_too_high_is_punished_more():
     def error(shift):
         return np.abs(1 - np.exp(shift - residuals)).mean()
 
-    assert shift < -0.05
-    assert error(shift) < 0.97 * error(0)
+    assert -0.05 <= shift < -0.04  # no further than 5 %, whatever the noise
+    assert error(shift) < 0.98 * error(0)
 
 
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=40))

@@ -30,7 +30,7 @@ _MOST_TOTALS = 2
 _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
 _STEPS = {"totals": 20, "other form": 40, "same form": 8}
-_SHARES_STEP = 0.01
+_EXCHANGES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +64,20 @@ class LogGPRegressor(Regressor):
         return np.exp(np.clip(log_y, self.low, self.high))
 
     def importances(self) -> Array | None:
-        """Return the share of each column: how much predictions move with it alone."""
+        """Return the share of each column: how much predictions move when rows exchange it."""
         process = self.process
-        center = process.predict(process.x)
-        other = np.random.default_rng(0).permutation(len(center))
+        x = process.x[np.lexsort(process.x.T)]  # whatever order the rows came in
+        center = process.predict(x)
+        random = np.random.default_rng(0)
+        others = [random.permutation(len(x)) for _ in range(_EXCHANGES)]
         effect = np.zeros(process.axes.n_columns)
         for columns in [(j,) for j in self._numeric()] + list(process.axes.groups):
-            moved = process.x.copy()
-            moved[:, list(columns)] = moved[other][:, list(columns)]
-            spread = np.mean(np.abs(process.predict(moved) - center))
-            effect[list(columns)] = spread / len(columns)
+            own = list(columns)
+            for other in others:
+                moved = x.copy()
+                moved[:, own] = x[other][:, own]
+                spread = np.mean(np.abs(process.predict(moved) - center))
+                effect[own] += spread / len(own)
         total = effect.sum()
         return effect / total if total > 0 else None
 
