@@ -95,33 +95,54 @@ def main() -> None:
     given = parser.parse_args()
     chosen = [t for t in tasks() if fnmatch.fnmatch(t.name, given.tasks)]
     names = ["LRRidge", "XGBoost", "RandomForest"]
-    print(f"{'task':28s} {'automatic':>9s} {'held':>5s} {'fit s':>6s}  " + "  ".join(names))
+    print(
+        f"{'task':28s} {'automatic':>9s} {'held':>5s} {'width':>6s} {'fit s':>6s}  "
+        + "  ".join(names)
+    )
     rows = []
     for task in chosen:
-        ours, held, seconds = _automatic(task, given.time_limit, given.jobs)
+        ours = _automatic(task, given.time_limit, given.jobs)
         peers = _campaign(task, given.jobs)
-        rows.append((ours, held, min(peers.values()), task.kind, seconds))
+        rows.append((task.kind, ours, min(peers.values())))
         print(
-            f"{task.name:28s} {100 * ours:8.1f}% {held:5.2f} {seconds:6.1f}  "
+            f"{task.name:28s} {100 * ours.error:8.1f}% {ours.held:5.2f} {ours.width:5.2f}× "
+            f"{ours.seconds:6.1f}  "
             + "  ".join(f"{100 * peers[n]:{len(n) - 1}.1f}%" for n in names),
             flush=True,
         )
     _print_summary(rows)
 
 
-def _print_summary(rows: list[tuple[float, float, float, str, float]]) -> None:
-    for kind in ["all", *dict.fromkeys(r[3] for r in rows)]:
-        of_kind = [r for r in rows if kind in ("all", r[3])]
-        ratio = np.exp(np.mean([np.log(max(r[0], _FLOOR) / max(r[2], _FLOOR)) for r in of_kind]))
-        wins = sum(r[0] < r[2] for r in of_kind)
+@dataclass(frozen=True)
+class Outcome:
+    """How automatic mode did on a task.
+
+    ``held`` is the share of measured values within the interval, ``width`` the median ratio of its
+    ends.
+    """
+
+    error: float
+    held: float
+    width: float
+    seconds: float
+
+
+def _print_summary(rows: list[tuple[str, Outcome, float]]) -> None:
+    for kind in ["all", *dict.fromkeys(r[0] for r in rows)]:
+        of_kind = [(ours, peer) for name, ours, peer in rows if kind in ("all", name)]
+        ratios = [np.log(max(ours.error, _FLOOR) / max(peer, _FLOOR)) for ours, peer in of_kind]
+        wins = sum(ours.error < peer for ours, peer in of_kind)
+        held = np.mean([ours.held for ours, _ in of_kind])
+        width = np.median([ours.width for ours, _ in of_kind])
         print(
-            f"{kind:28s} {ratio:5.2f} × the error of the best of the three, better on {wins} of "
-            f"{len(of_kind)}; intervals hold {np.mean([r[1] for r in of_kind]):.2f} of the runs"
+            f"{kind:10s} {np.exp(np.mean(ratios)):5.2f} × the error of the best of the three, "
+            f"better on {wins} of {len(of_kind)}; intervals hold {held:.2f} of the runs, median width "
+            f"{width:.2f}×"
         )
-    print(f"median fit {np.median([r[4] for r in rows]):.1f} s")
+    print(f"median fit {np.median([ours.seconds for _, ours, _ in rows]):.1f} s")
 
 
-def _automatic(task: Task, limit_s: float, jobs: int) -> tuple[float, float, float]:
+def _automatic(task: Task, limit_s: float, jobs: int) -> Outcome:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(task, folder)
@@ -134,7 +155,8 @@ def _automatic(task: Task, limit_s: float, jobs: int) -> tuple[float, float, flo
     truth = task.test[TARGET].to_numpy()
     error = np.mean(np.abs(predicted["prediction"] - truth) / truth)
     held = np.mean((predicted["lower"] <= truth) & (truth <= predicted["upper"]))
-    return float(error), float(held), seconds
+    width = np.median(predicted["upper"] / predicted["lower"])
+    return Outcome(float(error), float(held), float(width), seconds)
 
 
 def _campaign(task: Task, jobs: int) -> dict[str, float]:

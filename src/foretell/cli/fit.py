@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from foretell.errors import UsageError
 if TYPE_CHECKING:
     from foretell.cli._progress import _Quiet
     from foretell.model.automatic_outputs import AutomaticFit
+    from foretell.model.fit import RunOptions
     from foretell.model.outputs import Fit
 
 _TABLES = {".csv", ".tsv", ".parquet"}
@@ -102,7 +103,6 @@ class _Asked:
         """Fit automatically."""
         from foretell.dataset import read_dataset
         from foretell.model.automatic import run_automatic
-        from foretell.model.fit import RunOptions
 
         dataset = read_dataset(self.source)
         if self.target is None:
@@ -113,14 +113,14 @@ class _Asked:
         if self.racing or self.data is not None:
             option = "--racing" if self.racing else "--data"
             raise UsageError(f"{option} belongs to campaign files, and {self.source} is a table")
-        options = RunOptions(self.output, self._n_jobs(), self.time_limit, progress)
+        options = self._options(progress)
         return run_automatic(dataset, self.target, options, seed=self.seed)
 
     def campaign(self, progress: _Quiet) -> Fit:
         """Run a campaign."""
         from foretell.dataset import read_dataset
         from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
-        from foretell.model.fit import RunOptions, run_campaign
+        from foretell.model.fit import run_campaign
 
         if self.target is not None:
             raise UsageError(
@@ -134,11 +134,16 @@ class _Asked:
             spec = spec.model_copy(update={"search": search})
         with naming(self.source):
             dataset = read_dataset(self.data or resolve_data_path(spec, self.source))
-            options = RunOptions(self.output, self._n_jobs(), self.time_limit, progress)
+            options = self._options(progress)
             return run_campaign(spec.with_seed(self.seed), dataset, options, warnings)
 
-    def _n_jobs(self) -> int:
-        return _cores() if self.jobs is None else self.jobs
+    def _options(self, progress: _Quiet) -> RunOptions:
+        from foretell import cli
+        from foretell.model.fit import RunOptions
+
+        n_jobs = _cores() if self.jobs is None else self.jobs
+        options = RunOptions(self.output, n_jobs, self.time_limit, progress)
+        return options if cli.started_at is None else replace(options, started=cli.started_at)
 
 
 def _where(fit: Fit | AutomaticFit) -> str:

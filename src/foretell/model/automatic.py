@@ -43,8 +43,9 @@ Array = NDArray[np.float64]
 _FEWEST_ROWS = 3
 #: Of a longer table, rows are drawn: what more of them would add is less than it would cost.
 _MOST_ROWS = 50_000
-#: Share of a time limit after which no rehearsal is begun: the rest is for writing.
-_REHEARSED_SHARE = 0.85
+#: Shares of a time limit after which no further member is fitted, and no rehearsal begun: the rest
+#: is for writing.
+_FITTED_SHARE, _REHEARSED_SHARE = 0.6, 0.85
 
 
 def automatic_campaign(target: str, seed: int | None = None) -> Campaign:
@@ -69,7 +70,6 @@ class _Job:
     campaign: Campaign
     dataset: Dataset
     options: RunOptions
-    started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _Job:
     def run(self, output: Path) -> AutomaticFit:
         """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
         table = self._table()
-        clock = Clock(self.started, self.options.time_limit_s)
+        clock = Clock(self.options.started, self.options.time_limit_s)
         with ExitStack() as stack:
             stack.enter_context(layout.claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
@@ -87,13 +87,13 @@ class _Job:
             stack.enter_context(single_threaded())
             bench = Bench.of(self._rows(table), USUAL, self.campaign.seed)
             executor = stack.enter_context(open_executor(bench, self.options.n_jobs))
-            fits = self._fit(executor, bench)
+            fits = self._fit(executor, bench, clock)
             answers = self._rehearse(executor, bench, fits, journal, clock)
             assembled = self._assemble(bench, fits, answers)
             report = Report(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes,
-                is_cut=len(assembled.folds) < len(bench.folds),
+                is_cut=len(assembled.folds) < len(bench.folds) or clock.is_past(1.0),
             )  # fmt: skip
             fit = write_automatic(report, output, clock)
             log.info("done in %.1f s", clock.elapsed_s)
@@ -116,11 +116,19 @@ class _Job:
             self.notes.append(f"{_MOST_ROWS:,} of {n_rows:,} rows, drawn at random, were used.")
         return TrainingRows(x, y, np.ones(len(y)), table.feature_map.groups)
 
-    def _fit(self, executor: Executor, bench: Bench) -> dict[str, Regressor]:
+    def _fit(self, executor: Executor, bench: Bench, clock: Clock) -> dict[str, Regressor]:
         """Fit everyone on all points: those who vote, and the laws, which explain."""
         names = list(dict.fromkeys([*bench.voters, *LAWS]))
         done: dict[str, Regressor] = {}
-        for job, result in _run(executor, timed_fit, (Job(name) for name in names)):
+
+        def wanted() -> Iterable[Job]:
+            for i, name in enumerate(names):
+                if i and clock.is_past(_FITTED_SHARE):
+                    self.reasons[name] = "the time limit left no time for it"
+                else:
+                    yield Job(name)
+
+        for job, result in _run(executor, timed_fit, wanted()):
             if isinstance(result, Exception):
                 self.reasons[job.member] = reason_of(result)
             else:
@@ -149,7 +157,11 @@ class _Job:
             for job in bench.rehearsals(fits):
                 assert job.fold is not None
                 is_known = job.member in answers.get(job.fold, {})
-                if not is_known and job.member not in self.reasons and not _is_due(clock):
+                if (
+                    not is_known
+                    and job.member not in self.reasons
+                    and not clock.is_past(_REHEARSED_SHARE)
+                ):
                     yield job
 
         for job, result in _run(executor, answer, wanted()):
@@ -187,10 +199,6 @@ def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:
     """Fit a member on all points; also return how many seconds it took."""
     started = time.perf_counter()
     return fit_member(bench, job), time.perf_counter() - started
-
-
-def _is_due(clock: Clock) -> bool:
-    return clock.limit_s is not None and clock.elapsed_s > _REHEARSED_SHARE * clock.limit_s
 
 
 def _run(executor: Executor, work: Any, jobs: Iterable[Job]) -> Iterable[tuple[Job, Any]]:

@@ -45,6 +45,10 @@ class Clock:
         """Seconds since the start."""
         return time.monotonic() - self.started
 
+    def is_past(self, share: float) -> bool:
+        """Whether this share of the time limit is over; never without a limit."""
+        return self.limit_s is not None and self.elapsed_s > share * self.limit_s
+
 
 class Engine:
     """Runs studies and tasks on an executor.

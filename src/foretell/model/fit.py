@@ -138,12 +138,16 @@ def _fit_table(
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run a campaign; none of it changes the result, but for a time limit that cuts."""
+    """How to run a campaign; none of it changes the result, but for a time limit that cuts.
+
+    ``started`` is when the time of the limit began, by the monotonic clock.
+    """
 
     output: Path | None = None
     n_jobs: int = 1
     time_limit_s: float | None = None
     progress: Callable[[Progress], None] | None = None
+    started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         if self.n_jobs < 1:
@@ -173,7 +177,6 @@ class _Job:
     dataset: Dataset
     options: RunOptions
     warnings: list[str]
-    started: float = field(default_factory=time.monotonic)
 
     def run(self, output: Path) -> Fit:
         """Prepare, search, decide, judge, build, report: top to bottom."""
@@ -193,7 +196,7 @@ class _Job:
             stack.enter_context(single_threaded())
             learner = self._learner(table, plan)
             executor = stack.enter_context(open_executor(learner, self.options.n_jobs))
-            clock = Clock(self.started, self.options.time_limit_s)
+            clock = Clock(self.options.started, self.options.time_limit_s)
             engine = Engine(executor, journal, clock, log, report=self.options.progress)
             studies = self._studies(engine, plan.outer, spaces)
             was_cut = engine.search(studies, n_closing=len(plan.outer) + 1)
