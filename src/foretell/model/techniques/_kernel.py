@@ -109,6 +109,7 @@ class Kernel:
             [np.arange(n), n + np.arange(len(curved)), n + len(curved) + levels]
         ).astype(np.int64)
         self.feature_group = np.concatenate([np.arange(n), curved, n + levels]).astype(np.int64)
+        self.own_pairs, self.own_counts = _own_pairs(self.feature_group, n)
         counts = {
             "slope": n, "curve": len(curved), "level": c,
             "pairs": int(form.has_pairs and n + c > 1), "bump": n, "field": 1,
@@ -172,6 +173,23 @@ class Kernel:
         return summed
 
 
+def _own_pairs(
+    group: NDArray[np.int64], n_axes: int
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], Array]:
+    """Return the pairs of features of one axis, and how often each counts in a square.
+
+    Of a category, each level pairs with itself alone: no row has two.
+    """
+    pairs = [
+        (i, j)
+        for i in range(len(group))
+        for j in range(i, len(group))
+        if i == j or (group[i] == group[j] and group[i] < n_axes)
+    ]
+    first, second = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2).T
+    return (first, second), np.where(first == second, 1.0, 2.0)
+
+
 class Centers(NamedTuple):
     """The rows a process rests on: the distinct values of each axis, and who has which."""
 
@@ -231,32 +249,25 @@ class Training:
 
     def _parts(self, theta: Array) -> _Parts:
         kernel = self.kernel
-        scaled = self.rows.trend * np.sqrt(kernel.variances(theta))
-        groups = [
-            scaled[:, kernel.feature_group == g] for g in range(kernel.n_axes + kernel.n_categories)
-        ]
-        linear = [features @ features.T for features in groups]
-        n = len(scaled)
-        trend = sum(linear, start=np.zeros((n, n)))
+        features = self.rows.trend * np.sqrt(kernel.variances(theta))
+        trend = features @ features.T
+        own = features[:, kernel.own_pairs[0]] * features[:, kernel.own_pairs[1]]
         pair_variance = kernel.pair_variance(theta)
-        pairs = np.zeros((n, n))
-        if pair_variance:
-            pairs = trend * trend
-            for part in linear:
-                pairs -= part * part
-            pairs *= 0.5 * pair_variance
+        pairs = np.zeros_like(trend)
+        if pair_variance:  # all products of two parts, but for those of an axis with itself
+            pairs = 0.5 * pair_variance * (trend * trend - (own * kernel.own_counts) @ own.T)
         lengths = np.exp(theta[kernel.slices["length"]])
         matern = [
             _matern_with_slope(distance / length, is_rough=kernel.form.is_rough)
             for distance, length in zip(self._distances, lengths, strict=True)
         ]
-        product = np.full((n, n), np.exp(2 * theta[kernel.slices["field"]][0]))
+        product = np.full_like(trend, np.exp(2 * theta[kernel.slices["field"]][0]))
         for value, _ in matern:
             product *= value
         reaches = np.exp(theta[kernel.slices["reach"]])
         for differs, reach in zip(self._differs, reaches, strict=True):
             product *= np.exp(-differs / reach)
-        return _Parts(groups, linear, trend, pairs, pair_variance, matern, product)
+        return _Parts(features, own, trend, pairs, pair_variance, matern, product)
 
     def gradient(self, theta: Array, parts: _Parts, outer: Array) -> Array:
         """Return the sum of ``outer`` times the derivative of the covariance by each parameter."""
@@ -264,36 +275,48 @@ class Training:
         gradient = np.zeros(len(theta))
         self._trend_gradient(gradient, parts, outer)
         if parts.pair_variance:
-            gradient[at["pairs"]] = 2 * np.sum(outer * parts.pairs)
+            gradient[at["pairs"]] = 2 * np.vdot(outer, parts.pairs)
         with_product = outer * parts.product
         gradient[at["field"]] = 2 * np.sum(with_product)
         bumps = np.exp(2 * theta[at["bump"]])
-        for j, (value, slope) in enumerate(parts.matern):
-            gradient[at["bump"].start + j] = 2 * bumps[j] * np.sum(outer * value)
-            of_product = np.sum(with_product * (slope / np.maximum(value, 1e-300)))
-            gradient[at["length"].start + j] = bumps[j] * np.sum(outer * slope) + of_product
+        for j, (value, growth) in enumerate(parts.matern):
+            gradient[at["bump"].start + j] = 2 * bumps[j] * np.vdot(outer, value)
+            weighed = with_product + bumps[j] * outer * value
+            gradient[at["length"].start + j] = np.vdot(weighed, growth)
         reaches = np.exp(theta[at["reach"]])
         for c, differs in enumerate(self._differs):
-            gradient[at["reach"].start + c] = np.sum(with_product * differs) / reaches[c]
+            gradient[at["reach"].start + c] = np.vdot(with_product, differs) / reaches[c]
         diagonal = np.diagonal(outer)
-        gradient[at["noise"]] = (
-            2 * np.exp(2 * theta[at["noise"]][0]) * np.sum(diagonal / self.weight)
-        )
+        noise = np.exp(2 * theta[at["noise"]][0])
+        gradient[at["noise"]] = 2 * noise * np.sum(diagonal / self.weight)
         gradient[at["nugget"]] = 2 * np.exp(2 * theta[at["nugget"]][0]) * diagonal.sum()
         return gradient
 
     def _trend_gradient(self, gradient: Array, parts: _Parts, outer: Array) -> None:
-        kernel = self.kernel
-        for g, (features, own) in enumerate(zip(parts.groups, parts.linear, strict=True)):
-            weighed = outer * (1 + parts.pair_variance * (parts.trend - own))
-            by_feature = 2 * np.einsum("nf,nf->f", features, weighed @ features)
-            mine = kernel.feature_parameter[kernel.feature_group == g]
-            np.add.at(gradient, mine, by_feature)
+        kernel, features = self.kernel, parts.features
+        weighed = outer * (1 + parts.pair_variance * parts.trend)
+        by_feature = np.einsum("nf,nf->f", features, weighed @ features)
+        if parts.pair_variance:
+            by_pair = parts.pair_variance * np.einsum("np,np->p", parts.own, outer @ parts.own)
+            first, second = kernel.own_pairs
+            np.subtract.at(by_feature, first, by_pair)
+            np.subtract.at(by_feature, second, np.where(first != second, by_pair, 0.0))
+        np.add.at(gradient, kernel.feature_parameter, 2 * by_feature)
 
 
 class _Parts(NamedTuple):
-    groups: list[Array]
-    linear: list[Array]
+    """What a covariance is made of.
+
+    Attributes
+    ----------
+    own
+        Products of two features of one axis, whose interaction is left out.
+    matern
+        The correlation along each axis, and by which factor it grows with the log of the length.
+    """
+
+    features: Array
+    own: Array
     trend: Array
     pairs: Array
     pair_variance: float
@@ -312,10 +335,9 @@ def _matern(distance: Array, *, is_rough: bool) -> Array:
 
 
 def _matern_with_slope(distance: Array, *, is_rough: bool) -> tuple[Array, Array]:
-    """Return the correlation and its derivative by the logarithm of the length."""
+    """Return the correlation, and the derivative of its logarithm by that of the length."""
     if is_rough:
-        value = np.exp(-distance)
-        return value, distance * value
+        return np.exp(-distance), distance
     scaled = np.sqrt(5.0) * distance
-    decay = np.exp(-scaled)
-    return (1 + scaled * (1 + scaled / 3)) * decay, scaled * scaled * (1 + scaled) / 3 * decay
+    polynomial = 1 + scaled * (1 + scaled / 3)
+    return polynomial * np.exp(-scaled), scaled * scaled * (1 + scaled) / (3 * polynomial)

@@ -26,6 +26,7 @@ from foretell.model.techniques._state import read_array, read_number, read_word
 #: Configurations that choose the parameters, and that the posterior rests on.
 MOST_OPTIMIZED = 250
 MOST_KEPT = 600
+_FEW_AXES, _LEAST_OPTIMIZED = 10, 60
 _SPREADS = 5.0  # how far from its prior a parameter may go
 _CHUNK_PAIRS = 1 << 17  # pairs of rows whose covariance is computed at once
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # noise added to a spoiled covariance, as a share of it
@@ -186,7 +187,7 @@ def fit_process(
     theta = kernel.median.copy()
     if start is not None:
         theta = _carried_over(start, kernel)
-    chosen = points.sample(MOST_OPTIMIZED, seed)
+    chosen = points.sample(_most_optimized(axes), seed)
     training = Training(kernel, kernel.coordinates(chosen.x), chosen.weight)
     theta, cost = _optimize(training, (chosen.log_y - mean) / deviation, theta, most_steps)
     if len(chosen) < len(points):
@@ -194,6 +195,12 @@ def fit_process(
     alpha, left_out = _posterior(training, values, theta)
     process = Process(form, axes, theta, points.x, alpha, mean, deviation)
     return Fitted(process, left_out * deviation + mean, cost)
+
+
+def _most_optimized(axes: Axes) -> int:
+    """Return how many points choose the parameters: fewer with many axes, for the time it takes."""
+    crowding = max(1.0, (axes.n_axes + len(axes.groups)) / _FEW_AXES)
+    return max(_LEAST_OPTIMIZED, int(MOST_OPTIMIZED / np.sqrt(crowding)))
 
 
 def _carried_over(start: Process, kernel: Kernel) -> Array:

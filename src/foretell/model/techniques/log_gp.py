@@ -30,7 +30,8 @@ _MOST_TOTALS = 2
 _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
 _STEPS = {"totals": 20, "other form": 40, "same form": 8}
-_EXCHANGES = 8
+#: Shares: how often columns exchange their values in all, and how many correlations that may take.
+_MOST_EXCHANGES, _MOST_WORK, _FEWEST_ROWS = 48, 100_000_000, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +67,17 @@ class LogGPRegressor(Regressor):
     def importances(self) -> Array | None:
         """Return the share of each column: how much predictions move when rows exchange it."""
         process = self.process
-        x = process.x[np.lexsort(process.x.T)]  # whatever order the rows came in
-        center = process.predict(x)
         random = np.random.default_rng(0)
-        others = [random.permutation(len(x)) for _ in range(_EXCHANGES)]
+        x = process.x[np.lexsort(process.x.T)]  # whatever order the rows came in
+        owners = [(j,) for j in self._numeric()] + list(process.axes.groups)
+        n_exchanges = max(1, _MOST_EXCHANGES // max(1, len(owners)))
+        work = n_exchanges * len(owners) * len(x) * (process.axes.n_axes + 1)
+        n_rows = int(np.clip(_MOST_WORK // max(1, work), _FEWEST_ROWS, len(x)))
+        x = x[random.permutation(len(x))[:n_rows]]
+        center = process.predict(x)
+        others = [random.permutation(len(x)) for _ in range(n_exchanges)]
         effect = np.zeros(process.axes.n_columns)
-        for columns in [(j,) for j in self._numeric()] + list(process.axes.groups):
+        for columns in owners:
             own = list(columns)
             for other in others:
                 moved = x.copy()
