@@ -20,7 +20,7 @@ from foretell.model.explanation import column_shares, explained_share, find_plat
 from foretell.model.export import formula_text
 from foretell.model.learner import FLOOR_SHARE, Learned
 from foretell.model.rehearsal import QUESTIONS, Answers, calibrate_member, errors_by_question
-from foretell.model.results import FORMAT, repeat_noise
+from foretell.model.results import FORMAT, describe_table
 from foretell.model.saved_model import SavedModel, training_levels, training_ranges
 from foretell.model.table import Table
 from foretell.model.techniques import TECHNIQUES, Regressor
@@ -100,7 +100,7 @@ class Report:
             "foretell": _version(),
             "mode": "automatic",
             "best": ENSEMBLE,
-            "data": self._data(),
+            "data": describe_table(self.table, self.campaign.data.target),
             "search_cut_by_time_limit": self.is_cut,
             "rehearsals": {"planned": len(self.bench.folds), "done": len(self.assembled.folds)},
             "notes": self._notes(),
@@ -114,18 +114,6 @@ class Report:
                 "fit_s": {ENSEMBLE: round(total, 3)}
                 | {name: round(s, 3) for name, s in self.seconds.items()},
             },
-        }
-
-    def _data(self) -> dict[str, Any]:
-        table = self.table
-        return {
-            "name": table.name,
-            "target": self.campaign.data.target,
-            "n_rows": len(table.y),
-            "columns": [c.name for c in table.feature_map.columns],
-            "n_configurations": table.n_configurations,
-            "n_features": table.x.shape[1],
-            "noise": repeat_noise(table),
         }
 
     def _notes(self) -> list[str]:

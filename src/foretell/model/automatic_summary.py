@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from foretell.errors import listing
 from foretell.model.explanation import plateau_lines
 from foretell.model.rehearsal import QUESTIONS
-from foretell.model.summary import align, percent
+from foretell.model.summary import align, data_line, percent
 
 HEADINGS = {
     "inside": "inside",
@@ -41,7 +40,7 @@ def automatic_leaderboard(results: dict[str, Any]) -> pd.DataFrame:
 def automatic_summary(results: dict[str, Any]) -> str:
     """Write the data, the leaderboard, the explanation and the notes."""
     explanation = results["explanation"]
-    parts = [_data_line(results["data"]), "", question_table(results), ""]
+    parts = [data_line(results["data"]), "", question_table(results), ""]
     if explanation["formula"]:
         parts.append(
             f"{explanation['formula']}   (explains {percent(explanation['law_explains'])})"
@@ -78,20 +77,6 @@ def question_table(results: dict[str, Any]) -> str:
         cells = [percent(entry["errors"][q]) for q in asked]
         rows.append([entry["technique"], *cells, f"{seconds:.1f} s", mark])
     return align(rows)
-
-
-def _data_line(data: dict[str, Any]) -> str:
-    columns = data["columns"]
-    repeats = data["n_rows"] / data["n_configurations"]
-    text = (
-        f"{data['n_rows']} runs, {len(columns)} columns ({listing(columns, 8)}); "
-        f"{data['n_configurations']} configurations"
-    )
-    if repeats > 1:
-        text += f", {repeats:.3g} repeats each"
-    if data["noise"] is not None:
-        text += f", noise {percent(data['noise'])}"
-    return text
 
 
 def _trust_line(results: dict[str, Any]) -> str:

@@ -98,7 +98,8 @@ class Record:
             "format": FORMAT,
             "foretell": self.version,
             "best": ranked[0].technique if ranked[0].model is not None else None,
-            "data": self._data(),
+            "data": describe_table(self.table, self.campaign.data.target)
+            | {"n_features": self.table.x.shape[1]},
             "search_cut_by_time_limit": self.was_cut,
             "notes": self.notes(),
             "warnings": self.warnings,
@@ -130,18 +131,6 @@ class Record:
         if failed:
             notes.append(f"{failed} trials failed; results.json gives each reason.")
         return notes
-
-    def _data(self) -> dict[str, Any]:
-        table = self.table
-        return {
-            "name": table.name,
-            "target": self.campaign.data.target,
-            "n_rows": len(table.y),
-            "columns": [c.name for c in table.feature_map.columns],
-            "n_configurations": table.n_configurations,
-            "n_features": table.x.shape[1],
-            "noise": repeat_noise(table),
-        }
 
     def _entry(self, entry: Entry) -> dict[str, Any]:
         judged = [j for j in entry.judgements if j.test is not None and j.train is not None]
@@ -193,6 +182,18 @@ class Record:
             "folds": [s.to_json() for s in trial.folds],
             "reason": trial.reason,
         }
+
+
+def describe_table(table: Table, target: str) -> dict[str, Any]:
+    """Return what the results say of the runs."""
+    return {
+        "name": table.name,
+        "target": target,
+        "n_rows": len(table.y),
+        "columns": [c.name for c in table.feature_map.columns],
+        "n_configurations": table.n_configurations,
+        "noise": repeat_noise(table),
+    }
 
 
 def _linear(model: SavedModel) -> dict[str, Any]:

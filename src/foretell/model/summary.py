@@ -53,8 +53,9 @@ def data_line(data: dict[str, Any]) -> str:
     columns = data["columns"]
     repeats = data["n_rows"] / data["n_configurations"]
     text = (
-        f"{data['n_rows']} runs, {len(columns)} columns ({listing(columns, 8)}), "
-        f"{data['n_features']} features; {data['n_configurations']} configurations"
+        f"{data['n_rows']} runs, {len(columns)} columns ({listing(columns, 8)})"
+        + (f", {data['n_features']} features" if "n_features" in data else "")
+        + f"; {data['n_configurations']} configurations"
     )
     if repeats > 1:
         text += f", {repeats:.3g} repeats each"
