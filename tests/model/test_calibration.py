@@ -29,7 +29,8 @@ NODES, SIZE = "nodes", "size"
 def rehearsed(kind, residuals, distance=0.0, column=NODES, direction=1):
     residuals = np.array(residuals, dtype=float)
     columns = () if kind == INSIDE else (column,)
-    return Rehearsed(kind, columns, direction, residuals, np.full(len(residuals), distance))
+    far = np.full(len(residuals), distance)
+    return Rehearsed(kind, columns, direction, residuals, far, 4**far)  # a range of 1 to 4
 
 
 def normal(scale, n=100, seed=0):
@@ -37,13 +38,16 @@ def normal(scale, n=100, seed=0):
 
 
 def of(*folds, unknown=NO_RESIDUALS, log_range=2.0):
-    return calibrate(folds, np.asarray(unknown), log_range)
+    return calibrate(folds, np.asarray(unknown), NO_RESIDUALS, log_range)
 
 
 def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False):
     """One row: how far outside along two columns, or between the nodes measured."""
     is_between = np.array([[between, False]])
-    return Spot([NODES, SIZE], np.array([[nodes, size]]), is_between, np.array([is_unknown]))
+    far = np.array([[nodes, size]])
+    return Spot(
+        [NODES, SIZE], far, 4 ** np.minimum(np.abs(far), 99), is_between, np.array([is_unknown])
+    )
 
 
 def width(calibration, place, level=0.9):

@@ -72,11 +72,9 @@ def test_near_is_as_far_out_as_errors_were_measured(model):
     assert trust == sorted(trust, key=["near", "far"].index)
     n_near = trust.count("near")
     assert 0 < n_near < len(trust)
-    ranges = np.log(sizes / 80) / np.log(80 / 10)
     reach = model.calibration.reaches["size"][1]
-    assert ranges[n_near - 1] <= reach < ranges[n_near]
-    # The largest fold was fitted on 10 to 40, or on less, and asked for 80.
-    assert reach >= np.log(80 / 40) / np.log(40 / 10) - 1e-9
+    assert sizes[n_near - 1] / 80 <= reach < sizes[n_near] / 80
+    assert reach >= 2  # some fold was fitted on 10 to 40, or on less, and asked for 80
 
 
 def test_intervals_widen_with_the_distance_and_hold_the_prediction(model):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
-from foretell.errors import DatasetError, NothingUsableError
+from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.executors import Executor, open_executor, single_threaded
 from foretell.model import directory as layout
 from foretell.model.automatic_outputs import AutomaticFit, Report, write_automatic
@@ -41,6 +42,8 @@ from foretell.model.work import reason_of
 Array = NDArray[np.float64]
 
 _FEWEST_ROWS = 3
+#: A table of so many rows has labels where more than this share of a column's values differ.
+_FEWEST_LABELED, _LABEL_SHARE = 20, 0.5
 #: Of a longer table, rows are drawn: what more of them would add is less than it would cost.
 _MOST_ROWS = 50_000
 #: Shares of a time limit after which no further member is fitted, and no rehearsal begun: the rest
@@ -48,17 +51,44 @@ _MOST_ROWS = 50_000
 _FITTED_SHARE, _REHEARSED_SHARE = 0.6, 0.85
 
 
-def automatic_campaign(target: str, seed: int | None = None) -> Campaign:
+def automatic_campaign(target: str, skip: Sequence[str], seed: int | None) -> Campaign:
     """Return the campaign that automatic mode stands for."""
-    spec, _, _ = load_campaign({"data": {"target": target}, "techniques": {"Ensemble": {}}})
+    data = {"target": target, "skip_columns": list(skip)}
+    spec, _, _ = load_campaign({"data": data, "techniques": {"Ensemble": {}}})
     return spec.with_seed(seed)
+
+
+def labels(dataset: Dataset, target: str) -> list[str]:
+    """Find columns of text that only tell rows apart: names or dates of single runs.
+
+    What has a value of its own in most rows looks like an explanation of each, and says nothing of
+    the next one.
+    """
+    frame = dataset.frame
+    n_rows = len(frame)
+    if n_rows < _FEWEST_LABELED:
+        return []
+    found = []
+    for name in dataset.columns:
+        values = frame[name]
+        if name == target or values.nunique() <= _LABEL_SHARE * n_rows:
+            continue
+        if not pd.api.types.is_numeric_dtype(values):
+            found.append(name)
+    return found if len(found) < len(dataset.columns) - 1 else []
 
 
 def run_automatic(
     dataset: Dataset, target: str, options: RunOptions, *, seed: int | None = None
 ) -> AutomaticFit:
     """Fit the ensemble of automatic mode to a table."""
-    job = _Job(automatic_campaign(target, seed), dataset, options)
+    skipped = labels(dataset, target)
+    job = _Job(automatic_campaign(target, skipped, seed), dataset, options)
+    job.notes += [
+        f"Column '{name}' was left out: it has a value of its own in nearly every row, and says "
+        "nothing of new ones."
+        for name in skipped
+    ]
     if options.output is not None:
         return job.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
@@ -81,6 +111,9 @@ class _Job:
         with ExitStack() as stack:
             stack.enter_context(layout.claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
+            prints["campaign"] = (
+                f"automatic {prints['campaign']}"  # a campaign of the same words is not
+            )
             journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
             log = stack.enter_context(layout.logged(output))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
@@ -93,14 +126,22 @@ class _Job:
             report = Report(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes,
-                is_cut=len(assembled.folds) < len(bench.folds) or clock.is_past(1.0),
+                is_cut=clock.limit_s is not None and len(assembled.folds) < len(bench.folds),
             )  # fmt: skip
             fit = write_automatic(report, output, clock)
             log.info("done in %.1f s", clock.elapsed_s)
         return fit
 
     def _table(self) -> Table:
-        table = prepare_table(self.campaign, self.dataset)
+        try:
+            table = prepare_table(self.campaign, self.dataset)
+        except (DatasetError, UsageError) as error:
+            raise type(error)(error.text) from None  # there is no campaign file to change
+        if (table.y <= 0).any():
+            raise DatasetError(
+                f"{table.name}, column '{self.campaign.data.target}' must be positive: errors are "
+                "relative. Drop the other rows."
+            )
         if len(table.y) < _FEWEST_ROWS:
             raise DatasetError(
                 f"{table.name} has {len(table.y)} rows; a model needs at least {_FEWEST_ROWS}. "
@@ -150,6 +191,7 @@ class _Job:
         """Answer the folds that the journal does not hold, as far as the time allows."""
         answers: dict[int, dict[str, Array]] = {}
         for r in journal.records:
+            assert r["kind"] == "answer"
             answers.setdefault(r["fold"], {})[r["member"]] = np.array(r["log_y"])
         n_total = len(bench.folds) * len(fits)
 

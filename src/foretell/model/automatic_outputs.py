@@ -19,7 +19,14 @@ from foretell.model.engine import Clock
 from foretell.model.explanation import column_shares, explained_share, find_plateaus
 from foretell.model.export import formula_text
 from foretell.model.learner import FLOOR_SHARE, Learned
-from foretell.model.rehearsal import QUESTIONS, Answers, calibrate_member, errors_by_question
+from foretell.model.rehearsal import (
+    QUESTIONS,
+    Answers,
+    calibrate_member,
+    errors_by_question,
+    rank,
+    without_levels,
+)
 from foretell.model.results import FORMAT, describe_table
 from foretell.model.saved_model import SavedModel, training_levels, training_ranges
 from foretell.model.table import Table
@@ -90,7 +97,11 @@ class Report:
     def calibration(self, member: int | None) -> Calibration:
         """Return what is known of the errors of a member, or of the ensemble."""
         names = self.table.feature_map.names
-        return calibrate_member(self.bench, self.answers, member, names)
+        return calibrate_member(self.bench, self.answers, member, names, self._unknown)
+
+    @cached_property
+    def _unknown(self) -> NDArray[np.float64]:
+        return without_levels(self.bench)
 
     def to_json(self, clock: Clock) -> dict[str, Any]:
         """Return everything; what depends on the clock stands under ``times`` alone."""
@@ -127,7 +138,7 @@ class Report:
         return notes
 
     def _leaderboard(self) -> list[dict[str, Any]]:
-        entries = []
+        entries: list[dict[str, Any]] = []
         for name, model in self.models.items():
             entries.append(
                 {
@@ -140,7 +151,7 @@ class Report:
                     "file": f"{name}.foretell",
                 }
             )
-        entries[1:] = sorted(entries[1:], key=_rank)
+        entries[1:] = sorted(entries[1:], key=lambda entry: rank(entry["errors"]))
         failed = [
             {"technique": name, "status": "failed", "reason": reason, "votes": False,
              "errors": dict.fromkeys(QUESTIONS), "formula": None, "file": None}
@@ -169,11 +180,6 @@ class Report:
             "totals": [[names[a], names[b]] for a, b in self.bench.log_gp.totals],
             "plateaus": [asdict(p) for p in plateaus],
         }
-
-
-def _rank(entry: dict[str, Any]) -> float:
-    known = [e for e in entry["errors"].values() if e is not None]
-    return float(np.mean(np.log(np.maximum(known, 1e-3)))) if known else np.inf
 
 
 def _version() -> str:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-Size = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+_MOST_RESIDUAL = 1e3
+Size = Annotated[float, pydantic.Field(ge=0, le=1e9, allow_inf_nan=False)]
+Residual = Annotated[float, pydantic.Field(ge=-_MOST_RESIDUAL, le=_MOST_RESIDUAL)]
 
 INSIDE, BETWEEN, BEYOND = 0, 1, 2
 #: Residuals kept of each kind: enough for a quantile of one percent.
@@ -25,6 +27,7 @@ _MOST_RESIDUALS = 400
 #: at a distance of one range.
 _UNREHEARSED = 0.25
 _LEAST_SIZE = 1e-4
+_TOLERANCE = 1e-9
 #: The folds that tell how wide intervals must be have also weighed the members.
 _OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
@@ -37,12 +40,12 @@ class Residuals(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
-    values: list[pydantic.FiniteFloat] = []
+    values: list[Residual] = pydantic.Field(default=[], max_length=_MOST_RESIDUALS)
 
     @classmethod
     def of(cls, residuals: Array) -> Residuals:
         """Keep at most so many order statistics."""
-        ordered = np.sort(residuals)
+        ordered = np.sort(np.clip(residuals, -_MOST_RESIDUAL, _MOST_RESIDUAL))
         if len(ordered) > _MOST_RESIDUALS:
             chosen = np.linspace(0, len(ordered) - 1, _MOST_RESIDUALS).round().astype(int)
             ordered = ordered[chosen]
@@ -86,7 +89,7 @@ class Calibration(pydantic.BaseModel):
         The size of residuals grows from the base with the distance, measured in ranges: with a
         slope for any column, and with slopes below and above the range for those rehearsed.
     reaches
-        The largest distance rehearsed below and above the range of each column.
+        The largest ratio rehearsed below and above the range of each column.
     unknown
         Residuals when the level of a category is not known.
     """
@@ -106,9 +109,10 @@ class Calibration(pydantic.BaseModel):
 
     def is_near(self, spot: Spot) -> NDArray[np.bool_]:
         """Say which rows lie no further out, along each column, than errors were measured."""
-        reaches = [self.reaches.get(n, (0.0, 0.0)) for n in spot.names]
+        reaches = [self.reaches.get(n, (1.0, 1.0)) for n in spot.names]
         below, above = np.array(reaches, dtype=float).reshape(len(spot.names), 2).T
-        near: NDArray[np.bool_] = (spot.distance <= above) & (-spot.distance <= below)
+        reach = np.where(spot.distance > 0, above, below) * (1 + _TOLERANCE)
+        near = (spot.distance == 0) | (spot.ratio <= reach)
         return np.asarray(near.all(axis=1))
 
     def bounds(self, spot: Spot, level: float) -> tuple[Array, Array]:
@@ -159,10 +163,14 @@ class Calibration(pydantic.BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """Where rows lie: how far outside along each column, between which levels, or nowhere known."""
+    """Where rows lie: how far outside along each column, between which levels, or nowhere known.
+
+    ``distance`` is in ranges, ``ratio`` the factor by which a value leaves the range.
+    """
 
     names: Sequence[str]
     distance: Array
+    ratio: Array
     between: NDArray[np.bool_]
     is_unknown: NDArray[np.bool_]
 
@@ -176,15 +184,20 @@ class Rehearsed:
     direction: int
     residuals: Array
     distance: Array
+    ratio: Array
 
 
-def calibrate(rehearsed: Sequence[Rehearsed], unknown: Array, log_range: float) -> Calibration:
+def calibrate(
+    rehearsed: Sequence[Rehearsed], unknown: Array, scatter: Array, log_range: float
+) -> Calibration:
     """Learn the size of errors from rehearsals.
 
     Parameters
     ----------
     unknown
         Residuals of predictions that do not know the level of a category.
+    scatter
+        Residuals of repeats around their configuration, for want of folds.
     log_range
         The range of the log target: what there is to be wrong by, where nothing was rehearsed.
     """
@@ -192,6 +205,7 @@ def calibrate(rehearsed: Sequence[Rehearsed], unknown: Array, log_range: float) 
     inside = _joined([r.residuals for r in of_kind[INSIDE]])
     if not len(inside):  # too few points for any fold
         inside = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
+        inside = np.concatenate([inside, scatter])
     least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
     between = _between(of_kind[BETWEEN], inside, least)
     return Calibration(
@@ -239,7 +253,7 @@ def _beyond(
             for own in (below, above)
         )
         reaches[name] = tuple(
-            float(_joined([f.distance for f in own]).max(initial=0.0)) for own in (below, above)
+            float(_joined([f.ratio for f in own]).max(initial=1.0)) for own in (below, above)
         )
     scaled = [
         f.residuals / (least + slopes[f.columns[0]][int(f.direction > 0)] * f.distance)

@@ -122,7 +122,7 @@ def places(model: SavedModel, frame: pd.DataFrame) -> Places:
     return Places(
         total_distance(distance),
         ratio.max(axis=1, initial=1.0),
-        Spot(names, distance, measured.between(x), is_unknown),
+        Spot(names, distance, ratio, measured.between(x), is_unknown),
         ["; ".join(r) for r in remarks],
         {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ _KINDS = {"inside": INSIDE, "between": BETWEEN, "beyond": BEYOND}
 RATIOS = (1.5, 2.0, 4.0)
 _RATIO_ENDS = (np.sqrt(1.5 * 2.0), np.sqrt(2.0 * 4.0), np.inf)
 _MOST_LOG_ERROR = 3.0
+_LEAST_RANKED = 1e-3
 _MOST_UNKNOWN = 500  # points that tell what a level not known costs
 
 
@@ -62,7 +63,7 @@ def gather(bench: Bench, assembled: Assembled) -> list[Answers]:
             Answers(
                 fold,
                 log_y,
-                table[of_run] + regressor.shift,
+                table[of_run],
                 combined[of_run] + regressor.shift,
                 total_distance(measured.distance(x))[of_run],
                 measured.ratio(x).max(axis=1, initial=1.0)[of_run],
@@ -101,6 +102,12 @@ def mean_by_question(
     }
 
 
+def rank(errors: Mapping[str, float | None]) -> float:
+    """Return the mean log error over all questions, by which models are listed."""
+    known = [e for e in errors.values() if e is not None]
+    return float(np.mean(np.log(np.maximum(known, _LEAST_RANKED)))) if known else np.inf
+
+
 def question_names(ratio: Array) -> NDArray[np.str_]:
     """Name the ratio nearest to how far each run lies beyond the range."""
     names = np.array([beyond_name(r) for r in RATIOS])
@@ -123,7 +130,11 @@ def relative_error(log_predicted: Array, log_y: Array) -> Array:
 
 
 def calibrate_member(
-    bench: Bench, answers: list[Answers], member: int | None, names: Sequence[str]
+    bench: Bench,
+    answers: list[Answers],
+    member: int | None,
+    names: Sequence[str],
+    unknown: Array,
 ) -> Calibration:
     """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be.
 
@@ -131,6 +142,8 @@ def calibrate_member(
     ----------
     names
         The name of each column of the matrix.
+    unknown
+        What ``without_levels`` gave.
     """
     rehearsed = [
         Rehearsed(
@@ -139,13 +152,17 @@ def calibrate_member(
             a.fold.direction,
             a.log_y - (a.combined if member is None else a.log_predictions[:, member]),
             a.distance,
+            a.ratio,
         )
         for a in answers
     ]
-    return calibrate(rehearsed, _without_levels(bench), float(np.ptp(bench.points.log_y)))
+    points = bench.points
+    of_run, log_y = bench.runs(np.arange(len(points)))
+    scatter = log_y - points.log_y[of_run]
+    return calibrate(rehearsed, unknown, scatter, float(np.ptp(log_y)))
 
 
-def _without_levels(bench: Bench) -> Array:
+def without_levels(bench: Bench) -> Array:
     """Return residuals of the process when it does not know the level of a category."""
     points = bench.points.sample(_MOST_UNKNOWN, bench.seed)
     residuals = []

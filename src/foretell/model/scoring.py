@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,15 @@ import numpy as np
 
 from foretell.errors import DatasetError, ModelError
 from foretell.model.automatic_summary import HEADINGS
-from foretell.model.directory import RESULTS
+from foretell.model.directory import BEST
 from foretell.model.features.feature_map import as_numbers
-from foretell.model.rehearsal import QUESTIONS, mean_by_question, question_names, relative_error
+from foretell.model.rehearsal import (
+    QUESTIONS,
+    mean_by_question,
+    question_names,
+    rank,
+    relative_error,
+)
 from foretell.model.saved_model import SavedModel, load_model
 from foretell.model.summary import align, percent
 
@@ -23,20 +28,33 @@ UNKNOWN = "unknown level"
 
 def rehearsed_errors(path: Path) -> Scores:
     """Return the errors of every model of a directory, or of one model, from its rehearsals."""
-    if path.is_dir() and (path / RESULTS).exists():
-        results = json.loads((path / RESULTS).read_text(encoding="utf-8"))
-        if results.get("mode") == "automatic":
-            board = [e for e in results["leaderboard"] if e["status"] == "ok"]
-            return _scores({e["technique"]: e["errors"] for e in board}, "rehearsed")
+    if path.is_dir():
+        return _scores(_of_directory(path), "rehearsed")
     model = load_model(path)
     errors = model.scores.get("rehearsed")
     if errors is None:
-        raise ModelError(
-            f"{path} was not rehearsed beyond its data: it comes from a campaign, whose "
-            "leaderboard says how it did. Give a table of measured runs to score it on: "
-            f"foretell score {path} runs.csv"
-        )
-    return _scores({model.technique: errors}, "rehearsed")
+        raise _not_rehearsed(path)
+    return _scores({_name(path, model): errors}, "rehearsed")
+
+
+def _of_directory(path: Path) -> dict[str, dict[str, float | None]]:
+    """Return the errors of the best model of a directory, then of the others."""
+    files = sorted(path.glob("*.foretell"))
+    found = {file.stem: load_model(file).scores.get("rehearsed") for file in files}
+    best = load_model(path).technique
+    errors = {name: of for name, of in found.items() if of is not None and name != Path(BEST).stem}
+    if not errors:
+        raise _not_rehearsed(path)
+    ranked = sorted(errors.items(), key=lambda item: (item[0] != best, rank(item[1])))
+    return dict(ranked)
+
+
+def _not_rehearsed(path: Path) -> ModelError:
+    return ModelError(
+        f"{path} was not rehearsed beyond its data: it comes from a campaign, whose "
+        "leaderboard says how it did. Give a table of measured runs to score it on: "
+        f"foretell score {path} runs.csv"
+    )
 
 
 def score_rows(path: Path, data: Path) -> Scores:
@@ -50,9 +68,14 @@ def score_rows(path: Path, data: Path) -> Scores:
     errors = relative_error(np.log(model.predict(dataset)), np.log(truth))
     kinds = _questions(model, dataset.frame)
     found = mean_by_question([errors], [kinds], (*QUESTIONS, UNKNOWN))
-    scores = _scores({model.technique: found}, "measured")
+    scores = _scores({_name(path, model): found}, "measured")
     counts = {name: int((kinds == name).sum()) for name in (*QUESTIONS, UNKNOWN)}
     return scores | {"n_rows": counts}
+
+
+def _name(path: Path, model: SavedModel) -> str:
+    """Name a model as its file does: an ensemble has several members of one technique."""
+    return model.technique if path.is_dir() or path.name == BEST else path.stem
 
 
 def _questions(model: SavedModel, frame: Any) -> Any:

@@ -220,7 +220,7 @@ def test_a_column_over_many_decades_has_a_process():
 
 def fit(x, y, groups=(), seed=0, **params):
     technique = LogGPTechnique()
-    params = {"form": "smooth", "totals": True, **params}
+    params = {"form": "smooth", "totals": True, "beyond": "trend", **params}
     return technique.fit(technique.prepare(rows(x, y, groups=groups)), params, seed)
 
 
@@ -270,6 +270,15 @@ def test_without_a_cliff_no_total_is_needed():
     assert find_totals(merged, seed=0) == ()
 
 
+def test_a_flat_process_stays_beyond_the_data_what_it_was_at_the_border():
+    x = np.array([[1.0], [2.0], [4.0], [8.0], [16.0]])
+    model = fit(x, 80 / x[:, 0], beyond="flat")
+    border, far, inside = model.predict(np.array([[16.0], [64.0], [4.0]]))
+    assert far == border < inside
+    rebuilt = LogGPRegressor.from_state(model.to_state(), 1)
+    assert rebuilt.predict(np.array([[64.0]])) == far
+
+
 def test_totals_are_left_out_on_request():
     x, y = cliff(40)
     assert fit(x, y, totals=False).totals == ()
@@ -294,7 +303,7 @@ def test_refit_on_fewer_rows_starts_from_the_parameters_there_are():
     technique = LogGPTechnique()
     whole = fit(x, y, totals=False)
     few = slice(0, 30)
-    params = {"form": "smooth", "totals": False}
+    params = {"form": "smooth", "totals": False, "beyond": "trend"}
     again = technique.refit(rows(x[few], y[few]), params, 0, whole)
     assert again.predict(x[few]) == pytest.approx(truth[few], rel=0.06)
     assert again.totals == whole.totals

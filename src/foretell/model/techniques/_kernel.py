@@ -109,7 +109,7 @@ class Kernel:
             [np.arange(n), n + np.arange(len(curved)), n + len(curved) + levels]
         ).astype(np.int64)
         self.feature_group = np.concatenate([np.arange(n), curved, n + levels]).astype(np.int64)
-        self.own_pairs, self.own_counts = _own_pairs(self.feature_group, n)
+        self.own_pairs, self.own_counts = _own_pairs(len(self.feature_group), curved, n)
         counts = {
             "slope": n, "curve": len(curved), "level": c,
             "pairs": int(form.has_pairs and n + c > 1), "bump": n, "field": 1,
@@ -174,19 +174,16 @@ class Kernel:
 
 
 def _own_pairs(
-    group: NDArray[np.int64], n_axes: int
+    n_features: int, curved: NDArray[np.int64], n_axes: int
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], Array]:
     """Return the pairs of features of one axis, and how often each counts in a square.
 
-    Of a category, each level pairs with itself alone: no row has two.
+    Each feature pairs with itself, and an axis with its curve. Of a category, each level pairs with
+    itself alone: no row has two.
     """
-    pairs = [
-        (i, j)
-        for i in range(len(group))
-        for j in range(i, len(group))
-        if i == j or (group[i] == group[j] and group[i] < n_axes)
-    ]
-    first, second = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2).T
+    alone = np.arange(n_features)
+    first = np.concatenate([alone, curved])
+    second = np.concatenate([alone, n_axes + np.arange(len(curved))])
     return (first, second), np.where(first == second, 1.0, 2.0)
 
 

@@ -8,7 +8,7 @@ fails must do no harm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ _POWER = 2.0
 _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # below, nobody cares who is ahead
 _MOST_LOG_ERROR = 3.0
+_SILENCE = 100.0  # added to a log error, leaves no weight
 #: How much the own question counts against the mean of all of its kind.
 _OWN = {"between": 0.75, "beyond": 1.0}
 #: The share of inside folds in the judgement of other questions, and of between folds inside.
@@ -90,6 +91,11 @@ class Vote:
             np.array(own_between).reshape(n_columns, n_members),
             np.array(own_beyond).reshape(2 * n_columns, n_members),
         )
+
+    def silenced_inside(self, members: Sequence[bool]) -> Vote:
+        """Return the vote in which some members have no weight but beyond the data."""
+        penalty = np.where(members, _SILENCE, 0.0)
+        return replace(self, inside=self.inside + penalty, between=self.between + penalty)
 
     def rehearsed(self, fold: Fold, votes: Array) -> Array:
         """Return the combined votes on a fold, weighed as for the question it rehearses."""

@@ -33,6 +33,7 @@ from foretell.model.techniques.log_gp import LogGPRegressor, LogGPTechnique, bou
 MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "LogGP": ("LogGP", {}),
     "RoughGP": ("LogGP", {"form": "rough"}),
+    "FlatGP": ("LogGP", {"beyond": "flat"}),
     "SparseGP": ("LogGP", {"form": "sparse"}),
     "Hybrid": ("Hybrid", {}),
     "TrendTrees": ("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
@@ -41,8 +42,11 @@ MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "ScalingLaw": ("ScalingLaw", {}),
     "PowerLaw": ("PowerLaw", {}),
 }
-#: One voice of each kind: smooth, rough with few axes, law, and trees.
-USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees")
+#: One voice of each kind: smooth, rough with few axes, law, trees; and, which matters outside the
+#: data, that nothing changes any more.
+USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees", "FlatGP")
+#: Those that are others inside the data, and have a say beyond it alone.
+_ONLY_BEYOND = ("FlatGP",)
 #: From so few runs, only laws whose signs are known say anything.
 _FEW_RUNS = 10
 LAWS = ("ScalingLaw", "PowerLaw")
@@ -51,6 +55,7 @@ _MANY_POINTS = 2_000
 #: Members see at most so many configurations, drawn at random; boosting sees more.
 _MOST_POINTS = 5_000
 _MOST_BOOSTED = 50_000
+_MOST_MEMBERS = 100  # in a file, which may be hostile
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,10 @@ class EnsembleRegressor(Regressor):
         """Return one prediction per row of ``x``."""
         if not len(x):
             return np.zeros(0)
-        votes = np.column_stack([np.log(m.regressor.predict(x)) for m in self.members])
+        least = np.exp(self.low)  # a linear member may go below zero
+        votes = np.column_stack(
+            [np.log(np.maximum(m.regressor.predict(x), least)) for m in self.members]
+        )
         log_y = self.vote.combine(x[:, list(self.numeric)], votes) + self.shift
         return np.exp(np.clip(log_y, self.low, self.high))
 
@@ -123,6 +131,8 @@ class EnsembleRegressor(Regressor):
         names = state.values.get("members")
         if not isinstance(names, list) or not names or not all(_are_texts(n) for n in names):
             raise ValueError("'members' must be a list of names")
+        if len(names) > _MOST_MEMBERS:
+            raise ValueError(f"an ensemble has at most {_MOST_MEMBERS} members")
         if any(technique == EnsembleTechnique.name for _, technique in names):
             raise ValueError("an ensemble is no member of an ensemble")
         members = tuple(
@@ -138,7 +148,7 @@ class EnsembleRegressor(Regressor):
             raise ValueError("a numeric column is not among the features")
         vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
         shift, low, high = (read_number(state, name) for name in ("shift", "low", "high"))
-        if not -700 < low <= high < 700:
+        if not -700 <= low <= high <= 700:
             raise ValueError("the bounds of predictions are out of order")
         return cls(members, vote, tuple(numeric.tolist()), shift, low, high)
 
@@ -178,9 +188,10 @@ def _read_members(value: Any) -> list[str]:
     from foretell.model.techniques import TECHNIQUES  # it holds this one, too
 
     names = [value] if isinstance(value, str) else list(value)
-    known = [*MEMBERS, *TECHNIQUES.names()]
+    known = list(dict.fromkeys([*MEMBERS, *TECHNIQUES.names()]))
+    known.remove(EnsembleTechnique.name)
     for name in names:
-        if name not in known or name == EnsembleTechnique.name:
+        if name not in known:
             raise ValueError(f"{name!r} is no member; choose from {', '.join(known)}")
     if not names:
         raise ValueError("an ensemble needs a member")
@@ -286,6 +297,8 @@ class Bench:
         ]
         measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
         vote = Vote.of(measured, [self.renumbered(f) for f in folds], errors, len(voters))
+        if len(voters) > 1:
+            vote = vote.silenced_inside([name in _ONLY_BEYOND for name in voters])
         members = tuple(Member(n, MEMBERS.get(n, (n,))[0], fits[n]) for n in voters)
         low, high = bounds_of(self.points.log_y)
         shift = self.cleaned.shift
@@ -315,7 +328,10 @@ def answer(bench: Bench, job: Job) -> Array:
     """Fit a member on a fold and return its log predictions of the test points."""
     assert job.fold is not None
     x = bench.points.x[bench.folds[job.fold].test]
-    log_y: Array = np.log(fit_member(bench, job).predict(x))
+    least = np.exp(bounds_of(bench.points.log_y)[0])  # a linear member may go below zero
+    log_y: Array = np.log(np.maximum(fit_member(bench, job).predict(x), least))
+    if not np.isfinite(log_y).all():
+        raise ValueError("it predicts values that are not finite")
     return log_y
 
 

@@ -19,7 +19,7 @@ from foretell.model.techniques._base import (
 )
 from foretell.model.techniques._process import MOST_KEPT, Points, Process, fit_process
 from foretell.model.techniques._robust import Cleaned, clean, merge
-from foretell.model.techniques._state import read_number
+from foretell.model.techniques._state import read_flag, read_number
 from foretell.model.techniques._values import boolean, one_of
 
 Totals = tuple[tuple[int, int], ...]
@@ -27,6 +27,7 @@ Totals = tuple[tuple[int, int], ...]
 #: A total must raise the log of the posterior by this much to become an axis.
 _LEAST_GAIN = 1.0
 _MOST_TOTALS = 2
+_MOST_LOG = 700.0  # whose exponential is still a number
 _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
 _STEPS = {"totals": 20, "other form": 40, "same form": 8}
@@ -44,6 +45,8 @@ class LogGPRegressor(Regressor):
         Deviation of the log of one run; 0 where no repeats tell it.
     low, high
         The log predictions furthest from the data that are still made.
+    is_flat
+        Whether predictions outside the data stay what they are at the border.
     """
 
     process: Process
@@ -51,6 +54,7 @@ class LogGPRegressor(Regressor):
     noise: float
     low: float
     high: float
+    is_flat: bool = False
 
     @property
     def totals(self) -> Totals:
@@ -61,6 +65,9 @@ class LogGPRegressor(Regressor):
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
+        if self.is_flat:
+            centers = self.process.x
+            x = np.clip(x, centers.min(axis=0), centers.max(axis=0))
         log_y = self.process.predict(x) + self.shift
         return np.exp(np.clip(log_y, self.low, self.high))
 
@@ -99,15 +106,16 @@ class LogGPRegressor(Regressor):
         """Return plain values and arrays."""
         state = self.process.to_state()
         bounds = {name: getattr(self, name) for name in ("shift", "noise", "low", "high")}
-        return State({**state.values, **bounds}, state.arrays)
+        return State({**state.values, **bounds, "is_flat": self.is_flat}, state.arrays)
 
     @classmethod
     def from_state(cls, state: State, n_features: int) -> LogGPRegressor:
         """Rebuild, or raise ValueError."""
         numbers = {name: read_number(state, name) for name in ("shift", "noise", "low", "high")}
-        if not -700 < numbers["low"] <= numbers["high"] < 700:
+        if not -_MOST_LOG <= numbers["low"] <= numbers["high"] <= _MOST_LOG:
             raise ValueError("the bounds of predictions are out of order")
-        return cls(Process.from_state(state, n_features), **numbers)
+        is_flat = read_flag(state, "is_flat")
+        return cls(Process.from_state(state, n_features), **numbers, is_flat=is_flat)
 
 
 class LogGPTechnique(Technique):
@@ -126,17 +134,19 @@ class LogGPTechnique(Technique):
             prior="choice('smooth','rough','sparse')",
         ),
         Hyperparameter("totals", True, boolean),
+        Hyperparameter("beyond", "trend", one_of({"trend": "trend", "flat": "flat"})),
     )
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> LogGPRegressor:
         """Weigh the runs, look for totals, and fit."""
         cleaned = clean(prepared, seed=seed)
         fitted = fit_cleaned(cleaned, seed=seed, with_totals=params["totals"])
+        fitted = replace(fitted, is_flat=params["beyond"] == "flat")
         if params["form"] == "smooth":
             return fitted
         points = cleaned.points.sample(MOST_KEPT, seed)
         other = _refitted(points, params["form"], fitted, seed)
-        return replace(other, shift=cleaned.shift)
+        return replace(other, shift=cleaned.shift, is_flat=fitted.is_flat)
 
     def refit(
         self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
@@ -146,7 +156,8 @@ class LogGPTechnique(Technique):
             return self.fit(rows, params, seed)
         points, _ = merge(rows)
         points = replace(points, noise=start.noise or None).sample(MOST_KEPT, seed)
-        return _refitted(points, params["form"], start, seed)
+        fitted = _refitted(points, params["form"], start, seed)
+        return replace(fitted, is_flat=params["beyond"] == "flat")
 
 
 def fit_cleaned(cleaned: Cleaned, *, seed: int, with_totals: bool = True) -> LogGPRegressor:
@@ -169,7 +180,7 @@ def bounds_of(log_y: Array) -> tuple[float, float]:
     """Return the log predictions beyond which nothing is believed: two ranges and e times."""
     low, high = float(log_y.min()), float(log_y.max())
     margin = 2 * (high - low) + 1
-    return low - margin, high + margin
+    return max(low - margin, -_MOST_LOG), min(high + margin, _MOST_LOG)
 
 
 def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> LogGPRegressor:
