@@ -136,8 +136,8 @@ def _print_summary(rows: list[tuple[str, Outcome, float]]) -> None:
         width = np.median([ours.width for ours, _ in of_kind])
         print(
             f"{kind:10s} {np.exp(np.mean(ratios)):5.2f} × the error of the best of the three, "
-            f"better on {wins} of {len(of_kind)}; intervals hold {held:.2f} of the runs, median width "
-            f"{width:.2f}×"
+            f"better on {wins} of {len(of_kind)}; intervals hold {held:.2f} of the runs, "
+            f"median width {width:.2f}×"
         )
     print(f"median fit {np.median([ours.seconds for _, ours, _ in rows]):.1f} s")
 
