@@ -438,3 +438,43 @@ def test_a_campaign_with_a_member_that_is_none_is_refused(tmp_path):
     )
     with pytest.raises(foretell.ForetellError, match=r"LogPG.*no member"):
         foretell.fit_model(tmp_path / "c.toml", runs())
+
+
+def test_a_plateau_goes_on_beyond_the_data():
+    frame = pd.DataFrame(
+        [(t, s) for t in (1, 2, 4, 8, 16, 32) for s in (1, 2, 4, 8)] * 2,
+        columns=["threads", "size"],
+    )
+    factor = np.random.default_rng(0).lognormal(0, 0.02, len(frame))
+    truth = 10 * frame["size"] / np.minimum(frame["threads"], 8)
+    model = fit(frame.assign(time_s=truth * factor))
+    beyond = pd.DataFrame({"threads": [64, 128], "size": [4, 4]})
+    assert model.predict(beyond) == pytest.approx([5, 5], rel=0.08)
+
+
+def test_repeats_of_one_configuration_are_held_by_its_interval():
+    times = np.array([7.0, 8, 9, 9.5, 10, 10, 10.5, 11, 12, 14])
+    model = fit(pd.DataFrame({"nodes": np.full(10, 4), "time_s": times}))
+    found = model.forecast(pd.DataFrame({"nodes": [4]}))
+    assert np.mean((found.lower <= times) & (times <= found.upper)) >= 0.8
+
+
+def test_a_column_that_labels_each_run_is_left_out_and_said_so():
+    frame = runs()
+    model = fit(frame.assign(job=[f"job-{i}" for i in range(len(frame))]))
+    assert model.best.columns == ["nodes", "size"]
+    assert any("'job' was left out" in note for note in model.results["notes"])
+
+
+def test_near_is_no_further_than_the_ratio_that_was_rehearsed(whole):
+    below, above = whole.best.calibration.reaches["size"]
+    assert 2 <= above <= 8
+    assert 2 <= below <= 8
+
+
+def test_a_campaign_does_not_go_on_in_the_directory_of_an_automatic_fit(tmp_path):
+    frame = runs()
+    fit(frame, output=tmp_path / "out")
+    campaign = {"data": {"target": "time_s"}, "techniques": {"Ensemble": {}}}
+    with pytest.raises(foretell.StorageError, match="another campaign"):
+        foretell.fit_model(campaign, frame, output=tmp_path / "out")

@@ -103,6 +103,7 @@ class _Job:
     seconds: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    is_cut: bool = False
 
     def run(self, output: Path) -> AutomaticFit:
         """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
@@ -111,9 +112,7 @@ class _Job:
         with ExitStack() as stack:
             stack.enter_context(layout.claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
-            prints["campaign"] = (
-                f"automatic {prints['campaign']}"  # a campaign of the same words is not
-            )
+            prints["campaign"] += " automatic"  # which no campaign of the same words is
             journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
             log = stack.enter_context(layout.logged(output))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
@@ -126,7 +125,7 @@ class _Job:
             report = Report(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes,
-                is_cut=clock.limit_s is not None and len(assembled.folds) < len(bench.folds),
+                is_cut=self.is_cut,
             )  # fmt: skip
             fit = write_automatic(report, output, clock)
             log.info("done in %.1f s", clock.elapsed_s)
@@ -165,6 +164,7 @@ class _Job:
         def wanted() -> Iterable[Job]:
             for i, name in enumerate(names):
                 if i and clock.is_past(_FITTED_SHARE):
+                    self.is_cut = True
                     self.reasons[name] = "the time limit left no time for it"
                 else:
                     yield Job(name)
@@ -198,12 +198,10 @@ class _Job:
         def wanted() -> Iterable[Job]:
             for job in bench.rehearsals(fits):
                 assert job.fold is not None
-                is_known = job.member in answers.get(job.fold, {})
-                if (
-                    not is_known
-                    and job.member not in self.reasons
-                    and not clock.is_past(_REHEARSED_SHARE)
-                ):
+                if clock.is_past(_REHEARSED_SHARE):
+                    self.is_cut = True
+                    return
+                if job.member not in answers.get(job.fold, {}) and job.member not in self.reasons:
                     yield job
 
         for job, result in _run(executor, answer, wanted()):

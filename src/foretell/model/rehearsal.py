@@ -18,6 +18,7 @@ from foretell.model.calibration import (
 )
 from foretell.model.measured_range import MeasuredRange, total_distance
 from foretell.model.techniques._questions import Fold
+from foretell.model.techniques._vote import relative_error
 from foretell.model.techniques.ensemble import Assembled, Bench
 
 Array = NDArray[np.float64]
@@ -26,7 +27,6 @@ _KINDS = {"inside": INSIDE, "between": BETWEEN, "beyond": BEYOND}
 #: Ratios beyond the range at which errors are reported, and where one ends and the next begins.
 RATIOS = (1.5, 2.0, 4.0)
 _RATIO_ENDS = (np.sqrt(1.5 * 2.0), np.sqrt(2.0 * 4.0), np.inf)
-_MOST_LOG_ERROR = 3.0
 _LEAST_RANKED = 1e-3
 _MOST_UNKNOWN = 500  # points that tell what a level not known costs
 
@@ -120,13 +120,6 @@ def beyond_name(ratio: float) -> str:
 
 
 QUESTIONS = ("inside", "between", *(beyond_name(r) for r in RATIOS))
-
-
-def relative_error(log_predicted: Array, log_y: Array) -> Array:
-    """Return the relative error of each prediction."""
-    off = np.clip(log_predicted - log_y, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
-    error: Array = np.abs(np.expm1(off))
-    return error
 
 
 def calibrate_member(

@@ -16,10 +16,10 @@ from foretell.model.rehearsal import (
     mean_by_question,
     question_names,
     rank,
-    relative_error,
 )
 from foretell.model.saved_model import SavedModel, load_model
 from foretell.model.summary import align, percent
+from foretell.model.techniques._vote import relative_error
 
 Scores = dict[str, Any]
 

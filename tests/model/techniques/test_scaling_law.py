@@ -217,3 +217,12 @@ def test_hostile_states_are_refused():
     refused(axes__high=state.arrays["axes/low"])
     refused({"low": -1.0})
     refused({"low": 2.0, "high": 1.0})
+
+
+def test_a_term_that_stands_twice_is_refused_as_a_small_file_could_ask_for_gigabytes():
+    x = runs()
+    state = fit(x, 14.2 + 0.0312 * x[:, 0] / x[:, 1]).to_state()
+    names = ("pairs", "weights", "contributions")
+    twice = {n: np.concatenate([state.arrays[n]] * 2) for n in names}
+    with pytest.raises(ValueError, match="stands twice"):
+        ScalingLawRegressor.from_state(State(state.values, {**state.arrays, **twice}), 2)

@@ -11,7 +11,7 @@ only the trend goes on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -54,11 +54,11 @@ class Form:
     is_rough: bool = False
     has_curves: bool = True
     has_pairs: bool = True
-    priors: Mapping[str, Prior] = None  # type: ignore[assignment]
+    priors: Mapping[str, Prior] = field(default_factory=dict)
 
     def prior(self, kind: str) -> Prior:
         """Return the prior of one kind of parameter."""
-        return (self.priors or {}).get(kind, _USUAL[kind])
+        return self.priors.get(kind, _USUAL[kind])
 
 
 #: Few axes matter, and those may matter much.
@@ -93,7 +93,7 @@ class Kernel:
     ----------
     median, spread
         The prior of the log parameters.
-    features_of, group_of
+    feature_parameter, feature_group
         The parameter, and the axis or category, of each feature of the trend.
     """
 

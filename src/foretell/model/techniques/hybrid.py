@@ -126,23 +126,17 @@ def _hybrid(
     points: Points,
     params: Params,
     fit: Callable[[str, TrainingRows], Regressor],
-    fit_process: Callable[[Points], Regressor],
+    fit_rest: Callable[[Points], Regressor],
 ) -> HybridRegressor:
     rows = rows_of(points)
     law = fit(params["law"], rows)
     log_ratio = points.log_y - np.log(law.predict(points.x))
     if params["rest"] == "process":
-        rest = fit_process(replace(points, log_y=log_ratio))
+        rest = fit_rest(replace(points, log_y=log_ratio))
     else:
-        ratio = replace(rows, y=np.exp(log_ratio), weight=_whole(points.weight, params))
-        rest = fit(_RESTS[params["rest"]], ratio)
+        rest = fit(_RESTS[params["rest"]], replace(rows, y=np.exp(log_ratio)))
     low, high = points.x.min(axis=0), points.x.max(axis=0)
     return HybridRegressor(params["law"], law, params["rest"], rest, low, high)
-
-
-def _whole(weight: Array, params: Params) -> Array:
-    """Return weights as the technique of the rest takes them: boosting takes single runs alone."""
-    return np.ones(len(weight)) if params["rest"] == "boosting" else weight
 
 
 def rows_of(points: Points) -> TrainingRows:

@@ -249,6 +249,8 @@ class ScalingLawRegressor(Regressor):
         pairs = read_array(state, "pairs", shape=(None, 2), dtype=np.int64)
         if not (len(pairs) and pairs.min() >= _NONE and pairs.max() < len(base)):
             raise ValueError("a term is of no base term")
+        if len(np.unique(pairs, axis=0)) < len(pairs):  # a small file could ask for gigabytes
+            raise ValueError("a term stands twice")
         weights = read_array(state, "weights", shape=(len(pairs),))
         contributions = read_array(state, "contributions", shape=(len(pairs),))
         if (weights < 0).any() or (contributions < 0).any():
