@@ -11,12 +11,14 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from foretell.executors import (
     ProcessExecutor,
     SerialExecutor,
     WorkerDied,
+    by_blocks,
     open_executor,
     single_threaded,
 )
@@ -337,3 +339,17 @@ def test_single_thread_is_for_a_while_and_leaves_the_environment_alone(monkeypat
     assert "MKL_NUM_THREADS" not in os.environ
     after = {library["filepath"]: library["num_threads"] for library in threadpool_info()}
     assert {path: after[path] for path in before} == before
+
+
+def test_blocks_of_rows_are_joined_in_order_whatever_the_number_of_threads():
+    x = np.arange(20_000.0).reshape(-1, 2)
+    threads = set()
+
+    def double(rows):
+        threads.add(threading.get_ident())
+        return 2 * rows[:, 0]
+
+    assert (by_blocks(double, x) == 2 * x[:, 0]).all()
+    assert threading.get_ident() not in threads
+    assert by_blocks(double, x[:10]).tolist() == [4.0 * i for i in range(10)]
+    assert threading.get_ident() in threads  # few rows need no thread

@@ -12,7 +12,11 @@ import pytest
 
 import foretell
 from foretell.errors import DatasetError, ModelError
+from foretell.executors import open_executor
+from foretell.model import automatic
 from foretell.model.archive import Archive, pack
+from foretell.model.techniques import TrainingRows
+from foretell.model.techniques.ensemble import Bench
 
 GRID = pd.DataFrame(
     [(n, s) for n in (1, 2, 4, 8) for s in (10, 20, 40, 80)], columns=["nodes", "size"]
@@ -478,3 +482,29 @@ def test_a_campaign_does_not_go_on_in_the_directory_of_an_automatic_fit(tmp_path
     campaign = {"data": {"target": "time_s"}, "techniques": {"Ensemble": {}}}
     with pytest.raises(foretell.StorageError, match="another campaign"):
         foretell.fit_model(campaign, frame, output=tmp_path / "out")
+
+
+# A time limit
+
+
+def test_no_job_is_chosen_before_there_is_room_for_it():
+    finished = []
+
+    def jobs():
+        for name in ("a", "b", "c"):
+            yield name, len(finished)  # the clock would be asked here
+
+    with open_executor(None, 1) as executor:
+        for job, _ in automatic._run(executor, lambda state, job: None, jobs()):
+            finished.append(job)
+    assert finished == [("a", 0), ("b", 1), ("c", 2)]
+
+
+def test_without_time_the_search_for_totals_is_left_out():
+    frame = pd.DataFrame(
+        [(n, m) for n in (2, 4, 6, 8, 12, 16) for m in (1, 2, 3, 4, 6, 8)], columns=["n", "m"]
+    )
+    y = np.where(frame.n * frame.m < 20, 300.0, 30.0)
+    rows = TrainingRows(frame.to_numpy(float), y, np.ones(len(y)))
+    assert Bench.of(rows, ["LogGP"], 0).log_gp.totals
+    assert not Bench.of(rows, ["LogGP"], 0, has_time=lambda: False).log_gp.totals

@@ -139,9 +139,10 @@ class _Asked:
 
     def _options(self, progress: _Quiet) -> RunOptions:
         from foretell import cli
+        from foretell.executors import n_cores
         from foretell.model.fit import RunOptions
 
-        n_jobs = _cores() if self.jobs is None else self.jobs
+        n_jobs = n_cores() if self.jobs is None else self.jobs
         options = RunOptions(self.output, n_jobs, self.time_limit, progress)
         return options if cli.started_at is None else replace(options, started=cli.started_at)
 
@@ -153,9 +154,3 @@ def _where(fit: Fit | AutomaticFit) -> str:
         f"{fit.results['times']['total_s']:.1f} s"
         f"   ·  predict: foretell predict {fit.directory} new.csv"
     )
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,13 +5,15 @@ from __future__ import annotations
 from foretell.executors._base import Executor, WorkerDied
 from foretell.executors.processes import ProcessExecutor
 from foretell.executors.serial import SerialExecutor
-from foretell.executors.threads import single_threaded
+from foretell.executors.threads import by_blocks, n_cores, single_threaded
 
 __all__ = [
     "Executor",
     "ProcessExecutor",
     "SerialExecutor",
     "WorkerDied",
+    "by_blocks",
+    "n_cores",
     "open_executor",
     "single_threaded",
 ]

@@ -46,9 +46,9 @@ _FEWEST_ROWS = 3
 _FEWEST_LABELED, _LABEL_SHARE = 20, 0.5
 #: Of a longer table, rows are drawn: what more of them would add is less than it would cost.
 _MOST_ROWS = 50_000
-#: Shares of a time limit after which no further member is fitted, and no rehearsal begun: the rest
-#: is for writing.
-_FITTED_SHARE, _REHEARSED_SHARE = 0.6, 0.85
+#: Shares of a time limit after which cleaning ends, no further member is fitted, and no rehearsal
+#: begun: the rest is for writing.
+_CLEANED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE = 0.3, 0.5, 0.8
 
 
 def automatic_campaign(target: str, skip: Sequence[str], seed: int | None) -> Campaign:
@@ -117,7 +117,12 @@ class _Job:
             log = stack.enter_context(layout.logged(output))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
-            bench = Bench.of(self._rows(table), USUAL, self.campaign.seed)
+            bench = Bench.of(
+                self._rows(table),
+                USUAL,
+                self.campaign.seed,
+                lambda: self._has_time(clock, _CLEANED_SHARE),
+            )
             executor = stack.enter_context(open_executor(bench, self.options.n_jobs))
             fits = self._fit(executor, bench, clock)
             answers = self._rehearse(executor, bench, fits, journal, clock)
@@ -163,11 +168,10 @@ class _Job:
 
         def wanted() -> Iterable[Job]:
             for i, name in enumerate(names):
-                if i and clock.is_past(_FITTED_SHARE):
-                    self.is_cut = True
-                    self.reasons[name] = "the time limit left no time for it"
-                else:
+                if i == 0 or self._has_time(clock, _FITTED_SHARE):
                     yield Job(name)
+                else:
+                    self.reasons[name] = "the time limit left no time for it"
 
         for job, result in _run(executor, timed_fit, wanted()):
             if isinstance(result, Exception):
@@ -198,11 +202,11 @@ class _Job:
         def wanted() -> Iterable[Job]:
             for job in bench.rehearsals(fits):
                 assert job.fold is not None
-                if clock.is_past(_REHEARSED_SHARE):
-                    self.is_cut = True
+                if job.member in answers.get(job.fold, {}) or job.member in self.reasons:
+                    continue
+                if not self._has_time(clock, _REHEARSED_SHARE):
                     return
-                if job.member not in answers.get(job.fold, {}) and job.member not in self.reasons:
-                    yield job
+                yield job
 
         for job, result in _run(executor, answer, wanted()):
             if isinstance(result, Exception):
@@ -229,6 +233,12 @@ class _Job:
             del fits[name]
         return bench.assemble(sound, kept)
 
+    def _has_time(self, clock: Clock, share: float) -> bool:
+        """Whether the time limit leaves time for what would come now; remembers that it did not."""
+        is_late = clock.is_past(share)
+        self.is_cut |= is_late
+        return not is_late
+
     def _tell(self, n_done: int, n_total: int, clock: Clock) -> None:
         if self.options.progress is not None:
             left_s = clock.elapsed_s / n_done * (n_total - n_done)
@@ -243,10 +253,10 @@ def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:
 
 def _run(executor: Executor, work: Any, jobs: Iterable[Job]) -> Iterable[tuple[Job, Any]]:
     """Run jobs, yielding each with its result, or the exception it ended in."""
-    waiting = iter(jobs)
-    job = next(waiting, None)
-    while job is not None or executor.n_pending:
-        while job is not None and executor.has_room:
+    waiting = iter(jobs)  # asked only when there is room: what comes next may depend on the time
+    while True:
+        while executor.has_room and (job := next(waiting, None)) is not None:
             executor.submit(work, job)
-            job = next(waiting, None)
+        if not executor.n_pending:
+            return
         yield executor.collect()

@@ -226,9 +226,10 @@ class AutomaticFit:
 
 def write_automatic(report: Report, output: Path, clock: Clock) -> AutomaticFit:
     """Write models and results, each file whole, and return them."""
-    for name, model in report.models.items():
-        layout.write_whole(output / f"{name}.foretell", model.to_bytes())
-    layout.write_whole(output / layout.BEST, report.models[ENSEMBLE].to_bytes())
+    files = {f"{name}.foretell": model.to_bytes() for name, model in report.models.items()}
+    files[layout.BEST] = files[f"{ENSEMBLE}.foretell"]
+    for name, content in files.items():
+        layout.write_whole(output / name, content)
     results = report.to_json(clock)
     fit = AutomaticFit(report.models, results, output)
     texts = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows, read_with_text
 from foretell.errors import DatasetError, ModelError, suggest
+from foretell.executors import by_blocks
 from foretell.model.archive import Archive, pack
 from foretell.model.calibration import Calibration
 from foretell.model.campaign.complaints import shown
@@ -77,7 +78,7 @@ class SavedModel:
                 x = self.feature_map.matrix(dataset.frame, name=dataset.name)
             except DatasetError as error:
                 raise DatasetError(error.text) from None  # no campaign is at hand to change
-            predicted = self.learned.estimate(x)
+            predicted = by_blocks(self.learned.estimate, x)
         bad = ~np.isfinite(predicted)
         if bad.any():
             rows = describe_rows(bad, np.arange(1, len(bad) + 1), "prediction without value")

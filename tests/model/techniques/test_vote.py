@@ -79,11 +79,11 @@ def test_rehearsed_votes_are_weighed_as_the_same_question_is_later():
     combined = []
     for direction, nodes in ((1, 16.0), (-1, 0.5)):
         combined.append(SPECIALISTS.rehearsed(fold("beyond", NODES, direction=direction), votes))
-        asked = SPECIALISTS.combine(np.array([[nodes, 20]]), votes)
+        asked = trimmed_mean(votes, SPECIALISTS.weights(np.array([[nodes, 20]])))
         assert combined[-1] == pytest.approx(asked)
     assert combined[0] > combined[1] + 1  # the second member knows what is above
     inside = SPECIALISTS.rehearsed(fold("inside"), votes)
-    assert inside == pytest.approx(SPECIALISTS.combine(np.array([[2.0, 20]]), votes))
+    assert inside == pytest.approx(trimmed_mean(votes, SPECIALISTS.weights(np.array([[2.0, 20]]))))
 
 
 def test_a_vote_survives_saving():

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,27 +151,6 @@ class Kernel:
         pairs = theta[self.slices["pairs"]]
         return float(np.exp(2 * pairs[0])) if len(pairs) else 0.0
 
-    def expected(self, theta: Array, rows: Coordinates, centers: Centers, alpha: Array) -> Array:
-        """Return the sum of ``alpha`` times the covariance of the processes with the centers.
-
-        Centers share few values on each axis, so correlations are computed once per value.
-        """
-        at = self.slices
-        bumps, lengths = np.exp(2 * theta[at["bump"]]), np.exp(theta[at["length"]])
-        total = np.zeros(len(rows.z))
-        product = np.full((len(alpha), len(rows.z)), np.exp(2 * theta[at["field"]][0]))
-        for j, (values, position) in enumerate(centers.axes):
-            distance = np.abs(values[:, None] - rows.z[:, j]) / lengths[j]
-            correlation = _matern(distance, is_rough=self.form.is_rough)
-            total += bumps[j] * (np.bincount(position, alpha, len(values)) @ correlation)
-            product *= correlation if len(values) == len(alpha) else correlation[position]
-        apart = np.exp(-1 / np.exp(theta[at["reach"]]))
-        for c, (levels, position) in enumerate(centers.categories):
-            same = levels[:, None] == rows.codes[:, c]
-            product *= np.where(same, 1.0, apart[c])[position]
-        summed: Array = total + alpha @ product
-        return summed
-
 
 def _own_pairs(
     n_features: int, curved: NDArray[np.int64], n_axes: int
@@ -185,28 +164,6 @@ def _own_pairs(
     first = np.concatenate([alone, curved])
     second = np.concatenate([alone, n_axes + np.arange(len(curved))])
     return (first, second), np.where(first == second, 1.0, 2.0)
-
-
-class Centers(NamedTuple):
-    """The rows a process rests on: the distinct values of each axis, and who has which."""
-
-    axes: list[tuple[Array, NDArray[np.int64]]]
-    categories: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-
-    @classmethod
-    def of(cls, rows: Coordinates) -> Centers:
-        """Find the distinct values; where all are distinct, in the order of the rows."""
-        return cls(
-            [_distinct(column) for column in rows.z.T],
-            [_distinct(column) for column in rows.codes.T],
-        )
-
-
-def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    values, position = np.unique(column, return_inverse=True)
-    if len(values) == len(column):
-        return column, np.arange(len(column))
-    return values, position.ravel()
 
 
 class Training:
@@ -319,16 +276,6 @@ class _Parts(NamedTuple):
     pair_variance: float
     matern: list[tuple[Array, Array]]
     product: Array
-
-
-def _matern(distance: Array, *, is_rough: bool) -> Array:
-    """Return Matérn's correlation of order 5/2, or of order 1/2 where rough."""
-    if is_rough:
-        rough: Array = np.exp(-distance)
-        return rough
-    scaled = np.sqrt(5.0) * distance
-    smooth: Array = (1 + scaled * (1 + scaled / 3)) * np.exp(-scaled)
-    return smooth
 
 
 def _matern_with_slope(distance: Array, *, is_rough: bool) -> tuple[Array, Array]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from foretell.model.techniques._axes import Axes, Groups
 from foretell.model.techniques._base import Array, State
+from foretell.model.techniques._expected import Expected
 from foretell.model.techniques._kernel import (
     _CONSTANT,
     FORMS,
-    Centers,
     Coordinates,
     Kernel,
     Prior,
@@ -28,7 +28,6 @@ MOST_OPTIMIZED = 250
 MOST_KEPT = 600
 _FEW_AXES, _LEAST_OPTIMIZED = 10, 60
 _SPREADS = 5.0  # how far from its prior a parameter may go
-_CHUNK_PAIRS = 1 << 17  # pairs of rows whose covariance is computed at once
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # noise added to a spoiled covariance, as a share of it
 _NOISE_SPREAD = 0.4  # of the prior of the noise, when repeats tell it
 
@@ -96,8 +95,8 @@ class Process:
         return self.kernel.coordinates(self.x)
 
     @cached_property
-    def _centers(self) -> Centers:
-        return Centers.of(self._rows)
+    def _processes(self) -> Expected:
+        return Expected(self.kernel, self.theta, self._rows, self.alpha)
 
     @cached_property
     def _trend(self) -> tuple[float, Array, Array]:
@@ -113,19 +112,11 @@ class Process:
 
     def predict(self, x: Array) -> Array:
         """Return the expected log target of each row."""
-        step = max(1, _CHUNK_PAIRS // max(1, len(self.x)))
-        parts = [self._predict(x[i : i + step]) for i in range(0, len(x), step)]
-        predicted = np.concatenate(parts) if parts else np.zeros(0)
-        result: Array = predicted * self.deviation + self.mean
-        return result
-
-    def _predict(self, x: Array) -> Array:
         rows = self.kernel.coordinates(x)
         constant, linear, mixed = self._trend
         trend = rows.trend @ linear + np.einsum("nf,nf->n", rows.trend @ mixed, rows.trend)
-        processes = self.kernel.expected(self.theta, rows, self._centers, self.alpha)
-        total: Array = constant + trend + processes
-        return total
+        expected: Array = constant + trend + self._processes.at(rows)
+        return expected * self.deviation + self.mean
 
     def to_state(self) -> State:
         """Return plain values and arrays."""

@@ -7,6 +7,7 @@ distribution of its distance; the value of a configuration is the weighted mean 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,8 +67,13 @@ def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
     return Points(rows.x[first], medians, weight, rows.groups, noise), point
 
 
-def clean(rows: TrainingRows, form: str = "smooth", seed: int = 0) -> Cleaned:
-    """Merge repeats robustly."""
+def clean(
+    rows: TrainingRows,
+    form: str = "smooth",
+    seed: int = 0,
+    has_time: Callable[[], bool] = lambda: True,
+) -> Cleaned:
+    """Merge repeats robustly, in fewer rounds where time runs out."""
     points, point = merge(rows)
     drawn = points.draw(MOST_KEPT, seed)
     position = np.full(len(points), -1, dtype=np.int64)
@@ -76,7 +82,9 @@ def clean(rows: TrainingRows, form: str = "smooth", seed: int = 0) -> Cleaned:
     of_run, kept = position[point[is_kept]], points.take(drawn)
     log_y, multiplicity = np.log(rows.y), rows.weight[is_kept]
     fitted = fit_process(kept, form, seed=seed)
-    for _ in range(_ROUNDS):
+    for round_ in range(_ROUNDS):
+        if round_ and not has_time():
+            break
         weight = multiplicity * _student(log_y[is_kept] - fitted.left_out[of_run])
         total = np.bincount(of_run, weight, len(kept)).astype(float)
         mean = np.bincount(of_run, weight * log_y[is_kept], len(kept)) / total

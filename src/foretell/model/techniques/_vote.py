@@ -122,10 +122,6 @@ class Vote:
         scores[is_beyond] = _average(asked[is_beyond], self.beyond)
         return _weights(scores)
 
-    def combine(self, x: Array, votes: Array) -> Array:
-        """Return the trimmed mean of the votes, one column per member, for each row."""
-        return trimmed_mean(votes, self.weights(x))
-
     def to_state(self) -> State:
         """Return plain arrays."""
         levels = self.measured.levels

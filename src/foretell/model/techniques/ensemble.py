@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from foretell.model.techniques._process import Points
 from foretell.model.techniques._questions import Fold, plan_folds
 from foretell.model.techniques._robust import Cleaned, clean
 from foretell.model.techniques._state import read_array, read_number
-from foretell.model.techniques._vote import Vote, relative_errors
+from foretell.model.techniques._vote import Vote, relative_errors, trimmed_mean
 from foretell.model.techniques.hybrid import rows_of
 from foretell.model.techniques.log_gp import LogGPRegressor, LogGPTechnique, bounds_of, fit_cleaned
 
@@ -55,6 +55,7 @@ _MANY_POINTS = 2_000
 #: Members see at most so many configurations, drawn at random; boosting sees more.
 _MOST_POINTS = 5_000
 _MOST_BOOSTED = 50_000
+_UNHEARD = 1e-12  # a weight that changes no prediction
 _MOST_MEMBERS = 100  # in a file, which may be hostile
 
 
@@ -87,11 +88,15 @@ class EnsembleRegressor(Regressor):
         """Return one prediction per row of ``x``."""
         if not len(x):
             return np.zeros(0)
+        weights = self.vote.weights(x[:, list(self.numeric)])
+        votes = np.zeros(weights.shape)
         least = np.exp(self.low)  # a linear member may go below zero
-        votes = np.column_stack(
-            [np.log(np.maximum(m.regressor.predict(x), least)) for m in self.members]
-        )
-        log_y = self.vote.combine(x[:, list(self.numeric)], votes) + self.shift
+        for i, member in enumerate(self.members):
+            heard = weights[:, i] > _UNHEARD
+            if heard.any():
+                predicted = member.regressor.predict(x[heard])
+                votes[heard, i] = np.log(np.maximum(predicted, least))
+        log_y = trimmed_mean(votes, weights) + self.shift
         return np.exp(np.clip(log_y, self.low, self.high))
 
     def importances(self) -> Array | None:
@@ -100,7 +105,7 @@ class EnsembleRegressor(Regressor):
         found = [
             (weight, own)
             for weight, member in zip(inside, self.members, strict=True)
-            if (own := member.regressor.importances()) is not None
+            if weight > _UNHEARD and (own := member.regressor.importances()) is not None
         ]
         if not found:
             return None
@@ -247,9 +252,15 @@ class Bench:
     seed: int
 
     @classmethod
-    def of(cls, rows: TrainingRows, names: Sequence[str], seed: int) -> Bench:
-        """Merge repeats, and plan the folds."""
-        cleaned = clean(rows, seed=seed)
+    def of(
+        cls,
+        rows: TrainingRows,
+        names: Sequence[str],
+        seed: int,
+        has_time: Callable[[], bool] = lambda: True,
+    ) -> Bench:
+        """Merge repeats, and plan the folds; without time, merge and search less thoroughly."""
+        cleaned = clean(rows, seed=seed, has_time=has_time)
         drawn = cleaned.points.draw(_MOST_BOOSTED, seed)
         points = cleaned.points.take(drawn)
         if tuple(names) == USUAL:
@@ -257,7 +268,7 @@ class Bench:
         indicators = {column for group in rows.groups for column in group}
         numeric = tuple(j for j in range(rows.x.shape[1]) if j not in indicators)
         folds = plan_folds(points.x, list(numeric), seed)
-        log_gp = fit_cleaned(cleaned, seed=seed)
+        log_gp = fit_cleaned(cleaned, seed=seed, with_totals=has_time())
         return cls(tuple(names), cleaned, points, drawn, log_gp, folds, numeric, seed)
 
     def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:

@@ -32,7 +32,7 @@ _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
 _STEPS = {"totals": 20, "other form": 40, "same form": 8}
 #: Shares: how often columns exchange their values in all, and how many correlations that may take.
-_MOST_EXCHANGES, _MOST_WORK, _FEWEST_ROWS = 48, 100_000_000, 10
+_MOST_EXCHANGES, _MOST_WORK, _FEWEST_ROWS = 48, 50_000_000, 10
 
 
 @dataclass(frozen=True, eq=False)
