@@ -36,7 +36,7 @@ class Expected:
         bumps = zip(np.exp(2 * theta[at["bump"]]), self.axes, strict=True)
         self.bumps = _Bumps(
             [values for values, _ in self.axes],
-            [np.bincount(position, alpha * bump) for bump, (_, position) in bumps],
+            [np.bincount(position, alpha * bump).astype(float) for bump, (_, position) in bumps],
             is_rough=self.is_rough,
         )
 
