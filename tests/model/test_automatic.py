@@ -139,6 +139,11 @@ def test_levels_are_told_apart(machines):
     assert error(machines.predict(new), truth).max() < 0.05
 
 
+def test_what_a_level_never_seen_costs_was_rehearsed(machines):
+    errors = machines.results["leaderboard"][0]["errors"]
+    assert errors["unknown level"] > 5 * errors["inside"]
+
+
 def test_a_level_never_seen_is_predicted_with_less_certainty(machines):
     new = pd.DataFrame({"machine": ["a", "b", "x1"], "size": 40})
     found = machines.forecast(new)
@@ -307,7 +312,8 @@ def test_every_model_of_the_leaderboard_is_there_and_the_ensemble_is_the_best(wh
 def test_leaderboard_has_the_error_on_every_question_side_by_side(whole):
     board = pd.read_csv(whole.directory / "leaderboard.csv")
     asked = ["error_inside", "error_between", "error_1.5x", "error_2x", "error_4x"]
-    assert [c for c in board.columns if c.startswith("error_")] == asked
+    assert [c for c in board.columns if c.startswith("error_")] == [*asked, "error_unknown_level"]
+    assert board["error_unknown_level"].isna().all()  # there is no category
     assert board["error_inside"].between(0.001, 0.5).all()
     assert board["error_2x"].notna().all()
     assert board["error_4x"].isna().all()  # no fold leaves the data by so much

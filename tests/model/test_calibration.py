@@ -15,6 +15,7 @@ from foretell.model.calibration import (
     BETWEEN,
     BEYOND,
     INSIDE,
+    UNKNOWN,
     Calibration,
     Rehearsed,
     Residuals,
@@ -37,8 +38,8 @@ def normal(scale, n=100, seed=0):
     return np.random.default_rng(seed).normal(0, scale, n)
 
 
-def of(*folds, unknown=NO_RESIDUALS, log_range=2.0):
-    return calibrate(folds, np.asarray(unknown), NO_RESIDUALS, log_range)
+def of(*folds, log_range=2.0):
+    return calibrate(folds, NO_RESIDUALS, log_range)
 
 
 def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False):
@@ -68,7 +69,7 @@ GROWING = of(
     rehearsed(BEYOND, normal(0.1, seed=1), 0.5),
     rehearsed(BEYOND, normal(0.2, seed=2), 1.0),
     rehearsed(BEYOND, normal(0.02, seed=3), 0.7, SIZE, -1),
-    unknown=normal(0.5),
+    rehearsed(UNKNOWN, normal(0.5), column="machine=a"),
 )
 
 
@@ -138,6 +139,18 @@ def test_a_column_that_was_not_rehearsed_is_taken_for_any():
 def test_an_unknown_level_is_as_uncertain_as_it_was_without_knowing_levels():
     assert width(GROWING, spot(is_unknown=True)) > 5 * width(GROWING, spot())
     assert GROWING.expected_error(spot(is_unknown=True))[0] > 0.25
+
+
+def test_few_levels_left_out_say_little_of_the_next():
+    one, many = (
+        of(*(rehearsed(UNKNOWN, normal(0.5, seed=i), column=f"m={i}") for i in range(n)))
+        for n in (1, 6)
+    )
+    assert width(one, spot(is_unknown=True)) > 1.5 * width(many, spot(is_unknown=True))
+
+
+def test_an_unknown_level_of_a_category_with_one_level_is_not_certain():
+    assert width(of(rehearsed(INSIDE, normal(0.001))), spot(is_unknown=True)) > 0.5
 
 
 def test_expected_error_is_what_was_measured_at_such_a_distance():

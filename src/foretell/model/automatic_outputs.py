@@ -25,7 +25,6 @@ from foretell.model.rehearsal import (
     calibrate_member,
     errors_by_question,
     rank,
-    without_levels,
 )
 from foretell.model.results import FORMAT, describe_table
 from foretell.model.saved_model import SavedModel, training_levels, training_ranges
@@ -97,11 +96,7 @@ class Report:
     def calibration(self, member: int | None) -> Calibration:
         """Return what is known of the errors of a member, or of the ensemble."""
         names = self.table.feature_map.names
-        return calibrate_member(self.bench, self.answers, member, names, self._unknown)
-
-    @cached_property
-    def _unknown(self) -> NDArray[np.float64]:
-        return without_levels(self.bench)
+        return calibrate_member(self.bench, self.answers, member, names)
 
     def to_json(self, clock: Clock) -> dict[str, Any]:
         """Return everything; what depends on the clock stands under ``times`` alone."""

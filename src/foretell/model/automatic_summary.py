@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from foretell.model.explanation import plateau_lines
-from foretell.model.rehearsal import QUESTIONS
+from foretell.model.rehearsal import BEYOND_QUESTIONS, QUESTIONS
 from foretell.model.summary import align, data_line, percent
 
 HEADINGS = {
@@ -16,6 +16,7 @@ HEADINGS = {
     "1.5x": "1.5× beyond",
     "2x": "2× beyond",
     "4x": "4× beyond",
+    "unknown level": "unknown level",
 }
 _TOP_SHARES = 6
 _BEARABLE = 0.25  # mean relative error up to which a prediction is of use
@@ -28,7 +29,7 @@ def automatic_leaderboard(results: dict[str, Any]) -> pd.DataFrame:
             {
                 "technique": entry["technique"],
                 "status": entry["status"],
-                **{f"error_{name}": entry["errors"][name] for name in QUESTIONS},
+                **{f"error_{name}".replace(" ", "_"): entry["errors"][name] for name in QUESTIONS},
                 "fit_s": results["times"]["fit_s"].get(entry["technique"]),
                 "reason": entry["reason"],
             }
@@ -82,7 +83,7 @@ def question_table(results: dict[str, Any]) -> str:
 def _trust_line(results: dict[str, Any]) -> str:
     """Say how far outside the data errors were measured and bearable, and what they were."""
     errors = results["leaderboard"][0]["errors"]
-    measured = [(q, errors[q]) for q in QUESTIONS[2:] if errors[q] is not None]
+    measured = [(q, errors[q]) for q in BEYOND_QUESTIONS if errors[q] is not None]
     if not measured and results["search_cut_by_time_limit"]:
         return "Nothing is known of errors outside the data: the time limit left no rehearsal."
     if not measured:

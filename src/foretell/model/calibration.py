@@ -20,7 +20,7 @@ _MOST_RESIDUAL = 1e3
 Size = Annotated[float, pydantic.Field(ge=0, le=1e9, allow_inf_nan=False)]
 Residual = Annotated[float, pydantic.Field(ge=-_MOST_RESIDUAL, le=_MOST_RESIDUAL)]
 
-INSIDE, BETWEEN, BEYOND = 0, 1, 2
+INSIDE, BETWEEN, BEYOND, UNKNOWN = 0, 1, 2, 3
 #: Residuals kept of each kind: enough for a quantile of one percent.
 _MOST_RESIDUALS = 400
 #: Without any fold beyond the data: how much of the target's log range a prediction may be off
@@ -32,6 +32,8 @@ _TOLERANCE = 1e-9
 _OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
 _OWN = 0.75
+#: With so many levels left out, the spread seen among them counts twice.
+_LEVELS_THAT_TELL = 1
 _MOST_WIDTH = 10.0  # of the log of an interval's end
 
 
@@ -90,8 +92,9 @@ class Calibration(pydantic.BaseModel):
         slope for any column, and with slopes below and above the range for those rehearsed.
     reaches
         The largest ratio rehearsed below and above the range of each column.
-    unknown
-        Residuals when the level of a category is not known.
+    unknown, unknown_widening
+        Residuals when the level of a category is not known. The runs of one level are wrong
+        together, so few levels tell little, and intervals are this much wider.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -106,6 +109,7 @@ class Calibration(pydantic.BaseModel):
     slopes: dict[str, tuple[Size, Size]]
     reaches: dict[str, tuple[Size, Size]]
     unknown: Residuals
+    unknown_widening: Size = 1.0
 
     def is_near(self, spot: Spot) -> NDArray[np.bool_]:
         """Say which rows lie no further out, along each column, than errors were measured."""
@@ -125,9 +129,8 @@ class Calibration(pydantic.BaseModel):
         # Both ways alike: on which side of the truth a trend goes on is chance.
         beyond = self.beyond.half_width(level) * self._beyond_size(spot)
         lower, upper = np.minimum(lower, -beyond), np.maximum(upper, beyond)
-        unknown = self.unknown.bounds(level)
-        lower = np.where(spot.is_unknown, np.minimum(lower, unknown[0]), lower)
-        upper = np.where(spot.is_unknown, np.maximum(upper, unknown[1]), upper)
+        unknown = spot.is_unknown * (self.unknown_widening * self.unknown.half_width(level))
+        lower, upper = np.minimum(lower, -unknown), np.maximum(upper, unknown)
         return np.maximum(lower, -_MOST_WIDTH), np.minimum(upper, _MOST_WIDTH)
 
     def expected_error(self, spot: Spot) -> Array:
@@ -187,32 +190,31 @@ class Rehearsed:
     ratio: Array
 
 
-def calibrate(
-    rehearsed: Sequence[Rehearsed], unknown: Array, scatter: Array, log_range: float
-) -> Calibration:
+def calibrate(rehearsed: Sequence[Rehearsed], scatter: Array, log_range: float) -> Calibration:
     """Learn the size of errors from rehearsals.
 
     Parameters
     ----------
-    unknown
-        Residuals of predictions that do not know the level of a category.
     scatter
         Residuals of repeats around their configuration, for want of folds.
     log_range
         The range of the log target: what there is to be wrong by, where nothing was rehearsed.
     """
-    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in (INSIDE, BETWEEN, BEYOND)}
+    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in range(4)}
     inside = _joined([r.residuals for r in of_kind[INSIDE]])
+    guess = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
     if not len(inside):  # too few points for any fold
-        inside = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
-        inside = np.concatenate([inside, scatter])
+        inside = np.concatenate([guess, scatter])
     least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
     between = _between(of_kind[BETWEEN], inside, least)
+    levels = of_kind[UNKNOWN]
+    unknown = _joined([r.residuals for r in levels]) if levels else guess
     return Calibration(
         inside=Residuals.of(inside),
         **between,
         **_beyond(of_kind[BEYOND], inside, least, log_range),
         unknown=Residuals.of(unknown),
+        unknown_widening=1 + _LEVELS_THAT_TELL / max(1, len(levels)),
     )
 
 

@@ -12,6 +12,7 @@ from foretell.model.calibration import (
     BETWEEN,
     BEYOND,
     INSIDE,
+    UNKNOWN,
     Calibration,
     Rehearsed,
     calibrate,
@@ -23,12 +24,11 @@ from foretell.model.techniques.ensemble import Assembled, Bench
 
 Array = NDArray[np.float64]
 
-_KINDS = {"inside": INSIDE, "between": BETWEEN, "beyond": BEYOND}
+_KINDS = {"inside": INSIDE, "between": BETWEEN, "beyond": BEYOND, "unknown level": UNKNOWN}
 #: Ratios beyond the range at which errors are reported, and where one ends and the next begins.
 RATIOS = (1.5, 2.0, 4.0)
 _RATIO_ENDS = (np.sqrt(1.5 * 2.0), np.sqrt(2.0 * 4.0), np.inf)
 _LEAST_RANKED = 1e-3
-_MOST_UNKNOWN = 500  # points that tell what a level not known costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,9 @@ def beyond_name(ratio: float) -> str:
     return f"{ratio:g}x"
 
 
-QUESTIONS = ("inside", "between", *(beyond_name(r) for r in RATIOS))
+BEYOND_QUESTIONS = tuple(beyond_name(r) for r in RATIOS)
+UNKNOWN_LEVEL = "unknown level"
+QUESTIONS = ("inside", "between", *BEYOND_QUESTIONS, UNKNOWN_LEVEL)
 
 
 def calibrate_member(
@@ -127,7 +129,6 @@ def calibrate_member(
     answers: list[Answers],
     member: int | None,
     names: Sequence[str],
-    unknown: Array,
 ) -> Calibration:
     """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be.
 
@@ -135,8 +136,6 @@ def calibrate_member(
     ----------
     names
         The name of each column of the matrix.
-    unknown
-        What ``without_levels`` gave.
     """
     rehearsed = [
         Rehearsed(
@@ -152,15 +151,4 @@ def calibrate_member(
     points = bench.points
     of_run, log_y = bench.runs(np.arange(len(points)))
     scatter = log_y - points.log_y[of_run]
-    return calibrate(rehearsed, unknown, scatter, float(np.ptp(log_y)))
-
-
-def without_levels(bench: Bench) -> Array:
-    """Return residuals of the process when it does not know the level of a category."""
-    points = bench.points.sample(_MOST_UNKNOWN, bench.seed)
-    residuals = []
-    for group in points.groups:
-        x = points.x.copy()
-        x[:, list(group)] = 0.0
-        residuals.append(points.log_y - np.log(bench.log_gp.predict(x)))
-    return np.concatenate([np.zeros(0), *residuals])
+    return calibrate(rehearsed, scatter, float(np.ptp(log_y)))

@@ -13,6 +13,7 @@ from foretell.model.directory import BEST
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.rehearsal import (
     QUESTIONS,
+    UNKNOWN_LEVEL,
     mean_by_question,
     question_names,
     rank,
@@ -22,8 +23,6 @@ from foretell.model.summary import align, percent
 from foretell.model.techniques._vote import relative_error
 
 Scores = dict[str, Any]
-
-UNKNOWN = "unknown level"
 
 
 def rehearsed_errors(path: Path) -> Scores:
@@ -67,9 +66,9 @@ def score_rows(path: Path, data: Path) -> Scores:
         raise DatasetError(f"{data}, column '{model.target}' must be positive in every row")
     errors = relative_error(np.log(model.predict(dataset)), np.log(truth))
     kinds = _questions(model, dataset.frame)
-    found = mean_by_question([errors], [kinds], (*QUESTIONS, UNKNOWN))
+    found = mean_by_question([errors], [kinds], QUESTIONS)
     scores = _scores({_name(path, model): found}, "measured")
-    counts = {name: int((kinds == name).sum()) for name in (*QUESTIONS, UNKNOWN)}
+    counts = {name: int((kinds == name).sum()) for name in QUESTIONS}
     return scores | {"n_rows": counts}
 
 
@@ -85,7 +84,7 @@ def _questions(model: SavedModel, frame: Any) -> Any:
     names = np.where(place.spot.between.any(axis=1), "between", "inside").astype("<U16")
     is_beyond = place.distance > 0
     names[is_beyond] = question_names(place.ratio[is_beyond])
-    names[place.spot.is_unknown] = UNKNOWN
+    names[place.spot.is_unknown] = UNKNOWN_LEVEL
     return names
 
 
@@ -96,8 +95,7 @@ def _scores(errors: dict[str, dict[str, float | None]], source: str) -> Scores:
 def scores_text(scores: Scores) -> str:
     """Write errors as a table, one row per model."""
     errors = scores["errors"]
-    questions = (*QUESTIONS, UNKNOWN)
-    asked = [q for q in questions if any(e.get(q) is not None for e in errors.values())]
+    asked = [q for q in QUESTIONS if any(e.get(q) is not None for e in errors.values())]
     rows = [["relative error", *(HEADINGS.get(q, q) for q in asked)]]
     rows += [[name, *(percent(e.get(q)) for q in asked)] for name, e in errors.items()]
     if "n_rows" in scores:

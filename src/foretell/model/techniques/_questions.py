@@ -1,8 +1,9 @@
 """The questions a model is asked, rehearsed on what was measured.
 
 *Inside*: a new configuration among those measured. *Between*: a value of a column that lies among
-the measured ones. *Beyond*: a value outside the range, above or below. Each has its own folds, for
-a model may be right on one and wrong on the other.
+the measured ones. *Beyond*: a value outside the range, above or below. *Unknown level*: a category
+with a level never measured. Each has its own folds, for a model may be right on one and wrong on
+the other.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.model.techniques._axes import Groups
 from foretell.model.techniques._base import Array
 
-Kind = Literal["inside", "between", "beyond"]
+Kind = Literal["inside", "between", "beyond", "unknown level"]
 Rows = NDArray[np.int64]
 
 _FEWEST_LEVELS = 4  # of a column that is cut
@@ -23,7 +25,7 @@ _LEAST_LEFT = 3  # levels that stay in training
 _MOST_POINTS = 120
 #: Of more points than this, more are rehearsed on: there, few say nothing of how well many do.
 _MANY_POINTS, _MOST_OF_MANY = 2_000, 1_000
-_MOST_BEYOND, _MOST_BETWEEN = 10, 6
+_MOST_BEYOND, _MOST_BETWEEN, _MOST_UNKNOWN = 10, 6, 6
 _BETWEEN_PER_COLUMN = 3
 _INSIDE_FOLDS = 5
 _BEYOND_SHARES = (1 / 6, 1 / 3)
@@ -39,7 +41,8 @@ class Fold:
     Attributes
     ----------
     columns
-        The columns that were cut, all at the same place; none for inside.
+        The columns that were cut, all at the same place; none for inside. Of an unknown level, the
+        one indicator that test points must not show.
     direction
         1 where the largest values are predicted, -1 where the smallest are.
     """
@@ -50,8 +53,15 @@ class Fold:
     train: Rows
     test: Rows
 
+    def asked(self, x: Array) -> Array:
+        """Return the rows to predict, of all rows, as someone would ask for them."""
+        rows: Array = x[self.test]
+        if self.kind == "unknown level":
+            rows[:, list(self.columns)] = 0.0
+        return rows
 
-def plan_folds(x: Array, numeric: list[int], seed: int) -> list[Fold]:
+
+def plan_folds(x: Array, numeric: list[int], groups: Groups, seed: int) -> list[Fold]:
     """Plan the folds of every question that the points can answer.
 
     Parameters
@@ -60,6 +70,8 @@ def plan_folds(x: Array, numeric: list[int], seed: int) -> list[Fold]:
         One row per configuration.
     numeric
         The columns that may be cut: numbers, not indicators.
+    groups
+        The indicators of each category.
     """
     random = np.random.default_rng(seed)
     use = np.arange(len(x))
@@ -68,9 +80,11 @@ def plan_folds(x: Array, numeric: list[int], seed: int) -> list[Fold]:
         use = np.sort(random.permutation(len(x))[:most])
     beyond = [f for j in numeric for f in _beyond(x, use, j)]
     between = [f for j in numeric for f in _between(x, use, j)]
+    unknown = [f for group in groups for f in _unknown(x, use, group)]
     return [
         *_thinned(_joined(beyond), _MOST_BEYOND),
         *_thinned(_joined(between), _MOST_BETWEEN),
+        *_thinned(unknown, _MOST_UNKNOWN),
         *_inside(use, random),
     ]
 
@@ -107,6 +121,16 @@ def _between(x: Array, use: Rows, column: int) -> list[Fold]:
         held = np.isin(values, inner[start : start + block])
         folds.append(Fold("between", (column,), 0, use[~held], use[held]))
     return folds
+
+
+def _unknown(x: Array, use: Rows, group: tuple[int, ...]) -> list[Fold]:
+    """Leave out one level after the other; some other level must stay."""
+    held = {column: x[use, column] != 0 for column in group}
+    return [
+        Fold("unknown level", (column,), 0, use[~own], use[own])
+        for column, own in held.items()
+        if own.any() and (~own).sum() >= _LEAST_LEFT
+    ]
 
 
 def _inside(use: Rows, random: np.random.Generator) -> list[Fold]:

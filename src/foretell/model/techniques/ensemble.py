@@ -267,7 +267,7 @@ class Bench:
             names = _by_number(len(rows.y), len(points))
         indicators = {column for group in rows.groups for column in group}
         numeric = tuple(j for j in range(rows.x.shape[1]) if j not in indicators)
-        folds = plan_folds(points.x, list(numeric), seed)
+        folds = plan_folds(points.x, list(numeric), rows.groups, seed)
         log_gp = fit_cleaned(cleaned, seed=seed, with_totals=has_time())
         return cls(tuple(names), cleaned, points, drawn, log_gp, folds, numeric, seed)
 
@@ -319,7 +319,7 @@ class Bench:
     def renumbered(self, fold: Fold) -> Fold:
         """Return a fold whose columns are counted among the numeric ones."""
         position = {column: i for i, column in enumerate(self.numeric)}
-        return replace(fold, columns=tuple(position[c] for c in fold.columns))
+        return replace(fold, columns=tuple(position[c] for c in fold.columns if c in position))
 
 
 def fit_member(bench: Bench, job: Job) -> Regressor:
@@ -338,7 +338,7 @@ def fit_member(bench: Bench, job: Job) -> Regressor:
 def answer(bench: Bench, job: Job) -> Array:
     """Fit a member on a fold and return its log predictions of the test points."""
     assert job.fold is not None
-    x = bench.points.x[bench.folds[job.fold].test]
+    x = bench.folds[job.fold].asked(bench.points.x)
     least = np.exp(bounds_of(bench.points.log_y)[0])  # a linear member may go below zero
     log_y: Array = np.log(np.maximum(fit_member(bench, job).predict(x), least))
     if not np.isfinite(log_y).all():
