@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from foretell.model.journal import decode
+from foretell.files.journal import decode
 
 FIT = ("fit", "runs.csv", "--target", "time_s", "-q")
 

@@ -9,7 +9,7 @@ import pytest
 
 import foretell
 from foretell.errors import DatasetError, NothingUsableError, StorageError
-from foretell.model.directory import claimed
+from foretell.files.directory import claimed
 from foretell.model.techniques import TECHNIQUES
 
 RANDOM = np.random.default_rng(7)

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from foretell.model.journal import decode
+from foretell.files.journal import decode
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 
 from foretell import fit_model, load_model, read_dataset
 from foretell.errors import NothingUsableError
+from foretell.files.journal import decode
 from foretell.model.campaign import read_campaign
-from foretell.model.journal import decode
 from foretell.model.learner import Learner
 from foretell.model.plan_splits import plan_splits
 from foretell.model.table import prepare_table

@@ -7,7 +7,7 @@ import pytest
 
 from foretell import fit_model
 from foretell.errors import StorageError
-from foretell.model.journal import decode
+from foretell.files.journal import decode
 
 
 def size_of(path):

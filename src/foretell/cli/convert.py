@@ -13,9 +13,9 @@ import click
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 def command(old: Path, new: Path, force: bool) -> None:
     """Turn an aMLLibrary campaign file OLD into a TOML file NEW that does the same."""
+    from foretell.files.directory import write_new
     from foretell.model.campaign.sources import load_campaign
     from foretell.model.campaign.toml import write_toml
-    from foretell.model.directory import write_new
 
     campaign, _, warnings = load_campaign(old)
     for warning in warnings:

@@ -26,7 +26,7 @@ def command(model: Path, form: str, output: Path | None, force: bool) -> None:
     MODEL is a model file, or a directory of `foretell fit`, whose best model is taken. It must
     have a formula, as linear models and laws do. Columns have the names they were trained with.
     """
-    from foretell.model.directory import write_new
+    from foretell.files.directory import write_new
     from foretell.model.export import export_model, models_with_formula
     from foretell.model.saved_model import load_model
 

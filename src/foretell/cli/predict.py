@@ -62,7 +62,7 @@ def command(
 
 
 def _write(predicted: pd.DataFrame, output: Path, *, force: bool) -> None:
-    from foretell.model.directory import write_new
+    from foretell.files.directory import write_new
 
     write_new(output, predicted.to_csv(index=False).encode(), force=force)
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.executors import Executor, open_executor, single_threaded
-from foretell.model import directory as layout
+from foretell.files.directory import JOURNAL, claimed, logged
+from foretell.files.journal import Journal
 from foretell.model.automatic_outputs import AutomaticFit, Report, write_automatic
 from foretell.model.campaign import Campaign
 from foretell.model.campaign.sources import load_campaign
 from foretell.model.engine import Clock, Progress
 from foretell.model.fingerprint import fingerprint
 from foretell.model.fit import RunOptions
-from foretell.model.journal import Journal
 from foretell.model.rehearsal import gather
 from foretell.model.table import Table, prepare_table
 from foretell.model.techniques import Regressor, TrainingRows
@@ -110,11 +110,11 @@ class _Job:
         table = self._table()
         clock = Clock(self.options.started, self.options.time_limit_s)
         with ExitStack() as stack:
-            stack.enter_context(layout.claimed(output))
+            stack.enter_context(claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
             prints["campaign"] += " automatic"  # which no campaign of the same words is
-            journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
-            log = stack.enter_context(layout.logged(output))
+            journal = stack.enter_context(Journal(output / JOURNAL, prints))
+            log = stack.enter_context(logged(output))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
             bench = Bench.of(

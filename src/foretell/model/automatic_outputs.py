@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.automatic_summary import automatic_leaderboard, automatic_summary
 from foretell.model.calibration import Calibration
@@ -224,7 +225,7 @@ def write_automatic(report: Report, output: Path, clock: Clock) -> AutomaticFit:
     files = {f"{name}.foretell": model.to_bytes() for name, model in report.models.items()}
     files[layout.BEST] = files[f"{ENSEMBLE}.foretell"]
     for name, content in files.items():
-        layout.write_whole(output / name, content)
+        write_whole(output / name, content)
     results = report.to_json(clock)
     fit = AutomaticFit(report.models, results, output)
     texts = {
@@ -233,5 +234,5 @@ def write_automatic(report: Report, output: Path, clock: Clock) -> AutomaticFit:
         layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
     }
     for name, text in texts.items():
-        layout.write_whole(output / name, text.encode())
+        write_whole(output / name, text.encode())
     return fit

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from foretell.errors import ModelError
-from foretell.model.directory import write_whole
+from foretell.files.directory import write_whole
+from foretell.files.journal import Journal
 from foretell.model.engine import Engine
-from foretell.model.journal import Journal
 from foretell.model.learner import Learned
 from foretell.model.plan_splits import ALL, OuterSplit
 from foretell.model.results import Entry, Judgement, Record, spread

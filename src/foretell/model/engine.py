@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 from statistics import fmean, median
 
 from foretell.executors import Executor
-from foretell.model.journal import Journal
+from foretell.files.journal import Journal
 from foretell.model.study import Study, Trial
 from foretell.model.work import Outcome, Task, run_task
 

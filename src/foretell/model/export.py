@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.errors import ModelError, listing
-from foretell.model.campaign.complaints import shown
+from foretell.files.complaints import shown
 from foretell.model.directory import BEST
 from foretell.model.features import FLAG, Factor
 from foretell.model.features._base import Column as TableColumn

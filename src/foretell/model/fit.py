@@ -15,13 +15,14 @@ import numpy as np
 from foretell.dataset import Dataset, read_dataset
 from foretell.errors import NothingUsableError, UsageError
 from foretell.executors import open_executor, single_threaded
+from foretell.files.directory import JOURNAL, claimed, logged
+from foretell.files.journal import Journal
 from foretell.model import directory as layout
 from foretell.model.campaign import SFS, Campaign
 from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
 from foretell.model.closing import Closing, decide
 from foretell.model.engine import Clock, Engine, Progress
 from foretell.model.fingerprint import fingerprint
-from foretell.model.journal import Journal
 from foretell.model.learner import Learner
 from foretell.model.outputs import Fit, write_outputs
 from foretell.model.plan_splits import OuterSplit, SplitPlan, plan_splits
@@ -188,10 +189,10 @@ class _Job:
             for name, given in self.campaign.techniques.items()
         }
         with ExitStack() as stack:
-            stack.enter_context(layout.claimed(output))
+            stack.enter_context(claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
-            journal = stack.enter_context(Journal(output / layout.JOURNAL, prints))
-            log = stack.enter_context(layout.logged(output))
+            journal = stack.enter_context(Journal(output / JOURNAL, prints))
+            log = stack.enter_context(logged(output))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
             learner = self._learner(table, plan)

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.campaign import Campaign
 from foretell.model.campaign.toml import write_toml
@@ -65,10 +66,10 @@ def write_outputs(fit: Fit) -> None:
         layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
     }
     for name, text in texts.items():
-        layout.write_whole(output / name, text.encode())
+        write_whole(output / name, text.encode())
     if results["best"] is not None:
         best = output / f"{results['best']}.foretell"
-        layout.write_whole(output / layout.BEST, best.read_bytes())
+        write_whole(output / layout.BEST, best.read_bytes())
     else:
         (output / layout.BEST).unlink(missing_ok=True)  # left by an earlier run on less
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, describe_rows, read_with_text
 from foretell.errors import DatasetError, ModelError, suggest
 from foretell.executors import by_blocks
+from foretell.files.complaints import shown
+from foretell.files.directory import write_whole
+from foretell.files.text_file import near_file
 from foretell.model.archive import Archive, pack
 from foretell.model.calibration import Calibration
-from foretell.model.campaign.complaints import shown
-from foretell.model.campaign.text_file import near_file
-from foretell.model.directory import BEST, write_whole
+from foretell.model.directory import BEST
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
 from foretell.model.learner import Learned, Scaling
 from foretell.model.measured_range import MeasuredRange

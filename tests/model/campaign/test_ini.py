@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foretell.errors import UsageError
+from foretell.files.complaints import dotted
 from foretell.model.campaign import Campaign
-from foretell.model.campaign.complaints import dotted
 from foretell.model.campaign.ini import parse_ini, read_ini, read_sections, split_frame
 from foretell.model.campaign.ini_options import OPTIONS
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import UsageError, suggest
-from foretell.model.campaign.complaints import shown
+from foretell.files.complaints import shown
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
 
 if TYPE_CHECKING:

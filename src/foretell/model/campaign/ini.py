@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import UsageError, suggest
+from foretell.files.text_file import read_text
 from foretell.model.campaign.ini_options import OPTIONS, anything, homes
 from foretell.model.campaign.ini_reading import Reading
 from foretell.model.campaign.literals import without_comment
-from foretell.model.campaign.schema import Campaign, read_campaign
-from foretell.model.campaign.text_file import read_text
+from foretell.model.campaign.schema import CAMPAIGN_FILE, Campaign, read_campaign
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ SELECTIONS = {
 
 def read_ini(path: Path) -> tuple[Campaign, list[str]]:
     """Read a campaign file of aMLLibrary; also return the warnings to show."""
-    sections = parse_ini(read_text(path), place=str(path))
+    sections = parse_ini(read_text(path, CAMPAIGN_FILE), place=str(path))
     reading = Reading(sections, place=str(path), refuse_unknown=False)
     reading.require("DataPreparation", "input_path", "the path of the table of runs")
     return _read(reading)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from foretell.model.campaign.complaints import shown
+from foretell.files.complaints import shown
 from foretell.model.campaign.literals import Bare, plain, plain_name, read_tree
 
 Reader = Callable[[Any], Any]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretell.errors import UsageError
-from foretell.model.campaign.complaints import Complaint, Place, dotted, shown
+from foretell.files.complaints import Complaint, Place, dotted, shown
 from foretell.model.campaign.ini_options import OPTIONS, Reader
 
 #: Remedies in the words of these files, where a campaign has one of its own.

@@ -8,7 +8,6 @@ what is legal; unknown keys are refused.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,11 +18,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
 from foretell.errors import UsageError
+from foretell.files.complaints import Complaint, dotted, explain, refusal
+from foretell.files.text_file import FileKind, read_toml_file
 from foretell.model.campaign.candidates import candidates, faults, is_prior, without_none
-from foretell.model.campaign.complaints import Complaint, dotted, explain, refusal
-from foretell.model.campaign.text_file import read_text
 
 ALL_COLUMNS = "*"
+CAMPAIGN_FILE = FileKind("campaign", "data, target and techniques", (".ini", ".toml"))
 MOST_SEEDS = 2**32  # scikit-learn's generators take no more
 
 
@@ -339,13 +339,6 @@ def _plain(value: Any) -> Any:
 def read_toml(path: Path) -> Campaign:
     """Read a campaign file in TOML."""
     try:
-        return read_campaign(_parsed(path), place=str(path))
+        return read_campaign(read_toml_file(path, CAMPAIGN_FILE), place=str(path))
     except RecursionError:
         raise UsageError(f"{path} nests lists or tables too deeply; write them flat") from None
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(read_text(path))
-    except ValueError as error:  # no TOML, or a number of thousands of digits
-        raise UsageError(f"{path} is not valid TOML: {error}") from None

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import DatasetError, ForetellError, UsageError
-from foretell.model.campaign.complaints import dotted, shown
+from foretell.files.complaints import dotted, shown
+from foretell.files.text_file import near_file
 from foretell.model.campaign.ini import read_ini, read_sections, split_frame
 from foretell.model.campaign.ini_options import OPTIONS
 from foretell.model.campaign.schema import Campaign, read_campaign, read_toml
-from foretell.model.campaign.text_file import near_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,7 +25,7 @@ from foretell.model.techniques._state import read_array, read_number, read_word
 
 #: Configurations that choose the parameters, and that the posterior rests on.
 MOST_OPTIMIZED = 250
-MOST_KEPT = 600
+MOST_KEPT = 500
 _FEW_AXES, _LEAST_OPTIMIZED = 10, 60
 _SPREADS = 5.0  # how far from its prior a parameter may go
 _JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # noise added to a spoiled covariance, as a share of it

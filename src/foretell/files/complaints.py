@@ -1,4 +1,4 @@
-"""Pydantic's complaints about a campaign, turned into: place, rule, value, remedy."""
+"""Pydantic's complaints about a file, turned into: place, rule, value, remedy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Complaint:
     Attributes
     ----------
     place
-        The steps from the top of the campaign to the value.
+        The steps from the top of the file to the value.
     rule
         What was expected and what came.
     remedy

@@ -1,0 +1,1 @@
+"""What every stage does with files: journals, claims, whole writes, checked text, complaints."""

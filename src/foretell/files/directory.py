@@ -1,0 +1,157 @@
+"""The output directory: one campaign and one process at a time, and files that appear whole."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from foretell.errors import StorageError
+from foretell.files.journal import is_journal
+
+LOCK, JOURNAL, LOG = "lock", "journal", "log.txt"
+
+_LOCK_WAIT_S = 3.0  # a process killed a moment ago may not be quite gone
+_claims: set[Path] = set()  # directories that this process works in
+
+
+@contextmanager
+def claimed(directory: Path) -> Iterator[None]:
+    """Make the directory if need be and keep other processes out of it."""
+    try:
+        _check_free(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / LOCK).open("a")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StorageError(
+            f"the output directory {directory} cannot be written: {reason}. "
+            "Give another one with -o."
+        ) from None
+    with lock:
+        _acquire(lock, directory)
+        with _claimed_here(directory.resolve()):
+            yield
+
+
+@contextmanager
+def _claimed_here(directory: Path) -> Iterator[None]:
+    """Keep other threads of this process out, too: the lock of a file is the whole process's."""
+    if directory in _claims:
+        raise _taken(directory)
+    _claims.add(directory)
+    try:
+        yield
+    finally:
+        _claims.discard(directory)
+
+
+def _taken(directory: Path) -> StorageError:
+    return StorageError(
+        f"another foretell works in {directory}. Wait for it to end, or give another directory "
+        "with -o."
+    )
+
+
+def _check_free(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise StorageError(f"{directory} is a file; -o names a directory for the results")
+    if not directory.exists():
+        return
+    # Without the journal nobody knows who wrote the rest, not even a best.foretell.
+    found = sorted(p.name for p in directory.iterdir() if p.name != LOCK)
+    if found and not (JOURNAL in found and is_journal(directory / JOURNAL)):
+        raise StorageError(
+            f"{directory} holds other files (such as {found[0]}) and no journal of foretell; "
+            "nothing is written over. Give a new directory with -o."
+        )
+
+
+def _acquire(lock: IO[str], directory: Path) -> None:
+    # A record lock belongs to this process alone: forked workers do not keep it alive.
+    import fcntl
+
+    deadline = time.monotonic() + _LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in {errno.EACCES, errno.EAGAIN}:
+                raise
+            if time.monotonic() > deadline:
+                raise _taken(directory) from None
+            time.sleep(0.1)
+        else:
+            return
+
+
+@contextmanager
+def logged(directory: Path) -> Iterator[logging.Logger]:
+    """Open the log of a directory; each run adds to it."""
+    # A logger of our own rather than a named one: the application's logging stays as it is.
+    logger = logging.Logger("foretell", level=logging.INFO)
+    try:
+        handler = _Log(directory / LOG, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{directory / LOG} cannot be written: {error.strerror}. Make room or rights for it, "
+            "and run the same command again."
+        ) from None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    try:
+        yield logger
+    except BaseException as error:
+        logger.error("stopped by %s: %s", type(error).__name__, error)
+        raise
+    finally:
+        with suppress(OSError):
+            handler.close()
+
+
+class _Log(logging.FileHandler):
+    """A log that stops no work when the disk is full: the results tell what matters."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Say nothing, where logging itself would print a traceback."""
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of one."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}. Make room or rights for it, and run the "
+            "same command again; what was finished before is kept."
+        ) from None
+
+
+def write_new(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file that the user named; one that exists is kept unless forced."""
+    try:
+        if path.is_dir():
+            raise StorageError(f"{path} is a directory; name a file to write")
+        if path.exists() and not force:
+            raise StorageError(f"{path} exists already; name another file, or add --force")
+        if not path.parent.is_dir():
+            raise StorageError(
+                f"{path} cannot be written: there is no directory {path.parent}; make it first"
+            )
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}; name another file"
+        ) from None
+    write_whole(path, content)

@@ -1,0 +1,72 @@
+"""Files that describe work, as text, with an error for each way in which a file is not one."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foretell.errors import UsageError
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """What a kind of file is called, what one must hold at least, and how its names end."""
+
+    name: str
+    least: str
+    suffixes: tuple[str, ...]
+
+
+def read_text(path: Path, kind: FileKind) -> str:
+    """Read such a file; raise a UsageError when it is missing, unreadable, binary or empty."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no {kind.name} file '{path}'{near_file(path)}") from None
+    except IsADirectoryError:
+        raise UsageError(
+            f"{path} is a directory, and a {kind.name} is a file{_inside(path, kind)}"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path}, line {line}: not UTF-8 text, and a {kind.name} is a text file; "
+            "save it as UTF-8"
+        ) from None
+    if "\0" in text:
+        raise UsageError(f"{path} is not a text file, and a {kind.name} is a text file")
+    if not text.strip():
+        raise UsageError(f"{path} is empty; a {kind.name} names {kind.least} at least")
+    return text.replace("\r\n", "\n")
+
+
+def read_toml_file(path: Path, kind: FileKind) -> dict[str, Any]:
+    """Read such a file as TOML."""
+    try:
+        return tomllib.loads(read_text(path, kind))
+    except RecursionError:
+        raise UsageError(f"{path} nests lists or tables too deeply; write them flat") from None
+    except ValueError as error:  # no TOML, or a number of thousands of digits
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+
+
+def near_file(path: Path) -> str:
+    """Suggest a file of a similar name in the same directory; empty when there is none."""
+    try:
+        others = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
+    except OSError:
+        return f": there is no directory '{path.parent}'" if not path.parent.is_dir() else ""
+    near = difflib.get_close_matches(path.name, others, n=1, cutoff=0.6)
+    return f". Did you mean '{path.parent / near[0]}'?" if near else ""
+
+
+def _inside(directory: Path, kind: FileKind) -> str:
+    found = sorted(str(f) for f in directory.iterdir() if f.suffix in kind.suffixes)
+    return f", such as {found[0]}" if found else ""
