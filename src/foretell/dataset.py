@@ -1,13 +1,18 @@
-"""Contract 1, the table of runs: reading CSV, TSV, Parquet and frames, with early checks."""
+"""Contract 1, the table of runs: reading CSV, TSV, Parquet and frames, with early checks.
+
+A table that `foretell measure` wrote has a description beside it, which says what each column is:
+a parameter that was set, or something that is known only after the run.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +29,10 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OTHERS = {"HTML or XML": r"<[!?a-zA-Z]", "JSON": r"\{|\[\s*([\[{]|$)"}
 _ROWS_SHOWN = 5
 
+#: What the description of a table of runs says it is; a setting of a run; a run that went well.
+KIND_OF_RUNS, PARAMETER, STATUS_OK = "foretell runs", "parameter", "ok"
+_MOST_DESCRIPTION = 50_000_000  # bytes
+
 #: From the names of a table's columns to those that are read as they are written.
 TextColumns = Callable[[list[str]], Collection[str]]
 
@@ -32,11 +41,13 @@ TextColumns = Callable[[list[str]], Collection[str]]
 class Dataset:
     """A table of runs, one row each, and the name to call it by in messages.
 
-    Rows are counted from 1, the first one below the header.
+    Rows are counted from 1, the first one below the header. ``roles`` says what columns are, where
+    the table was measured by foretell; it is empty for any other.
     """
 
     frame: pd.DataFrame
     name: str
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -50,6 +61,31 @@ class Dataset:
                 raise DatasetError(
                     f"{self.name} has no column '{column}'. {self._near(column)}", at=at
                 )
+
+    def for_target(self, target: str, kept: Collection[str] = ()) -> tuple[Dataset, list[str]]:
+        """Leave out what a model of the target must not see; also return notices of it.
+
+        Of a table that foretell measured: runs that did not go well, and columns that nobody knows
+        before a run, but for the target and those to be kept.
+        """
+        if not self.roles or target not in self.frame.columns:
+            return self, []
+        notices = []
+        frame = self.frame
+        if "status" in frame.columns:
+            is_ok = frame["status"] == STATUS_OK
+            if not is_ok.all():
+                counts = frame.loc[~is_ok, "status"].value_counts()
+                told = ", ".join(f"{n} {status}" for status, n in counts.items())
+                notices.append(f"{(~is_ok).sum()} of {len(frame)} runs were left out: {told}.")
+                frame = frame[is_ok].reset_index(drop=True)
+        known = [
+            name for name in self.columns
+            if name in {target, *kept} or self.roles.get(name, PARAMETER) == PARAMETER
+        ]  # fmt: skip
+        if frame.empty:
+            raise DatasetError(f"{self.name} has no run that went well; measure again")
+        return Dataset(frame[known], self.name, self.roles), notices
 
     def _near(self, column: str) -> str:
         if len(self.columns) == 1:
@@ -99,11 +135,34 @@ def read_with_text(
     return dataset
 
 
+def description_path(table: Path) -> Path:
+    """Return where the description of a table lies: ``runs.json`` beside ``runs.csv``."""
+    return table.with_suffix(".json")
+
+
+def _read_roles(table: Path) -> dict[str, str]:
+    """Return what each column is, if a description says so; any other file is none of ours."""
+    path = description_path(table)
+    try:
+        if path.stat().st_size > _MOST_DESCRIPTION:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    is_ours = isinstance(found, dict) and found.get("kind") == KIND_OF_RUNS
+    if not is_ours or found.get("table") != table.name:
+        return {}
+    columns = found.get("columns")
+    if not isinstance(columns, dict):
+        return {}
+    return {str(name): str(role) for name, role in columns.items()}
+
+
 def _read_file(path: Path, text_columns: TextColumns) -> Dataset:
     content = _content(path)
     if path.suffix.lower() in {".parquet", ".pq"}:
         return Dataset(_read_parquet(content, path), str(path))
-    return Dataset(_read_text(content, path, text_columns), str(path))
+    return Dataset(_read_text(content, path, text_columns), str(path), _read_roles(path))
 
 
 def _content(path: Path) -> bytes:

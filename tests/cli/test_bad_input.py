@@ -979,6 +979,6 @@ def test_second_process_in_one_directory_is_refused(folder):
             result = run(FIT)
         finally:
             holder.kill()
-    words = ["another foretell works in out", "Wait", "-o"]
+    words = ["another foretell writes out", "Wait", "-o"]
     assert_refused(result.exit_code, result.stdout, result.stderr, words)
     assert contents(folder) == before

@@ -80,8 +80,7 @@ def test_second_process_in_the_same_directory_is_refused_and_harms_nothing(
     second = foretell(*fit_arguments("out", 1))
     assert second.wait() == WRONG_INPUT, second.text
     assert second.text == (
-        "error: another foretell works in out. Wait for it to end, or give another directory "
-        "with -o.\n"
+        "error: another foretell writes out. Wait for it to end, or give another place with -o.\n"
     )
     assert (output / "journal").read_bytes() == before
     first.process.send_signal(signal.SIGCONT)

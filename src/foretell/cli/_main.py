@@ -13,6 +13,7 @@ from foretell.errors import ForetellError, NothingUsableError
 
 #: Verb to its one-line help. The modules load only when their verb is used.
 VERBS = {
+    "measure": "Run a sweep of configurations, and write a table of runs.",
     "fit": "Build models from a table of runs, or from a campaign file.",
     "predict": "Predict with a saved model.",
     "score": "Show how far off a model is, inside the data and beyond.",

@@ -1,4 +1,4 @@
-"""The output directory: one campaign and one process at a time, and files that appear whole."""
+"""Where results go: one process at a time, and files that appear whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foretell.files.journal import is_journal
 LOCK, JOURNAL, LOG = "lock", "journal", "log.txt"
 
 _LOCK_WAIT_S = 3.0  # a process killed a moment ago may not be quite gone
-_claims: set[Path] = set()  # directories that this process works in
+_claims: set[Path] = set()  # locks that this process holds
 
 
 @contextmanager
@@ -26,35 +26,45 @@ def claimed(directory: Path) -> Iterator[None]:
     try:
         _check_free(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        lock = (directory / LOCK).open("a")
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StorageError(
-            f"the output directory {directory} cannot be written: {reason}. "
-            "Give another one with -o."
-        ) from None
-    with lock:
-        _acquire(lock, directory)
-        with _claimed_here(directory.resolve()):
-            yield
+        raise _unwritable(directory, error) from None
+    with locked(directory / LOCK, directory):
+        yield
 
 
 @contextmanager
-def _claimed_here(directory: Path) -> Iterator[None]:
+def locked(path: Path, results: Path) -> Iterator[None]:
+    """Hold the lock of some results, so that no other process writes them."""
+    try:
+        lock = path.open("a")
+    except OSError as error:
+        raise _unwritable(results, error) from None
+    with lock:
+        _acquire(lock, results)
+        with _claimed_here(path.resolve(), results):
+            yield
+
+
+def _unwritable(results: Path, error: OSError) -> StorageError:
+    reason = error.strerror or type(error).__name__
+    return StorageError(f"{results} cannot be written: {reason}. Give another place with -o.")
+
+
+@contextmanager
+def _claimed_here(path: Path, results: Path) -> Iterator[None]:
     """Keep other threads of this process out, too: the lock of a file is the whole process's."""
-    if directory in _claims:
-        raise _taken(directory)
-    _claims.add(directory)
+    if path in _claims:
+        raise _taken(results)
+    _claims.add(path)
     try:
         yield
     finally:
-        _claims.discard(directory)
+        _claims.discard(path)
 
 
-def _taken(directory: Path) -> StorageError:
+def _taken(results: Path) -> StorageError:
     return StorageError(
-        f"another foretell works in {directory}. Wait for it to end, or give another directory "
-        "with -o."
+        f"another foretell writes {results}. Wait for it to end, or give another place with -o."
     )
 
 
@@ -72,7 +82,7 @@ def _check_free(directory: Path) -> None:
         )
 
 
-def _acquire(lock: IO[str], directory: Path) -> None:
+def _acquire(lock: IO[str], results: Path) -> None:
     # A record lock belongs to this process alone: forked workers do not keep it alive.
     import fcntl
 
@@ -84,22 +94,22 @@ def _acquire(lock: IO[str], directory: Path) -> None:
             if error.errno not in {errno.EACCES, errno.EAGAIN}:
                 raise
             if time.monotonic() > deadline:
-                raise _taken(directory) from None
+                raise _taken(results) from None
             time.sleep(0.1)
         else:
             return
 
 
 @contextmanager
-def logged(directory: Path) -> Iterator[logging.Logger]:
-    """Open the log of a directory; each run adds to it."""
+def logged(path: Path) -> Iterator[logging.Logger]:
+    """Open a log; each run adds to it."""
     # A logger of our own rather than a named one: the application's logging stays as it is.
     logger = logging.Logger("foretell", level=logging.INFO)
     try:
-        handler = _Log(directory / LOG, encoding="utf-8")
+        handler = _Log(path, encoding="utf-8")
     except OSError as error:
         raise StorageError(
-            f"{directory / LOG} cannot be written: {error.strerror}. Make room or rights for it, "
+            f"{path} cannot be written: {error.strerror}. Make room or rights for it, "
             "and run the same command again."
         ) from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

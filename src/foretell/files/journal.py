@@ -41,7 +41,7 @@ class Journal:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise StorageError(
-                f"{path} cannot be opened: {error.strerror}. Give another directory with -o."
+                f"{path} cannot be opened: {error.strerror}. Give another place with -o."
             ) from None
         try:
             if not self.records:
@@ -97,8 +97,8 @@ class Journal:
         if sound < len(content):
             if content.find(b"\n", sound, len(content) - 1) != -1:
                 raise StorageError(
-                    f"{self._path} is damaged at byte {sound}, before its last line. Move the "
-                    "directory away to start again."
+                    f"{self._path} is damaged at byte {sound}, before its last line. Move it "
+                    "away to start again."
                 )
             with self._path.open("r+b") as file:  # a crash cut the last line short
                 file.truncate(sound)
@@ -110,13 +110,14 @@ class Journal:
             words = {
                 "data": "other data",
                 "campaign": "another campaign",
+                "sweep": "another sweep",
                 "code": "another version of foretell or its libraries",
                 "format": "another format",
             }
             reasons = " and ".join(words.get(k, k) for k in sorted(differing))
             raise StorageError(
-                f"{self._path.parent} holds results from {reasons}; results never mix. "
-                "Give another directory with -o, or move that one away."
+                f"{self._path} holds results from {reasons}; results never mix. "
+                "Give another place with -o, or move that one away."
             )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.executors import Executor, open_executor, single_threaded
-from foretell.files.directory import JOURNAL, claimed, logged
+from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model.automatic_outputs import AutomaticFit, Report, write_automatic
 from foretell.model.campaign import Campaign
@@ -82,8 +82,10 @@ def run_automatic(
     dataset: Dataset, target: str, options: RunOptions, *, seed: int | None = None
 ) -> AutomaticFit:
     """Fit the ensemble of automatic mode to a table."""
+    dataset, notices = dataset.for_target(target)
     skipped = labels(dataset, target)
     job = _Job(automatic_campaign(target, skipped, seed), dataset, options)
+    job.notes += notices
     job.notes += [
         f"Column '{name}' was left out: it has a value of its own in nearly every row, and says "
         "nothing of new ones."
@@ -114,7 +116,7 @@ class _Job:
             prints = fingerprint(self.campaign, self.dataset.frame)
             prints["campaign"] += " automatic"  # which no campaign of the same words is
             journal = stack.enter_context(Journal(output / JOURNAL, prints))
-            log = stack.enter_context(logged(output))
+            log = stack.enter_context(logged(output / LOG))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
             bench = Bench.of(

@@ -15,7 +15,7 @@ import numpy as np
 from foretell.dataset import Dataset, read_dataset
 from foretell.errors import NothingUsableError, UsageError
 from foretell.executors import open_executor, single_threaded
-from foretell.files.directory import JOURNAL, claimed, logged
+from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model import directory as layout
 from foretell.model.campaign import SFS, Campaign
@@ -163,11 +163,25 @@ def run_campaign(
     campaign: Campaign, dataset: Dataset, options: RunOptions, warnings: Sequence[str] = ()
 ) -> Fit:
     """Run a checked campaign on a table; ``warnings`` go into the results."""
-    job = _Job(campaign, dataset, options, list(warnings))
+    dataset, notices = _usable(campaign, dataset)
+    job = _Job(campaign, dataset, options, [*warnings, *notices])
     if options.output is not None:
         return job.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
         return job.run(Path(output))
+
+
+def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
+    """Leave out failed runs and what is known only after a run, unless the campaign names it."""
+    data = campaign.data
+    old = {new: name for name, new in data.rename.items()}
+    named = [
+        *data.use_columns, *data.skip_columns, *data.categorical, *data.skip_rows_above,
+        *data.rename,
+    ]  # fmt: skip
+    return dataset.for_target(
+        old.get(data.target, data.target), [old.get(name, name) for name in named]
+    )
 
 
 @dataclass
@@ -192,7 +206,7 @@ class _Job:
             stack.enter_context(claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
             journal = stack.enter_context(Journal(output / JOURNAL, prints))
-            log = stack.enter_context(logged(output))
+            log = stack.enter_context(logged(output / LOG))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
             learner = self._learner(table, plan)

@@ -37,7 +37,7 @@ _MOST_REASON = 200  # characters, of what may be a hostile text
 class Configurations(Dataset):
     """A table as one model sees it: renamed and checked, which must not happen twice."""
 
-    model: SavedModel
+    model: SavedModel = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class SavedModel:
             return source
         dataset = read_with_text(source, self._categories)
         names = self._names(dataset.columns)
-        configurations = Configurations(dataset.frame.rename(columns=names), dataset.name, self)
+        renamed = dataset.frame.rename(columns=names)
+        configurations = Configurations(renamed, dataset.name, model=self)
         try:
             configurations.require(self.columns)
         except DatasetError as error:

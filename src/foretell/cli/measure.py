@@ -1,0 +1,159 @@
+"""`foretell measure`: run a sweep of configurations, and write a table of runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foretell.cli._times import duration
+
+if TYPE_CHECKING:
+    from foretell.measure.measure import MeasuredSweep, Planned, SweepProgress
+
+_MOST_ROWS_SHOWN = 20
+_LINE_EVERY_S = 10.0
+
+
+@click.command()
+@click.argument("sweep", metavar="SWEEP.toml", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Table to write (.csv); its journal, log and description stand beside it.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the runs and the time they take; run nothing.")
+@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
+@click.option("--yes", is_flag=True, help="Run a sweep of very many runs without asking.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+def command(
+    sweep: Path, output: Path | None, dry_run: bool, on: str | None, yes: bool, quiet: bool
+) -> None:
+    """Run every configuration of a sweep and write one row per run.
+
+    The same command continues where it was stopped.
+    """
+    from foretell.measure.measure import MeasureOptions, measure_sweep, plan_sweep
+
+    if dry_run:
+        click.echo(_plan_text(plan_sweep(sweep, is_sure=True)))
+        return
+    if output is None:
+        raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
+    if output.suffix != ".csv":
+        raise click.UsageError(f"the table must be a .csv file, not {output}")
+    with _shown(quiet=quiet) as progress:
+        measured = measure_sweep(sweep, output, MeasureOptions(on, yes, progress))
+    if not quiet:
+        click.echo(_summary(measured))
+
+
+def _plan_text(planned: Planned) -> str:
+    names = list(planned.runs[0].configuration)
+    rows = [["run", *names, "repeat"]]
+    for run in planned.runs[:_MOST_ROWS_SHOWN]:
+        values = [str(run.configuration[n]) for n in names]
+        rows.append([str(run.index + 1), *values, str(run.repeat)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows]
+    more = len(planned.runs) - _MOST_ROWS_SHOWN
+    if more > 0:
+        lines.append(f"… and {more:,} more")
+    return "\n".join([*lines, "", _estimate(planned)])
+
+
+def _estimate(planned: Planned) -> str:
+    sweep = planned.sweep
+    text = f"{len(planned.runs):,} runs"
+    if sweep.warm_up:
+        text += f", each after {sweep.warm_up} to warm up"
+    if planned.expected_s is None:
+        return f"{text}; write expected_s or time_limit_s into the sweep to know how long they take"
+    total = duration(planned.expected_s / sweep.at_once)
+    if planned.is_bound:
+        return f"{text}, {total} at most: each may take {duration(sweep.time_limit_s or 0.0)}"
+    return f"{text}, about {total}: each is expected to take {duration(sweep.expected_s or 0.0)}"
+
+
+def _summary(measured: MeasuredSweep) -> str:
+    records = measured.records
+    lines = [f"{measured.table}   {len(records)} runs, {measured.n_ok} of them went well"]
+    failed = [r for r in records if r["status"] != "ok"]
+    for record in failed[:3]:
+        settings = ", ".join(f"{n} = {v}" for n, v in record["configuration"].items())
+        lines.append(f"{record['status']}: {settings}: {record['reason']}")
+    if len(failed) > 3:
+        lines.append(f"… and {len(failed) - 3} more; {measured.table.with_suffix('.log')} has all")
+    n_shared = sum(r["values"].get("other_load", 0.0) >= 0.25 for r in records)
+    if n_shared:
+        lines.append(f"{n_shared} runs shared the machine with other load: is_shared is yes")
+    lines += [f"no {name}: {why}" for name, why in measured.missing.items()]
+    lines.append(f"fit: foretell fit {measured.table} --target wall_time_s -o models/")
+    return "\n".join(lines)
+
+
+class _Lines:
+    """Prints a line every few seconds."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _LINE_EVERY_S
+
+    def __call__(self, progress: SweepProgress) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _LINE_EVERY_S
+            done = f"{progress.n_done}/{progress.n_total} runs"
+            click.echo(f"{done}{_failed(progress)}{_left(progress)}", err=True)
+
+
+class _Bar:
+    """Draws a bar with runs done, failed, and time left."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._task = bar.add_task("runs", total=None, failed="", left="")
+
+    def __call__(self, progress: SweepProgress) -> None:
+        self._bar.update(
+            self._task,
+            completed=progress.n_done,
+            total=progress.n_total,
+            failed=_failed(progress),
+            left=_left(progress),
+        )
+
+
+@contextmanager
+def _shown(*, quiet: bool) -> Iterator[Any]:
+    if quiet:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    with Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs{task.fields[failed]}{task.fields[left]}"),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        yield _Bar(bar)
+
+
+def _failed(progress: SweepProgress) -> str:
+    return f", {progress.n_failed} failed" if progress.n_failed else ""
+
+
+def _left(progress: SweepProgress) -> str:
+    if progress.left_s is None or progress.left_s < 1:
+        return ""
+    return f", about {duration(progress.left_s)} left"

@@ -1,0 +1,112 @@
+"""Lanes: where runs go, one or several at once, with warm-ups and retries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from itertools import islice
+from queue import SimpleQueue
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from foretell.measure.meters import Meter
+from foretell.measure.plan import Run
+from foretell.measure.supervisor import OK, TIMED_OUT, Measured, Supervisor, open_meters
+from foretell.measure.sweep import Sweep
+from foretell.measure.workloads import Workload
+
+
+class Finished(NamedTuple):
+    """A run, what came of it, after how many attempts, and when the last of them began."""
+
+    run: Run
+    measured: Measured
+    n_attempts: int
+    started_at: str
+
+
+class Lanes(ABC):
+    """Makes runs somewhere, and yields each as it ends."""
+
+    @abstractmethod
+    def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
+        """Make all these runs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what still runs."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def attempt(supervisor: Supervisor, sweep: Sweep, run: Run) -> Finished:
+    """Make a run on a supervisor: warm up, measure, and try again where that may help."""
+    for _ in range(sweep.warm_up):
+        if supervisor.measure(run.configuration).status != OK:
+            break  # the run itself will tell
+    n_attempts = 0
+    while True:
+        n_attempts += 1
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        measured = supervisor.measure(run.configuration)
+        # A run that took too long would do so again.
+        if measured.status in {OK, TIMED_OUT} or n_attempts > sweep.retries:
+            return Finished(run, measured, n_attempts, started_at)
+
+
+class LocalLanes(Lanes):
+    """Runs on this machine: one at a time, unless the sweep says otherwise."""
+
+    def __init__(self, sweep: Sweep, workload: Workload, meters: Sequence[Meter]) -> None:
+        self._sweep = sweep
+        others = [open_meters(sweep)[0] for _ in range(sweep.at_once - 1)]
+        self._supervisors = [Supervisor(sweep, workload, m) for m in [meters, *others]]
+
+    def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
+        """Make the runs in order; with several lanes, each takes the next one waiting."""
+        if len(self._supervisors) == 1:
+            for run in runs:
+                yield attempt(self._supervisors[0], self._sweep, run)
+            return
+        yield from self._several(runs)
+
+    def _several(self, runs: Sequence[Run]) -> Iterator[Finished]:
+        free: SimpleQueue[Supervisor] = SimpleQueue()
+        for supervisor in self._supervisors:
+            free.put(supervisor)
+
+        def work(run: Run) -> Finished:
+            supervisor = free.get()
+            try:
+                return attempt(supervisor, self._sweep, run)
+            finally:
+                free.put(supervisor)
+
+        waiting = iter(runs)
+        with ThreadPoolExecutor(len(self._supervisors)) as pool:
+            pending: set[Future[Finished]] = {
+                pool.submit(work, run) for run in islice(waiting, len(self._supervisors))
+            }
+            while pending:
+                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
+                    run = next(waiting, None)
+                    if run is not None:
+                        pending.add(pool.submit(work, run))
+
+    def close(self) -> None:
+        """End every runner."""
+        for supervisor in self._supervisors:
+            supervisor.close()

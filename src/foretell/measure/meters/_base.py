@@ -1,0 +1,73 @@
+"""What a meter is: started when the job begins, sampled while it runs, read when it ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import psutil
+
+    from foretell.measure.sweep import Power
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What meters are told of the sweep."""
+
+    power: Power | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The processes of one run: the runner, and whether it is part of the job."""
+
+    runner: psutil.Process
+    is_job: bool
+    child_peak_bytes: list[int] = field(default_factory=list)
+
+    def living(self) -> list[psutil.Process]:
+        """Return the processes of the job that are alive now."""
+        import psutil
+
+        try:
+            children = self.runner.children(recursive=True)
+        except psutil.Error:
+            return []
+        return [self.runner, *children] if self.is_job else children
+
+
+class Meter(ABC):
+    """Measures one thing of each run, from outside the job's processes.
+
+    Attributes
+    ----------
+    columns
+        What it measures, with its unit in the name.
+    """
+
+    columns: ClassVar[Sequence[str]]
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    def missing(self) -> str | None:
+        """Say why it cannot measure on this machine and what to do; None if it can."""
+        return None
+
+    def source(self) -> str:
+        """Say where the numbers come from."""
+        return "measured"
+
+    @abstractmethod
+    def start(self, tree: Tree) -> None:
+        """Begin; the job starts as soon as all meters have."""
+
+    def sample(self, tree: Tree) -> None:  # noqa: B027 - few meters need it
+        """Look at the job while it runs; called every few hundredths of a second."""
+
+    @abstractmethod
+    def stop(self, tree: Tree) -> dict[str, float]:
+        """Return what was measured, by column."""

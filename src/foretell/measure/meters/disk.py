@@ -1,0 +1,48 @@
+"""Bytes that the process tree read from and wrote to disks."""
+
+from __future__ import annotations
+
+import psutil
+
+from foretell.measure.meters._base import Meter, Tree
+
+
+class DiskMeter(Meter):
+    """What reached the disks: bytes from the page cache are not read again, and do not count."""
+
+    columns = ("read_bytes", "written_bytes")
+
+    def missing(self) -> str | None:
+        """Say so where the kernel keeps no such account."""
+        if not hasattr(psutil.Process, "io_counters"):
+            return "this system keeps no account of what a process reads and writes"
+        try:
+            psutil.Process().io_counters()
+        except (psutil.Error, OSError) as error:
+            return f"the kernel does not tell what a process reads and writes ({error})"
+        return None
+
+    def start(self, tree: Tree) -> None:
+        """Remember what was read and written before."""
+        self._before = _bytes(tree)
+
+    def stop(self, tree: Tree) -> dict[str, float]:
+        """Return what was read and written since."""
+        read, written = (
+            float(max(0, after - before))
+            for after, before in zip(_bytes(tree), self._before, strict=True)
+        )
+        return {"read_bytes": read, "written_bytes": written}
+
+
+def _bytes(tree: Tree) -> tuple[int, int]:
+    """Add up all processes; the kernel adds what ended children did to their parent's account."""
+    read = written = 0
+    for process in {tree.runner, *tree.living()}:
+        try:
+            counters = process.io_counters()
+        except psutil.Error:
+            continue
+        read += counters.read_bytes
+        written += counters.write_bytes
+    return read, written

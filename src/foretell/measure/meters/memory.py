@@ -1,0 +1,44 @@
+"""Peak resident memory of the whole process tree."""
+
+from __future__ import annotations
+
+import psutil
+
+from foretell.measure.meters._base import Meter, Tree
+
+
+class MemoryMeter(Meter):
+    """The largest sum over all processes at any sample, or of one process as the kernel knows it.
+
+    Memory that processes share counts in each of them.
+    """
+
+    columns = ("peak_memory_bytes",)
+
+    def start(self, tree: Tree) -> None:
+        """Forget the run before."""
+        self._peak = 0
+        self._runner = _resident(tree.runner)
+
+    def sample(self, tree: Tree) -> None:
+        """Add up what all processes hold now."""
+        self._peak = max(self._peak, resident_bytes(tree))
+
+    def stop(self, tree: Tree) -> dict[str, float]:
+        """Return the peak; of a job too short to sample, what the kernel tells of its process."""
+        # A child starts as a copy of the runner, and the kernel counts that, too.
+        alone = max(tree.child_peak_bytes, default=0)
+        peak = max(self._peak, alone if alone > self._runner else 0)
+        return {"peak_memory_bytes": float(peak)} if peak else {}
+
+
+def resident_bytes(tree: Tree) -> int:
+    """Return what all processes of a tree hold in memory now."""
+    return sum(_resident(p) for p in tree.living())
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0

@@ -1,0 +1,130 @@
+"""From a sweep to the list of its runs: combine, filter, repeat, shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from foretell.errors import UsageError
+from foretell.measure.expressions import Expression
+from foretell.measure.sweep import Sweep
+from foretell.measure.values import Scalar, drawn, listed
+
+Configuration = dict[str, Scalar]
+
+#: More runs than this need a yes; more combinations than that are not even counted one by one.
+MANY_RUNS = 10_000
+MOST_COMBINATIONS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of the job: its place in the sweep, its settings, and which repeat it is."""
+
+    index: int
+    configuration: Configuration
+    repeat: int
+
+
+def plan_runs(sweep: Sweep) -> list[Run]:
+    """List all runs in the order they are to be made."""
+    configurations = plan_configurations(sweep)
+    runs = [(c, r) for r in range(1, sweep.repeats + 1) for c in configurations]
+    if sweep.order == "random":
+        # So that a machine that slows down over the hours is not mistaken for an effect.
+        order = np.random.default_rng(sweep.seed).permutation(len(runs))
+        runs = [runs[i] for i in order]
+    return [Run(i, c, r) for i, (c, r) in enumerate(runs)]
+
+
+def plan_configurations(sweep: Sweep) -> list[Configuration]:
+    """List the configurations, with what is derived from them."""
+    kept = [c for c in map(_Derived(sweep), _candidates(sweep)) if _is_wanted(sweep, c)]
+    if not kept:
+        raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
+    return kept
+
+
+def count_runs(sweep: Sweep) -> int:
+    """Count the runs before any filter."""
+    if sweep.configurations:
+        n = len(sweep.configurations) * _n_combinations(sweep)
+    else:
+        n = sweep.design.n if sweep.design.n is not None else _n_combinations(sweep)
+    return n * sweep.repeats
+
+
+def _n_combinations(sweep: Sweep) -> int:
+    n = 1
+    for values in sweep.parameters.values():
+        n *= len(listed(values))
+    return n
+
+
+class _Derived:
+    """Adds the derived columns to a configuration."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._expressions = {name: Expression(text) for name, text in sweep.derive.items()}
+
+    def __call__(self, configuration: Configuration) -> Configuration:
+        found = {name: e.value(configuration) for name, e in self._expressions.items()}
+        return {**configuration, **found}
+
+
+def _is_wanted(sweep: Sweep, configuration: dict[str, Any]) -> bool:
+    return all(Expression(text).value(configuration) for text in sweep.only) and not any(
+        Expression(text).value(configuration) for text in sweep.exclude
+    )
+
+
+def _candidates(sweep: Sweep) -> Iterator[Configuration]:
+    if sweep.design.method != "grid":
+        return _sampled(sweep)
+    if count_runs(sweep) // sweep.repeats > MOST_COMBINATIONS:
+        raise UsageError(
+            f"the grid has {count_runs(sweep) // sweep.repeats:,} combinations; draw some of them: "
+            'design = {method = "latin", n = 1000}'
+        )
+    return _combined(sweep)
+
+
+def _combined(sweep: Sweep) -> Iterator[Configuration]:
+    names = list(sweep.parameters)
+    for values in product(*(listed(v) for v in sweep.parameters.values())):
+        fixed = dict(zip(names, values, strict=True))
+        if not sweep.configurations:
+            yield fixed
+        for configuration in sweep.configurations:
+            yield {**fixed, **configuration}
+
+
+def _sampled(sweep: Sweep) -> Iterator[Configuration]:
+    """Draw configurations; those drawn twice are drawn again, as long as that helps."""
+    assert sweep.design.n is not None
+    seen: set[tuple[Scalar, ...]] = set()
+    for shares in islice(_shares(sweep), 20 * sweep.design.n):
+        values = tuple(drawn(v, s) for v, s in zip(sweep.parameters.values(), shares, strict=True))
+        if values not in seen:
+            seen.add(values)
+            yield dict(zip(sweep.parameters, values, strict=True))
+        if len(seen) == sweep.design.n:
+            return
+
+
+def _shares(sweep: Sweep) -> Iterator[list[float]]:
+    """Yield one number from 0 to 1 per parameter and draw, without end."""
+    from scipy.stats import qmc
+
+    assert sweep.design.n is not None
+    n, n_names = sweep.design.n, len(sweep.parameters)
+    random = np.random.default_rng(sweep.seed)
+    while True:
+        if sweep.design.method == "latin":
+            yield from qmc.LatinHypercube(n_names, rng=random).random(n).tolist()
+        else:
+            yield from random.random((n, n_names)).tolist()

@@ -1,0 +1,205 @@
+"""Sweep files: what to run, typed and checked.
+
+A sweep names a workload, its parameters and their values, how to combine them, and how to run:
+repeats, order, limits. Its shape is that of the TOML file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from foretell.errors import UsageError, suggest
+from foretell.files.complaints import dotted, explain, shown
+from foretell.files.text_file import FileKind, read_toml_file
+from foretell.measure.expressions import Expression
+from foretell.measure.values import Range, Scalar, Values, listed
+from foretell.measure.workloads import Workload, load_workload
+
+SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
+
+Count = Annotated[int, pydantic.Field(ge=0)]
+Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+
+#: Columns that every table of runs has; a parameter of that name would be confused with them.
+RESERVED = (
+    "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
+    "wall_time_s", "cpu_time_s", "peak_memory_bytes", "read_bytes", "written_bytes",
+    "energy_j", "energy_estimated_j",
+)  # fmt: skip
+
+
+class Design(pydantic.BaseModel):
+    """How the values of parameters become configurations.
+
+    ``grid`` takes every combination, ``random`` draws each value by itself, ``latin`` draws so that
+    every parameter has its whole range covered evenly.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["grid", "random", "latin"] = "grid"
+    n: Annotated[int, pydantic.Field(ge=1, le=10_000_000)] | None = None
+
+
+class Power(pydantic.BaseModel):
+    """What the machine draws, in watts: doing nothing, and with all cores busy."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    idle_w: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+    busy_w: Positive
+    source: str = "given in the sweep"
+
+
+class Sweep(pydantic.BaseModel):
+    """A set of runs to measure."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    workload: dict[str, Any]
+    parameters: dict[str, Values] = {}
+    configurations: list[dict[str, Scalar]] = []
+    design: Design = Design()
+    only: list[str] = []
+    exclude: list[str] = []
+    derive: dict[str, str] = {}
+    repeats: Annotated[int, pydantic.Field(ge=1, le=100_000)] = 1
+    order: Literal["random", "written"] = "random"
+    seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
+    time_limit_s: Positive | None = None
+    memory_limit_mib: Positive | None = None
+    expected_s: Positive | None = None
+    warm_up: Count = 0
+    retries: Count = 0
+    at_once: Annotated[int, pydantic.Field(ge=1, le=10_000)] = 1
+    meters: list[str] | None = None
+    power: Power | None = None
+
+    @pydantic.field_validator("only", "exclude", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all parameters, in the order of the file."""
+        of_configurations = (name for c in self.configurations for name in c)
+        return list(dict.fromkeys([*self.parameters, *of_configurations]))
+
+    def fingerprint(self) -> str:
+        """Tell sweeps apart whose runs must not mix: all that decides what a run is."""
+        own = self.model_dump(mode="json", exclude={"expected_s", "at_once"}, by_alias=True)
+        return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
+
+    def make_workload(self, folder: Path) -> Workload:
+        """Return the workload, ready to run; ``folder`` is where its own modules may lie."""
+        workload = load_workload(self.workload, folder)
+        workload.check(self.names)
+        return workload
+
+
+def read_sweep(source: Path | str | Mapping[str, Any]) -> Sweep:
+    """Read a sweep from a TOML file or a dict of its shape; raise a UsageError on any fault."""
+    if isinstance(source, Mapping):
+        return _checked(dict(source), "sweep")
+    path = Path(source)
+    return _checked(read_toml_file(path, SWEEP_FILE), str(path))
+
+
+def _checked(source: dict[str, Any], place: str) -> Sweep:
+    try:
+        sweep = Sweep.model_validate(source)
+    except pydantic.ValidationError as error:
+        raise UsageError(f"{place}, {_complaint(error, source)}") from None
+    try:
+        _check_names(sweep)
+        _check_design(sweep)
+    except UsageError as error:
+        raise UsageError(f"{place}, {error}") from None
+    return sweep
+
+
+def _complaint(error: pydantic.ValidationError, source: dict[str, Any]) -> str:
+    """Say what is wrong; of a parameter's values, in one sentence for all that they may be."""
+    for details in error.errors(include_url=False):
+        place = details["loc"]
+        if place and place[0] == "parameters" and len(place) > 1:
+            value = source["parameters"][place[1]]
+            return f"parameters.{place[1]}: {_wrong_values(value)}"
+    complaint = explain(error, source, Sweep)
+    return f"{dotted(complaint.place)}: {complaint.text}"
+
+
+def _wrong_values(value: Any) -> str:
+    if isinstance(value, Mapping):
+        try:
+            Range.model_validate(value)
+        except pydantic.ValidationError as error:
+            complaint = explain(error, value, Range)
+            return (
+                f"{dotted(complaint.place)}: {complaint.text}"
+                if complaint.place
+                else (complaint.text)
+            )
+    return (
+        f"must be a value, a list of values or a range such as {{from = 1, to = 8, factor = 2}}, "
+        f"not {shown(value)}"
+    )
+
+
+def _check_names(sweep: Sweep) -> None:
+    if not sweep.names:
+        raise UsageError("names no parameter; write them under [parameters]")
+    for name in [*sweep.names, *sweep.derive]:
+        if not name.isidentifier():
+            raise UsageError(f"parameters: '{name}' must be a name of letters, digits and _")
+        if name in RESERVED:
+            raise UsageError(f"parameters: '{name}' is a column that foretell writes; rename it")
+    for name in sweep.derive:
+        if name in sweep.names:
+            raise UsageError(f"derive: '{name}' is a parameter already; rename it")
+    for word, texts in (("only", sweep.only), ("exclude", sweep.exclude)):
+        for text in texts:
+            _expression(text, word, [*sweep.names, *sweep.derive])
+    for name, text in sweep.derive.items():
+        _expression(text, f"derive.{name}", sweep.names)
+
+
+def _expression(text: str, place: str, known: list[str]) -> None:
+    try:
+        Expression(text).check(known)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from None
+
+
+def _check_design(sweep: Sweep) -> None:
+    is_grid = sweep.design.method == "grid"
+    if sweep.configurations and not is_grid:
+        raise UsageError("design: listed configurations are not drawn; remove one of the two")
+    if is_grid and sweep.design.n is not None:
+        raise UsageError("design.n: a grid has as many runs as combinations; remove n")
+    if not is_grid and sweep.design.n is None:
+        raise UsageError(f"design.n: a {sweep.design.method} sample needs a number of draws")
+    for name, values in sweep.parameters.items():
+        if isinstance(values, Range) and values.is_continuous and is_grid:
+            raise UsageError(
+                f"parameters.{name}: a range in a grid needs a step, a factor or n values"
+            )
+        if isinstance(values, list) and not values:
+            raise UsageError(f"parameters.{name}: must not be empty")
+        if not (isinstance(values, Range) and values.is_continuous) and len(
+            set(map(repr, listed(values)))
+        ) < len(listed(values)):
+            raise UsageError(f"parameters.{name}: holds a value twice; use repeats for that")
+    for i, configuration in enumerate(sweep.configurations):
+        missing = [n for n in sweep.names if n not in {**sweep.parameters, **configuration}]
+        if missing:
+            raise UsageError(
+                f"configurations[{i}]: has no '{missing[0]}'. {suggest(missing[0], configuration)}"
+            )

@@ -1,0 +1,81 @@
+"""Workloads: the ways to run a job; one file each, and one line here."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from foretell.errors import UsageError
+from foretell.files.complaints import dotted, explain
+from foretell.measure.workloads._base import Needs, Options, RunFailedError, Watch, Workload
+from foretell.registry import Registry
+
+WORKLOADS: Registry[Workload] = Registry(
+    "workload",
+    {
+        "command": "foretell.measure.workloads.command:CommandWorkload",
+        "python": "foretell.measure.workloads.python:PythonWorkload",
+    },
+    group="foretell.workloads",
+)
+
+__all__ = [
+    "WORKLOADS",
+    "Needs",
+    "Options",
+    "RunFailedError",
+    "Watch",
+    "Workload",
+    "load_object",
+    "load_workload",
+]
+
+
+def load_workload(table: Mapping[str, Any], folder: Path) -> Workload:
+    """Make the workload that a sweep's table describes.
+
+    Parameters
+    ----------
+    table
+        ``use`` names a workload or a class of the user's own, as ``module:Class``; all else are its
+        options.
+    folder
+        Where modules of the user's own may lie, besides those that are installed.
+    """
+    options = dict(table)
+    name = options.pop("use", None)
+    if not isinstance(name, str):
+        raise UsageError(f"workload: must say use = one of {', '.join(WORKLOADS.names())}")
+    try:
+        found = load_object(name, folder) if ":" in name else WORKLOADS.get(name)
+    except UsageError as error:
+        raise UsageError(f"workload.use: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Workload)):
+        raise UsageError(f"workload.use: {name} is no class derived from foretell's Workload")
+    try:
+        return found(found.options_class.model_validate(options), folder)
+    except pydantic.ValidationError as error:
+        complaint = explain(error, options, found.options_class)
+        place = dotted(("workload", *complaint.place))
+        raise UsageError(f"{place}: {complaint.text}") from None
+
+
+def load_object(name: str, folder: Path) -> Any:
+    """Import ``module:name``, from the folder too."""
+    module_name, _, attribute = name.partition(":")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # a module of the user's own may raise anything
+        raise UsageError(
+            f"{module_name} cannot be imported from {folder}: {type(error).__name__}: {error}"
+        ) from None
+    if not hasattr(module, attribute):
+        raise UsageError(f"{module_name} has no '{attribute}'")
+    return getattr(module, attribute)

@@ -1,0 +1,122 @@
+"""What a workload is: one method that makes one run, and a watch that times its stages."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pydantic
+
+#: What a workload may report besides its time: numbers, or words that are columns, too.
+Numbers = Mapping[str, float | int | str]
+
+
+class RunFailedError(Exception):
+    """The job ran and did not do what it should; the text says why."""
+
+
+class Options(pydantic.BaseModel):
+    """The options of a workload: what stands beside ``use`` in the sweep's table."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What one run asks of a cluster."""
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+    memory_bytes: int = 0
+
+
+@dataclass
+class Watch:
+    """Times one run and its stages.
+
+    Attributes
+    ----------
+    on_begin, on_end
+        Called right before and right after the job: others measure, too.
+    wall_time_s
+        How long the job took; None until it has ended.
+    stages_s
+        Seconds by stage; a stage entered twice adds up.
+    child_peak_bytes
+        The largest memory of one process, where the workload knows it better than samples do.
+    """
+
+    on_begin: Callable[[], None] = lambda: None
+    on_end: Callable[[Watch], None] = lambda watch: None
+    wall_time_s: float | None = None
+    stages_s: dict[str, float] = field(default_factory=dict)
+    child_peak_bytes: int = 0
+
+    @contextmanager
+    def job(self) -> Iterator[None]:
+        """Time the job itself; what is done before and after is not measured."""
+        self.on_begin()
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.wall_time_s = time.perf_counter() - started
+            self.on_end(self)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time what is done inside; it becomes the column ``<name>_s``."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(name, time.perf_counter() - started)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a stage that was timed elsewhere."""
+        self.stages_s[name] = self.stages_s.get(name, 0.0) + seconds
+
+
+class Workload(ABC):
+    """One way to run a job.
+
+    A workload of your own derives from this class and has one method, ``run``. It is made anew,
+    from the same options, in the process that runs it.
+
+    Attributes
+    ----------
+    options_class
+        What may stand beside ``use`` in the sweep's table.
+    shares_process
+        Whether many runs may use one process, one after the other. Otherwise each has its own, and
+        nothing of one run can be seen by the next.
+    is_job
+        Whether that process is part of the job, or only starts it.
+    times_itself
+        Whether ``run`` says by ``watch.job()`` what of it is the job; otherwise all of it is.
+    """
+
+    options_class: ClassVar[type[Options]] = Options
+    shares_process: ClassVar[bool] = False
+    is_job: ClassVar[bool] = True
+    times_itself: ClassVar[bool] = False
+
+    def __init__(self, options: Any, folder: Path) -> None:
+        self.options = options
+        self.folder = folder
+
+    @abstractmethod
+    def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
+        """Make one run; return what else was measured. Raise RunFailedError if it went wrong."""
+
+    def check(self, names: Sequence[str]) -> None:  # noqa: B027 - few workloads need it
+        """Raise a UsageError if the parameters of a sweep do not fit."""
+
+    def needs(self, configuration: Mapping[str, Any]) -> Needs:
+        """Return what a run asks of a cluster."""
+        return Needs()

@@ -1,0 +1,77 @@
+"""The python workload: an importable function, called with the parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from foretell.errors import UsageError, suggest
+from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
+
+
+class PythonOptions(Options):
+    """A function.
+
+    Attributes
+    ----------
+    call
+        ``module:function``; installed, or beside the sweep file. It takes the parameters by name,
+        and ``watch`` if it times stages; it may return a dict of numbers.
+    """
+
+    call: str
+
+
+class PythonWorkload(Workload):
+    """Call a function, in a process of its own for each run."""
+
+    options: PythonOptions
+    options_class = PythonOptions
+
+    def _function(self) -> Callable[..., Any]:
+        from foretell.measure.workloads import load_object
+
+        function: Callable[..., Any] = load_object(self.options.call, self.folder)
+        return function
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse what is no function of these parameters."""
+        if ":" not in self.options.call:
+            raise UsageError("workload.call: must be module:function")
+        function = self._function()
+        if not callable(function):
+            raise UsageError(f"workload.call: {self.options.call} is no function")
+        taken = inspect.signature(function).parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        for name in names:
+            if name not in taken and not takes_any:
+                raise UsageError(
+                    f"workload.call: {self.options.call} takes no '{name}'. {suggest(name, taken)}"
+                )
+        for name, parameter in taken.items():
+            is_needed = parameter.default is parameter.empty and parameter.kind in {
+                parameter.POSITIONAL_OR_KEYWORD,
+                parameter.KEYWORD_ONLY,
+            }
+            if is_needed and name not in {*names, "watch"}:
+                raise UsageError(
+                    f"workload.call: {self.options.call} needs '{name}'; add it to [parameters]"
+                )
+
+    def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
+        """Call the function."""
+        function = self._function()
+        taken = inspect.signature(function).parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        arguments = {n: v for n, v in configuration.items() if takes_any or n in taken}
+        if "watch" in taken:
+            arguments["watch"] = watch
+        found = function(**arguments)
+        if found is None:
+            return None
+        if not isinstance(found, Mapping):
+            raise RunFailedError(
+                f"{self.options.call} returned a {type(found).__name__}; return a dict of numbers"
+            )
+        return found
