@@ -13,6 +13,7 @@ from foretell.errors import UsageError
 from foretell.measure.expressions import Expression
 from foretell.measure.sweep import Sweep
 from foretell.measure.values import Scalar, drawn, listed
+from foretell.measure.workloads import Workload
 
 Configuration = dict[str, Scalar]
 
@@ -30,9 +31,9 @@ class Run:
     repeat: int
 
 
-def plan_runs(sweep: Sweep) -> list[Run]:
+def plan_runs(sweep: Sweep, workload: Workload | None = None) -> list[Run]:
     """List all runs in the order they are to be made."""
-    configurations = plan_configurations(sweep)
+    configurations = plan_configurations(sweep, workload)
     runs = [(c, r) for r in range(1, sweep.repeats + 1) for c in configurations]
     if sweep.order == "random":
         # So that a machine that slows down over the hours is not mistaken for an effect.
@@ -41,9 +42,11 @@ def plan_runs(sweep: Sweep) -> list[Run]:
     return [Run(i, c, r) for i, (c, r) in enumerate(runs)]
 
 
-def plan_configurations(sweep: Sweep) -> list[Configuration]:
-    """List the configurations, with what is derived from them."""
+def plan_configurations(sweep: Sweep, workload: Workload | None = None) -> list[Configuration]:
+    """List the configurations, with what the sweep and its workload derive from them."""
     kept = [c for c in map(_Derived(sweep), _candidates(sweep)) if _is_wanted(sweep, c)]
+    if workload is not None:
+        kept = [{**c, **workload.derived(c), **c} for c in kept]  # the sweep's own words win
     if not kept:
         raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
     return kept

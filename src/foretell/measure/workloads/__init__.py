@@ -20,6 +20,7 @@ WORKLOADS: Registry[Workload] = Registry(
     {
         "command": "foretell.measure.workloads.command:CommandWorkload",
         "python": "foretell.measure.workloads.python:PythonWorkload",
+        "ray_train": "foretell.measure.workloads.ray_train:RayTrainWorkload",
     },
     group="foretell.workloads",
 )

@@ -120,3 +120,10 @@ class Workload(ABC):
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
         """Return what a run asks of a cluster."""
         return Needs()
+
+    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what follows from the parameters and is to stand beside them in the table.
+
+        Raise a UsageError if the values of the parameters do not fit.
+        """
+        return {}

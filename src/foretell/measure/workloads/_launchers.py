@@ -1,0 +1,188 @@
+"""Launchers: two ways to bring workers of a distributed training to life on Ray."""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from foretell.measure.workloads._base import RunFailedError, Watch
+from foretell.measure.workloads._training import Job, Report, work
+
+_MOST_REASON = 300
+
+
+class Launcher(ABC):
+    """Runs a job on Ray, which has been started; keeps what may serve the next run."""
+
+    def prepare(self, job: Job) -> None:  # noqa: B027 - only one of the two needs it
+        """Do what is not to be measured."""
+
+    @abstractmethod
+    def launch(self, job: Job, watch: Watch) -> list[Report]:
+        """Run the job, time ``fit``, and return what each worker has to tell."""
+
+
+class TrainerLauncher(Launcher):
+    """Ray Train's TorchTrainer: new workers for each run, as its users have them."""
+
+    def launch(self, job: Job, watch: Watch) -> list[Report]:
+        """Make a trainer and fit."""
+        from ray import train
+        from ray.train.torch import TorchConfig, TorchTrainer
+
+        resources = {"CPU": job.cpus} | ({"GPU": job.gpus} if job.gpus else {})
+        with tempfile.TemporaryDirectory(prefix="foretell-") as storage:
+            trainer = TorchTrainer(
+                _work_in_trainer,
+                train_loop_config={"job": asdict(job)},
+                torch_config=TorchConfig(backend=backend(job)),
+                scaling_config=train.ScalingConfig(
+                    num_workers=job.workers,
+                    use_gpu=job.gpus > 0,
+                    resources_per_worker=resources,
+                ),
+                run_config=train.RunConfig(storage_path=storage),
+            )
+            try:
+                with watch.stage("fit"):
+                    result = trainer.fit()
+            except train.TrainingFailedError as error:
+                raise _failure(getattr(error, "worker_failures", {}), error) from None
+        return [Report(**report) for report in result.return_value]
+
+
+def _work_in_trainer(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Work, and gather what all workers have to tell: Ray keeps only what the first returns."""
+    from ray.train.torch import get_device
+    from torch import distributed
+
+    report = asdict(work(Job(**told["job"]), get_device()))
+    reports: list[dict[str, Any]] = [{}] * distributed.get_world_size()
+    distributed.all_gather_object(reports, report)
+    return reports
+
+
+class ActorsLauncher(Launcher):
+    """Plain Ray actors that stay alive from run to run, so that only the work itself costs time.
+
+    Actors are added when a run needs more of them. Those it does not need sit idle.
+    """
+
+    def __init__(self) -> None:
+        self._actors: list[Any] = []
+        self._resources = (0, 0)
+        self._n_grouped = 0
+
+    def prepare(self, job: Job) -> None:
+        """See that there are enough actors, and join as many as needed to a process group."""
+        import ray
+
+        if self._resources != (job.cpus, job.gpus):
+            self._dismiss()
+            self._resources = (job.cpus, job.gpus)
+        kind = ray.remote(num_cpus=job.cpus, num_gpus=job.gpus)(_Member)
+        while len(self._actors) < job.workers:
+            self._actors.append(kind.remote())
+        if self._n_grouped != job.workers:
+            self._group(job)
+
+    def launch(self, job: Job, watch: Watch) -> list[Report]:
+        """Let the actors work."""
+        with watch.stage("fit"):
+            return self._all([a.work.remote(job) for a in self._actors[: job.workers]])
+
+    def _group(self, job: Job) -> None:
+        members = self._actors[: job.workers]
+        self._all([a.leave.remote() for a in self._actors])
+        [(host, port)] = self._all([members[0].host.remote()])
+        joining = [
+            member.join.remote(host, port, rank, job.workers, backend(job))
+            for rank, member in enumerate(members)
+        ]
+        self._all(joining)
+        self._n_grouped = job.workers
+
+    def _all(self, pending: list[Any]) -> list[Any]:
+        """Wait for all; as soon as one fails, end the others, which may wait for it forever."""
+        import ray
+
+        waiting = list(pending)
+        while waiting:
+            (ended, *_), waiting = ray.wait(waiting, num_returns=1)
+            try:
+                ray.get(ended)
+            except ray.exceptions.RayError as error:
+                self._dismiss()
+                cause = getattr(error, "cause", None) or error
+                raise _failure({pending.index(ended): _named(cause)}, error) from None
+        found: list[Any] = ray.get(pending)
+        return found
+
+    def _dismiss(self) -> None:
+        import ray
+
+        for actor in self._actors:
+            ray.kill(actor)
+        self._actors, self._n_grouped = [], 0
+
+
+class _Member:
+    """One actor: a worker of one process group after another."""
+
+    def __init__(self) -> None:
+        self._store: Any = None
+
+    def host(self) -> tuple[str, int]:
+        """Open the meeting point of a new group; return where it is."""
+        from ray.util import get_node_ip_address
+        from torch.distributed import TCPStore
+
+        host = get_node_ip_address()
+        self._store = TCPStore(host, 0, is_master=True, wait_for_workers=False)
+        return host, self._store.port
+
+    def join(self, host: str, port: int, rank: int, n: int, name: str) -> None:
+        """Become one of n workers."""
+        from torch import distributed
+
+        store = self._store or distributed.TCPStore(host, port, is_master=False)
+        distributed.init_process_group(name, store=store, rank=rank, world_size=n)
+
+    def leave(self) -> None:
+        """Leave the group, if in any."""
+        from torch import distributed
+
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+        self._store = None
+
+    def work(self, job: Job) -> Report:
+        """Do one worker's part of a run."""
+        import torch
+
+        return work(job, torch.device("cuda" if job.gpus else "cpu"))
+
+
+def backend(job: Job) -> str:
+    """Return what workers talk through: nccl between GPUs, otherwise gloo."""
+    return "nccl" if job.gpus else "gloo"
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _failure(by_rank: Mapping[int, Any], error: Exception) -> RunFailedError:
+    """Say which worker failed and why; what it prints last is the error itself."""
+    if not by_rank:
+        return RunFailedError(_last_line(str(error)))
+    reasons = [f"worker {rank}: {_last_line(str(why))}" for rank, why in sorted(by_rank.items())]
+    return RunFailedError("; ".join(reasons))
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:_MOST_REASON] if lines else "no reason"

@@ -1,0 +1,209 @@
+"""The ray_train workload: distributed training with PyTorch on Ray, timed stage by stage."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from foretell.errors import UsageError, suggest
+from foretell.files.complaints import dotted, explain
+from foretell.measure.workloads._base import (
+    Needs,
+    Numbers,
+    Options,
+    RunFailedError,
+    Watch,
+    Workload,
+)
+from foretell.measure.workloads._cluster import check_installed, check_room, connect
+from foretell.measure.workloads._digits import read_mnist
+from foretell.measure.workloads._launchers import ActorsLauncher, Launcher, TrainerLauncher
+from foretell.measure.workloads._training import Job, Report
+
+Count = Annotated[int, pydantic.Field(ge=1)]
+_DERIVED = ("num_cpus", "launcher")
+
+
+class RayTrainOptions(Options):
+    """How the training is launched, and with what.
+
+    Attributes
+    ----------
+    launcher
+        ``trainer`` is Ray Train's TorchTrainer. ``actors`` are plain Ray actors that stay alive
+        from run to run: fast, and good for the stages inside the loop; but their ``train``,
+        ``fit`` and ``startup`` are not those of Ray Train.
+    images
+        The folder with MNIST's four idx files, relative to the sweep file. Without it the images
+        are scikit-learn's digits, enlarged. Either are repeated up to ``num_images``.
+    train_function
+        ``module:function`` of your own, installed or beside the sweep file. Each worker calls it
+        with the parameters, which are then free, and a timer for stages.
+    address
+        A Ray cluster that is there, ``auto`` for the one of this machine; without it, Ray is
+        started here for the sweep.
+    cpus
+        How many CPUs that Ray believes to have; more than there are lets workers share them.
+    object_store_mib
+        The memory that Ray sets aside for objects; training needs next to none.
+    """
+
+    launcher: Literal["trainer", "actors"] = "trainer"
+    images: str | None = None
+    train_function: str | None = None
+    address: str | None = None
+    cpus: Count | None = None
+    object_store_mib: Annotated[int, pydantic.Field(ge=80)] = 128
+
+    @pydantic.model_validator(mode="after")
+    def _fit_together(self) -> RayTrainOptions:
+        if self.address is not None and self.cpus is not None:
+            raise ValueError("cpus is for a Ray of its own; a cluster with an address has its own")
+        if self.train_function is not None and self.images is not None:
+            raise ValueError("images are for the built-in training; remove train_function or them")
+        return self
+
+
+class Workers(Options):
+    """The parameters that say who trains: n workers with j CPUs each."""
+
+    workers: Count = 1
+    cpus_per_worker: Count = 1
+    gpus_per_worker: Annotated[int, pydantic.Field(ge=0)] = 0
+
+
+class Training(Workers):
+    """The parameters of the built-in training; the batch size is that of each worker."""
+
+    model: Literal["small", "large"] = "small"
+    num_images: Count = 10_000
+    batch_size: Count = 64
+    epochs: Count = 1
+    learning_rate: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = 0.01
+
+
+class RayTrainWorkload(Workload):
+    """Train on several workers, and report the seconds of each stage.
+
+    ``train`` is all that a user calls; ``fit`` the training itself, without making the trainer;
+    ``startup`` lasts until the first worker enters the training function. ``data_loading`` makes
+    the images, ``training_loop`` holds all epochs, ``train_epoch`` and ``validate_epoch`` are one
+    epoch. ``all_reduce`` is the time of the loop in which gradients were under way between workers.
+    Stages on workers are means over workers and epochs, and ``<stage>_max_s`` is the slowest
+    worker. Ray starts once and serves all runs; its start is part of no stage.
+    """
+
+    options: RayTrainOptions
+    options_class = RayTrainOptions
+    shares_process = True
+    times_itself = True
+
+    def __init__(self, options: Any, folder: Path) -> None:
+        super().__init__(options, folder)
+        is_trainer = self.options.launcher == "trainer"
+        self._launcher: Launcher = TrainerLauncher() if is_trainer else ActorsLauncher()
+
+    @property
+    def _images(self) -> Path | None:
+        name = self.options.images
+        return None if name is None else (self.folder / name).resolve()
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse unknown parameters, images that are not MNIST's, and functions not there."""
+        check_installed()
+        for name in names:
+            if name in _DERIVED:
+                raise UsageError(f"parameters.{name}: ray_train writes this column; remove it")
+            if name not in Training.model_fields and self.options.train_function is None:
+                raise UsageError(
+                    f"parameters.{name}: ray_train has no such parameter. "
+                    f"{suggest(name, Training.model_fields)}"
+                )
+        if self._images is not None:
+            read_mnist(self._images)
+        if self.options.train_function is not None:
+            self._check_function(self.options.train_function)
+
+    def _check_function(self, name: str) -> None:
+        from foretell.measure.workloads import load_object
+
+        if ":" not in name:
+            raise UsageError("workload.train_function: must be module:function")
+        try:
+            function = load_object(name, self.folder)
+        except UsageError as error:
+            raise UsageError(f"workload.train_function: {error}") from None
+        if not callable(function):
+            raise UsageError(f"workload.train_function: {name} is no function")
+
+    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the total of CPUs, and the launcher, so that nobody mixes the two."""
+        job = self._job(configuration)
+        return {"num_cpus": job.workers * job.cpus, "launcher": self.options.launcher}
+
+    def needs(self, configuration: Mapping[str, Any]) -> Needs:
+        """Return the CPUs and GPUs of all workers."""
+        job = self._job(configuration)
+        return Needs(float(job.workers * job.cpus), float(job.workers * job.gpus))
+
+    def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
+        """Train once."""
+        try:
+            job = self._job(configuration)
+        except UsageError as error:
+            raise RunFailedError(str(error)) from None
+        o = self.options
+        connect(o.address, cpus=o.cpus, object_store_mib=o.object_store_mib)
+        check_room(job)
+        self._launcher.prepare(job)
+        with watch.job():
+            asked_at = time.time()
+            with watch.stage("train"):
+                reports = self._launcher.launch(job, watch)
+        watch.add("startup", min(r.entered_at for r in reports) - asked_at)
+        _add_stages(reports, watch)
+        return {**reports[0].numbers, "stages": _details(reports)}
+
+    def _job(self, configuration: Mapping[str, Any]) -> Job:
+        is_own = self.options.train_function is not None
+        kind = Workers if is_own else Training
+        values = {n: v for n, v in configuration.items() if n in kind.model_fields}
+        try:
+            settings = kind.model_validate(values)
+        except pydantic.ValidationError as error:
+            complaint = explain(error, values, kind)
+            raise UsageError(f"parameters.{dotted(complaint.place)}: {complaint.text}") from None
+        return Job(
+            workers=settings.workers,
+            cpus=settings.cpus_per_worker,
+            gpus=settings.gpus_per_worker,
+            settings={} if is_own else settings.model_dump(),
+            configuration={n: v for n, v in configuration.items() if n not in _DERIVED},
+            images=None if self._images is None else str(self._images),
+            train_function=self.options.train_function,
+            folder=str(self.folder),
+        )
+
+
+def _add_stages(reports: Sequence[Report], watch: Watch) -> None:
+    """Report each stage by its mean over workers and epochs, and by the slowest worker's mean."""
+    for name in dict.fromkeys(name for report in reports for name in report.stages_s):
+        by_worker = [r.stages_s[name] for r in reports if name in r.stages_s]
+        means = [sum(times) / len(times) for times in by_worker]
+        watch.add(name, sum(map(sum, by_worker)) / sum(map(len, by_worker)))
+        watch.add(f"{name}_max", max(means))
+
+
+def _details(reports: Sequence[Report]) -> str:
+    """Write every time of every stage as JSON, one list per worker."""
+    names = dict.fromkeys(name for report in reports for name in report.stages_s)
+    rounded = {
+        name: [[round(s, 6) for s in report.stages_s.get(name, [])] for report in reports]
+        for name in names
+    }
+    return json.dumps(rounded, separators=(",", ":"))
