@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import socket
 
 from foretell.errors import UsageError
 from foretell.measure.workloads._base import RunFailedError
@@ -11,6 +13,7 @@ from foretell.measure.workloads._training import Job
 
 #: Ray Train looks every 2 s whether workers have ended, which would be part of what is measured.
 _ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2", "RAY_USAGE_STATS_ENABLED": "0"}
+_KNOCK_LIMIT_S = 5.0
 
 
 def check_installed() -> None:
@@ -35,18 +38,28 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
         if address is None:
             ray.init(
                 "local",
+                _node_ip_address="127.0.0.1",  # nobody else is to reach it
                 num_cpus=cpus,
                 object_store_memory=object_store_mib * 2**20,
                 include_dashboard=False,
             )
         else:
+            _knock(address)
             ray.init(address)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is an OSError
         where = "on this machine" if address is None else f"at {address}"
         text = str(error).strip().splitlines()
         raise RunFailedError(
             f"there is no Ray {where}: {text[0] if text else type(error).__name__}"
         ) from None
+
+
+def _knock(address: str) -> None:
+    """Raise an OSError if nobody listens there: Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        with contextlib.closing(socket.create_connection((host, int(port)), _KNOCK_LIMIT_S)):
+            pass
 
 
 def check_room(job: Job) -> None:
@@ -59,11 +72,11 @@ def check_room(job: Job) -> None:
         asked, has = job.workers * per_worker, total.get(kind, 0.0)
         if asked > has:
             raise RunFailedError(
-                f"{job.workers} workers with {per_worker} {kind}s each ask for {asked} {kind}s, "
+                f"{asked} {kind}s are asked for, {per_worker} for each of {job.workers} workers, "
                 f"and the Ray cluster has {has:g}"
             )
-        if kind == "CPU" and per_worker > most_cpus:
-            raise RunFailedError(
-                f"each worker asks for {per_worker} CPUs, and the largest node of the Ray cluster "
-                f"has {most_cpus:g}"
-            )
+    if job.cpus > most_cpus:
+        raise RunFailedError(
+            f"each worker asks for {job.cpus} CPUs, and the largest node of the Ray cluster has "
+            f"{most_cpus:g}"
+        )

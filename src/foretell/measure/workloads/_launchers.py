@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from foretell.measure.workloads._base import RunFailedError, Watch
-from foretell.measure.workloads._training import Job, Report, work
+from foretell.measure.workloads._training import Job, Report, WorkerFailedError, work
 
 _MOST_REASON = 300
 
@@ -116,8 +116,7 @@ class ActorsLauncher(Launcher):
                 ray.get(ended)
             except ray.exceptions.RayError as error:
                 self._dismiss()
-                cause = getattr(error, "cause", None) or error
-                raise _failure({pending.index(ended): _named(cause)}, error) from None
+                raise _failure({pending.index(ended): error}, error) from None
         found: list[Any] = ray.get(pending)
         return found
 
@@ -145,8 +144,10 @@ class _Member:
         return host, self._store.port
 
     def join(self, host: str, port: int, rank: int, n: int, name: str) -> None:
-        """Become one of n workers."""
+        """Become one of n workers, and import what the work needs while nobody measures."""
+        import sklearn.datasets  # noqa: F401
         from torch import distributed
+        from torch.nn.parallel import DistributedDataParallel  # noqa: F401
 
         store = self._store or distributed.TCPStore(host, port, is_master=False)
         distributed.init_process_group(name, store=store, rank=rank, world_size=n)
@@ -171,18 +172,17 @@ def backend(job: Job) -> str:
     return "nccl" if job.gpus else "gloo"
 
 
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
 def _failure(by_rank: Mapping[int, Any], error: Exception) -> RunFailedError:
-    """Say which worker failed and why; what it prints last is the error itself."""
+    """Say which worker failed and why."""
     if not by_rank:
-        return RunFailedError(_last_line(str(error)))
-    reasons = [f"worker {rank}: {_last_line(str(why))}" for rank, why in sorted(by_rank.items())]
+        return RunFailedError(_reason(error))
+    reasons = [f"worker {rank}: {_reason(why)}" for rank, why in sorted(by_rank.items())]
     return RunFailedError("; ".join(reasons))
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:_MOST_REASON] if lines else "no reason"
+def _reason(error: Any) -> str:
+    """Return the last line, where a traceback has the error, without what Ray guesses of it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    last = lines[-1] if lines else type(error).__name__
+    own = last.rpartition(f"{WorkerFailedError.__name__}: ")[2]
+    return own.partition(" Some common causes")[0][:_MOST_REASON]

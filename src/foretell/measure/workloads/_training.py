@@ -62,6 +62,10 @@ class Report:
     numbers: Mapping[str, Any]
 
 
+class WorkerFailedError(Exception):
+    """The work of one worker raised an error, here in one line, as Ray passes on mere text."""
+
+
 @dataclass
 class StageTimer:
     """Times stages on one worker; a stage entered often, such as an epoch, keeps every time."""
@@ -88,8 +92,13 @@ def work(job: Job, device: Any) -> Report:
     torch.set_num_threads(job.cpus)
     torch.manual_seed(_SEED)
     timer = StageTimer()
-    is_own = job.train_function is not None
-    numbers = _call(job, timer) if is_own else _train_digits(job, timer, device)
+    try:
+        is_own = job.train_function is not None
+        numbers = _call(job, timer) if is_own else _train_digits(job, timer, device)
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {text[0] if text else 'no reason'}"
+        raise WorkerFailedError(reason) from error
     return Report(entered_at, timer.entries_s, numbers)
 
 
