@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import psutil
 
 from foretell.measure.meters._base import Meter, Tree
+
+_LOOK_EVERY_S = 0.2
 
 
 class CpuTimeMeter(Meter):
@@ -14,11 +18,55 @@ class CpuTimeMeter(Meter):
 
     def start(self, tree: Tree) -> None:
         """Remember what was used before."""
-        self._before = cpu_seconds(tree)
+        self._account = CpuAccount(tree)
+
+    def sample(self, tree: Tree) -> None:
+        """Keep what processes have used that may end unseen."""
+        self._account.look()
 
     def stop(self, tree: Tree) -> dict[str, float]:
         """Return what was used since."""
-        return {"cpu_time_s": max(0.0, cpu_seconds(tree) - self._before)}
+        return {"cpu_time_s": self._account.used_s()}
+
+
+class CpuAccount:
+    """The CPU time that a tree of processes uses from now on.
+
+    The kernel adds the time of a process that has ended to that of its parent. But a parent that
+    ignores the end of its children, such as Ray's, gets nothing. So the times last seen of each
+    process are added up, too, and the larger sum counts.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._before = cpu_seconds(tree)
+        self._own_before = self._own()
+        self._seen = dict(self._own_before)
+        self._looked_at = time.monotonic()
+
+    def look(self) -> None:
+        """See what each process has used, now and then: it takes a look at all there are."""
+        if time.monotonic() >= self._looked_at + _LOOK_EVERY_S:
+            self._seen |= self._own()
+            self._looked_at = time.monotonic()
+
+    def used_s(self) -> float:
+        """Return what was used so far."""
+        self._seen |= self._own()
+        seen = sum(s - self._own_before.get(p, 0.0) for p, s in self._seen.items())
+        kernel = cpu_seconds(self._tree) - self._before
+        return float(max(0.0, kernel, seen))
+
+    def _own(self) -> dict[psutil.Process, float]:
+        """Return what each living process has used itself."""
+        found = {}
+        for process in {self._tree.runner, *self._tree.living()}:
+            try:
+                times = process.cpu_times()
+            except psutil.Error:
+                continue
+            found[process] = times.user + times.system
+        return found
 
 
 def cpu_seconds(tree: Tree) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from foretell.measure.meters._base import Meter, Setting, Tree
-from foretell.measure.meters.cpu_time import cpu_seconds
+from foretell.measure.meters.cpu_time import CpuAccount
 
 _J_PER_KWH = 3.6e6
 _RAPL = Path("/sys/class/powercap/intel-rapl/subsystem")
@@ -78,9 +78,14 @@ class EnergyMeter(Meter):
 
     def start(self, tree: Tree) -> None:
         """Note the counters, or the time."""
-        self._started_s, self._cpu_s = time.monotonic(), cpu_seconds(tree)
+        self._started_s, self._account = time.monotonic(), CpuAccount(tree)
         if self._rapl is not None:
             self._rapl.start()
+
+    def sample(self, tree: Tree) -> None:
+        """Keep what processes have used that may end unseen; counters need no such look."""
+        if self._rapl is None:
+            self._account.look()
 
     def stop(self, tree: Tree) -> dict[str, float]:
         """Return joules under the name that says what they are."""
@@ -89,7 +94,7 @@ class EnergyMeter(Meter):
             return {"energy_j": self._measured(wall_s)}
         assert self._power is not None
         idle_w, busy_w, _ = self._power
-        n_busy = (cpu_seconds(tree) - self._cpu_s) / max(wall_s, 1e-3)
+        n_busy = self._account.used_s() / max(wall_s, 1e-3)
         share = min(max(n_busy / (psutil.cpu_count() or 1), 0.0), 1.0)
         return {"energy_estimated_j": wall_s * (idle_w + (busy_w - idle_w) * share)}
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from foretell.measure.workloads._base import RunFailedError, Watch
-from foretell.measure.workloads._training import Job, Report, WorkerFailedError, work
+from foretell.measure.workloads._training import Job, Report, WorkerFailedError, import_all, work
 
 _MOST_REASON = 300
 
@@ -144,11 +144,10 @@ class _Member:
         return host, self._store.port
 
     def join(self, host: str, port: int, rank: int, n: int, name: str) -> None:
-        """Become one of n workers, and import what the work needs while nobody measures."""
-        import sklearn.datasets  # noqa: F401
+        """Become one of n workers, ready to work."""
         from torch import distributed
-        from torch.nn.parallel import DistributedDataParallel  # noqa: F401
 
+        import_all()
         store = self._store or distributed.TCPStore(host, port, is_master=False)
         distributed.init_process_group(name, store=store, rank=rank, world_size=n)
 
