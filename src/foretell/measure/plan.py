@@ -118,13 +118,12 @@ def _sampled(sweep: Sweep) -> Iterator[Configuration]:
 
 def _shares(sweep: Sweep) -> Iterator[list[float]]:
     """Yield one number from 0 to 1 per parameter and draw, without end."""
-    from scipy.stats import qmc
-
     assert sweep.design.n is not None
     n, n_names = sweep.design.n, len(sweep.parameters)
     random = np.random.default_rng(sweep.seed)
     while True:
-        if sweep.design.method == "latin":
-            yield from qmc.LatinHypercube(n_names, rng=random).random(n).tolist()
-        else:
-            yield from random.random((n, n_names)).tolist()
+        shares = random.random((n, n_names))
+        if sweep.design.method == "latin":  # one draw in each of n equal parts, for every parameter
+            parts = np.column_stack([random.permutation(n) for _ in range(n_names)])
+            shares = (parts + shares) / n
+        yield from shares.tolist()

@@ -23,7 +23,8 @@ from foretell.measure.meters.memory import resident_bytes
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 
-_SAMPLE_S = 0.02
+#: Between looks at a job: often at first, for it may be short.
+_FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.02, 1.3
 _START_LIMIT_S = 120.0
 _GRACE_S = 0.5
 _MOST_OUTPUT = 4000  # characters of what a failed job printed that are kept
@@ -144,12 +145,14 @@ class Supervisor:
         """Wait for the job's end; return the message that says so, or what went wrong."""
         time_limit = self._sweep.time_limit_s
         memory_limit = self._sweep.memory_limit_mib
+        pause_s = _FIRST_SAMPLE_S
         while True:
             for meter in self._meters:
                 meter.sample(tree)
-            message = runner.receive(time.monotonic() + _SAMPLE_S)
+            message = runner.receive(time.monotonic() + pause_s)
             if message is not None:
                 return message
+            pause_s = min(_SAMPLE_GROWTH * pause_s, _SAMPLE_S)
             elapsed = time.monotonic() - started
             if time_limit is not None and elapsed > time_limit:
                 reason = f"it took more than {time_limit:g} s; its time is a lower bound"
