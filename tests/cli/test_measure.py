@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -65,9 +66,10 @@ def test_a_summary_counts_and_names_what_failed_and_says_what_to_do_next(folder)
     assert "foretell fit runs.csv --target wall_time_s" in result.stdout
 
 
-def test_quiet_prints_nothing(folder):
-    result = run("sweep.toml", "-o", "runs.csv", "--quiet")
-    assert (result.exit_code, result.output) == (0, "")
+def test_json_is_the_description_of_the_table(folder):
+    result = run("sweep.toml", "-o", "runs.csv", "--quiet", "--json")
+    assert json.loads(result.stdout) == json.loads((folder / "runs.json").read_text())
+    assert json.loads(result.stdout)["runs"] == {"ok": 2, "failed": 2}
 
 
 BAD = [

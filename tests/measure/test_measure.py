@@ -66,6 +66,23 @@ def test_what_is_prepared_is_not_measured(measured, folder):
     assert table["wall_time_s"][0] < 0.5
 
 
+def test_scratch_is_a_folder_for_one_run_and_is_gone_afterwards(measured, folder):
+    words = ["sh", "-c", "test ! -e {scratch}/a && touch {scratch}/a && echo {scratch} >> places"]
+    table = measured(command(*words), {"n": [1, 2]})
+    assert table["status"].tolist() == ["ok", "ok"]
+    places = (folder / "places").read_text().split()
+    assert len(places) == 2
+    assert not any(Path(place).exists() for place in places)
+
+
+def test_scratch_of_a_run_that_was_ended_is_gone_too(folder):
+    words = ["sh", "-c", "echo {scratch} > place.txt; sleep 100"]
+    sweep = {"workload": command(*words), "parameters": {"n": [1]}, "time_limit_s": 0.5}
+    with pytest.raises(NothingUsableError, match="took more than"):
+        measure_sweep({**sweep, "meters": []}, folder / "runs.csv")
+    assert not Path((folder / "place.txt").read_text().strip()).exists()
+
+
 FAILURES = [
     (script("import sys; print('no luck'); sys.exit(3)"), "exited with status 3: no luck"),
     (script("import os; os.kill(os.getpid(), 11)"), "ended by SIGSEGV"),

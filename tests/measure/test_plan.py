@@ -152,7 +152,7 @@ BAD = [
     ({"parameters": {"a": {"from": 1, "to": 1e9, "step": 1e-3}}}, "more than 1,000,000 values"),
     ({"parameters": {"a": [{"b": 1}]}}, "parameters.a: must be a value, a list of values or"),
     ({"parameters": {"a b": 1}}, "'a b' must be a name"),
-    ({"parameters": {"wall_time_s": 1}}, "'wall_time_s' is a column that foretell writes"),
+    ({"parameters": {"wall_time_s": 1}}, "'wall_time_s' is a name that foretell uses"),
     ({"parameters": {"a": 1}, "only": "b > 1"}, "only: 'b > 1' speaks of 'b'"),
     ({"parameters": {"a": 1}, "exclude": "a >"}, "exclude: 'a >' is no expression"),
     ({"parameters": {"a": 1}, "derive": {"a": "1"}}, "'a' is a parameter already"),

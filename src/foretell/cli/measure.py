@@ -31,9 +31,16 @@ _LINE_EVERY_S = 10.0
 @click.option("--dry-run", is_flag=True, help="Print the runs and the time they take; run nothing.")
 @click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
 @click.option("--yes", is_flag=True, help="Run a sweep of very many runs without asking.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the description of the table.")
 def command(
-    sweep: Path, output: Path | None, dry_run: bool, on: str | None, yes: bool, quiet: bool
+    sweep: Path,
+    output: Path | None,
+    dry_run: bool,
+    on: str | None,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Run every configuration of a sweep and write one row per run.
 
@@ -50,7 +57,11 @@ def command(
         raise click.UsageError(f"the table must be a .csv file, not {output}")
     with _shown(quiet=quiet) as progress:
         measured = measure_sweep(sweep, output, MeasureOptions(on, yes, progress))
-    if not quiet:
+    if as_json:
+        from foretell.dataset import description_path
+
+        click.echo(description_path(measured.table).read_text(), nl=False)
+    else:
         click.echo(_summary(measured))
 
 

@@ -75,18 +75,23 @@ class Supervisor:
     def measure(self, configuration: Mapping[str, Any]) -> Measured:
         """Make one run and return what was measured."""
         oom_before = _oom_kills()
-        try:
-            if self._runner is None:
-                self._runner = _Runner(self._sweep, self._workload)
-            measured = self._measure(self._runner, configuration)
-        except _RunnerError as error:
-            measured = Measured(FAILED, str(error), output=self._output())
+        with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
+            measured = self._measure_in(scratch, configuration)
         if measured.status == FAILED and _oom_kills() > oom_before:
             measured.status = OUT_OF_MEMORY
             measured.reason = f"the kernel ended it for want of memory; {measured.reason}"
         if measured.status != OK or not self._workload.shares_process:
             self.close()
         return measured
+
+    def _measure_in(self, scratch: str, configuration: Mapping[str, Any]) -> Measured:
+        try:
+            if self._runner is None:
+                self._runner = _Runner(self._sweep, self._workload)
+            self._runner.send({"configuration": dict(configuration), "scratch": scratch})
+            return self._measure(self._runner)
+        except _RunnerError as error:
+            return Measured(FAILED, str(error), output=self._output())
 
     def close(self) -> None:
         """End the runner and all it started."""
@@ -97,9 +102,8 @@ class Supervisor:
     def _output(self) -> str:
         return "" if self._runner is None else self._runner.printed()
 
-    def _measure(self, runner: _Runner, configuration: Mapping[str, Any]) -> Measured:
+    def _measure(self, runner: _Runner) -> Measured:
         tree = Tree(psutil.Process(runner.pid), self._workload.is_job)
-        runner.send({"configuration": dict(configuration)})
         message = runner.receive(time.monotonic() + _START_LIMIT_S)
         if message is None:
             return Measured(FAILED, f"the job did not begin within {_START_LIMIT_S:g} s")

@@ -26,9 +26,9 @@ SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 Count = Annotated[int, pydantic.Field(ge=0)]
 Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
-#: Columns that every table of runs has; a parameter of that name would be confused with them.
+#: Columns that every table of runs has, and a folder; no parameter may have their names.
 RESERVED = (
-    "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
+    "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
     "wall_time_s", "cpu_time_s", "peak_memory_bytes", "read_bytes", "written_bytes",
     "energy_j", "energy_estimated_j",
 )  # fmt: skip
@@ -160,7 +160,7 @@ def _check_names(sweep: Sweep) -> None:
         if not name.isidentifier():
             raise UsageError(f"parameters: '{name}' must be a name of letters, digits and _")
         if name in RESERVED:
-            raise UsageError(f"parameters: '{name}' is a column that foretell writes; rename it")
+            raise UsageError(f"parameters: '{name}' is a name that foretell uses itself; rename it")
     for name in sweep.derive:
         if name in sweep.names:
             raise UsageError(f"derive: '{name}' is a parameter already; rename it")

@@ -43,6 +43,8 @@ class Watch:
     ----------
     on_begin, on_end
         Called right before and right after the job: others measure, too.
+    scratch
+        A folder for the files of this run; it is removed afterwards.
     wall_time_s
         How long the job took; None until it has ended.
     stages_s
@@ -53,6 +55,7 @@ class Watch:
 
     on_begin: Callable[[], None] = lambda: None
     on_end: Callable[[Watch], None] = lambda watch: None
+    scratch: Path = Path()
     wall_time_s: float | None = None
     stages_s: dict[str, float] = field(default_factory=dict)
     child_peak_bytes: int = 0
