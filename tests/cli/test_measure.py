@@ -47,15 +47,25 @@ def test_a_dry_run_lists_the_runs_and_runs_nothing(folder):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("expected_s = 90", "4 runs, about 6 min: each is expected to take 1 min 30 s"),
-        ("time_limit_s = 20", "4 runs, 1 min 20 s at most: each may take 20 s"),
+        ("expected_s = 90", "4 runs; they take about 6 min: 1 min 30 s each"),
+        ("time_limit_s = 20", "4 runs; they take 1 min 20 s at most: 20 s each"),
         ("expected_s = 90\nat_once = 2", "about 3 min"),
-        ("expected_s = 90\nwarm_up = 1", "4 runs, each after 1 to warm up, about 12 min"),
+        ("expected_s = 90\nwarm_up = 1", "4 runs, each after 1 to warm up; they take about 12 min"),
     ],
 )
 def test_a_dry_run_says_how_long_it_will_take(folder, line, words):
     (folder / "sweep.toml").write_text(f"{line}\n{SWEEP}")
     assert words in run("sweep.toml", "--dry-run").stdout
+
+
+def test_a_dry_run_of_an_unfinished_sweep_knows_from_its_journal_how_long_the_rest_takes(folder):
+    run("sweep.toml", "-o", "runs.csv")
+    journal = folder / "runs.journal"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]))  # as if it had been cut off
+    text = run("sweep.toml", "-o", "runs.csv", "--dry-run").stdout
+    assert "4 runs, 3 of them finished; the others take about" in text
+    assert journal.read_bytes() == b"".join(lines[:-1])
 
 
 def test_a_summary_counts_and_names_what_failed_and_says_what_to_do_next(folder):

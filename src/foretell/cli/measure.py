@@ -14,7 +14,7 @@ import click
 from foretell.cli._times import duration
 
 if TYPE_CHECKING:
-    from foretell.measure.measure import MeasuredSweep, Planned, SweepProgress
+    from foretell.measure.measure import Estimate, MeasuredSweep, Planned, SweepProgress
 
 _MOST_ROWS_SHOWN = 20
 _LINE_EVERY_S = 10.0
@@ -46,10 +46,13 @@ def command(
 
     The same command continues where it was stopped.
     """
-    from foretell.measure.measure import MeasureOptions, measure_sweep, plan_sweep
+    from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
 
     if dry_run:
-        click.echo(_plan_text(plan_sweep(sweep, is_sure=True)))
+        planned = plan_sweep(sweep, is_sure=True)
+        click.echo(
+            f"{_plan_text(planned)}\n\n{_estimate_text(planned, estimate_time(planned, output))}"
+        )
         return
     if output is None:
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
@@ -76,20 +79,24 @@ def _plan_text(planned: Planned) -> str:
     more = len(planned.runs) - _MOST_ROWS_SHOWN
     if more > 0:
         lines.append(f"… and {more:,} more")
-    return "\n".join([*lines, "", _estimate(planned)])
+    return "\n".join(lines)
 
 
-def _estimate(planned: Planned) -> str:
-    sweep = planned.sweep
+def _estimate_text(planned: Planned, estimate: Estimate) -> str:
+    n_done = len(planned.runs) - estimate.n_left
     text = f"{len(planned.runs):,} runs"
-    if sweep.warm_up:
-        text += f", each after {sweep.warm_up} to warm up"
-    if planned.expected_s is None:
+    text += f", {n_done:,} of them finished" if n_done else ""
+    if planned.sweep.warm_up:
+        text += f", each after {planned.sweep.warm_up} to warm up"
+    if estimate.total_s is None or estimate.run_s is None:
         return f"{text}; write expected_s or time_limit_s into the sweep to know how long they take"
-    total = duration(planned.expected_s / sweep.at_once)
-    if planned.is_bound:
-        return f"{text}, {total} at most: each may take {duration(sweep.time_limit_s or 0.0)}"
-    return f"{text}, about {total}: each is expected to take {duration(sweep.expected_s or 0.0)}"
+    total, each = duration(estimate.total_s), duration(estimate.run_s)
+    match estimate.source:
+        case "finished":
+            return f"{text}; the others take about {total}: those took {each} on average"
+        case "expected":
+            return f"{text}; they take about {total}: {each} each"
+    return f"{text}; they take {total} at most: {each} each"
 
 
 def _summary(measured: MeasuredSweep) -> str:
