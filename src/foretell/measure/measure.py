@@ -81,6 +81,7 @@ class Estimate:
 
     @property
     def total_s(self) -> float | None:
+        """Seconds of all runs that are left."""
         return None if self.run_s is None else self.n_left * self.run_s
 
 
