@@ -105,9 +105,10 @@ def _finished(sweep: Sweep, table: Path) -> list[Record]:
     path = table.with_suffix(".journal")
     if not path.exists():
         return []
-    header, *records = [*decode(path.read_bytes())[0], {}]
-    is_same = header.get("sweep") == sweep.fingerprint()
-    return [r for r in records if r.get("kind") == "run"] if is_same else []
+    records = decode(path.read_bytes())[0]
+    if not records or records[0].get("sweep") != sweep.fingerprint():
+        return []
+    return [r for r in records if r["kind"] == "run"]
 
 
 @dataclass
