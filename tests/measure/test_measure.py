@@ -316,6 +316,21 @@ def test_a_runner_does_not_outlive_its_supervisor(folder):
     _until(lambda: not _sleepers("345.25"))
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_ctrl_c_ends_at_once_and_leaves_nothing_running(folder, at_once):
+    (folder / "sweep.toml").write_text(
+        f"at_once = {at_once}\nretries = 3\n[parameters]\nn = [1, 2, 3]\n"
+        f"[workload]\nuse = 'command'\nrun = 'sleep 456.{at_once}'\n"
+    )
+    words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
+    process = subprocess.Popen(words)
+    _until(lambda: len(_sleepers(f"456.{at_once}")) == at_once, process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    _until(lambda: not _sleepers(f"456.{at_once}"))
+    assert _journaled(folder) == []
+
+
 def _sleepers(word):
     return [p for p in psutil.process_iter(["cmdline"]) if word in (p.info["cmdline"] or [])]
 

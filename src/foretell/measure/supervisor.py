@@ -63,6 +63,10 @@ def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
     return [meter for name, meter in found.items() if name not in missing], missing
 
 
+class AbortedError(Exception):
+    """Nobody wants another run."""
+
+
 class Supervisor:
     """Makes runs, one at a time; where a workload allows it, in one process after another run."""
 
@@ -71,9 +75,12 @@ class Supervisor:
         self._workload = workload
         self._meters = meters
         self._runner: _Runner | None = None
+        self._is_aborted = False
 
     def measure(self, configuration: Mapping[str, Any]) -> Measured:
         """Make one run and return what was measured."""
+        if self._is_aborted:
+            raise AbortedError
         oom_before = _oom_kills()
         with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
             measured = self._measure_in(scratch, configuration)
@@ -92,6 +99,12 @@ class Supervisor:
             return self._measure(self._runner)
         except _RunnerError as error:
             return Measured(FAILED, str(error), output=self._output())
+
+    def abort(self) -> None:
+        """End the run that another thread makes, and make no more."""
+        self._is_aborted = True
+        if self._runner is not None:
+            self._runner.stop()
 
     def close(self) -> None:
         """End the runner and all it started."""
