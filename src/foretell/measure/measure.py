@@ -80,14 +80,14 @@ def plan_sweep(source: Path | str | Mapping[str, Any], *, is_sure: bool = False)
     """Read a sweep and list its runs; say how long they will take, as far as anyone can."""
     sweep = read_sweep(source)
     folder = Path.cwd() if isinstance(source, Mapping) else Path(source).resolve().parent
-    sweep.make_workload(folder)
+    workload = sweep.make_workload(folder)
     n_runs = count_runs(sweep)
     if n_runs > MANY_RUNS and not is_sure:
         raise UsageError(
             f"the sweep has {n_runs:,} runs before 'only' and 'exclude'. Add --yes if you mean it, "
             'or draw some of them: design = {method = "latin", n = 100}'
         )
-    runs = plan_runs(sweep)
+    runs = plan_runs(sweep, workload)
     n_executions = len(runs) * (1 + sweep.warm_up)
     if sweep.expected_s is not None:
         return Planned(sweep, folder, runs, n_executions * sweep.expected_s, is_bound=False)
