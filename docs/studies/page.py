@@ -57,8 +57,8 @@ class Study:
         runs = pd.read_csv(self.runs)
         return runs[runs["status"] == "ok"].reset_index(drop=True)
 
-    def facts(self) -> str:
-        """Say what was measured, when and on what machine, in a sentence or two."""
+    def facts(self, *libraries: str) -> str:
+        """Say what was measured, when and on what machine, with the versions of libraries."""
         runs = pd.read_csv(self.runs)
         about = json.loads(self.runs.with_suffix(".json").read_text(encoding="utf-8"))
         machine, versions = about["machine"], about["versions"]
@@ -69,8 +69,7 @@ class Study:
             f"{machine['n_usable']} cores of {machine['cpu']} with "
             f"{machine['memory_bytes'] / 2**30:.1f} GiB of memory; "
         )
-        names = [name for name in ("python", "torch") if name in versions]
-        text += ", ".join(f"{name} {versions[name]}" for name in names) + "."
+        text += ", ".join(f"{name} {versions[name]}" for name in ("foretell", *libraries)) + "."
         if "is_shared" in runs:
             n_shared = int((runs["is_shared"] == "yes").sum())
             text += f" {n_shared} runs shared the machine with other load."
@@ -131,7 +130,9 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def draw_errors(errors: pd.DataFrame, title: str, label: str, *, most: float) -> plt.Figure:
+def draw_errors(
+    errors: pd.DataFrame, title: str, label: str, *, most: float, axes: Any = None
+) -> plt.Figure:
     """Draw errors as the paper does: a dot per model, a cross on the best, arrows above the top.
 
     Parameters
@@ -142,8 +143,10 @@ def draw_errors(errors: pd.DataFrame, title: str, label: str, *, most: float) ->
         What the numbers of the rows are.
     most
         The largest error that is shown as it is.
+    axes
+        Where to draw; a new figure unless given.
     """
-    figure, axes = plt.subplots(figsize=(7, 3.8))
+    axes = axes or plt.subplots(figsize=(7, 3.8))[1]
     best = errors.fillna(np.inf).idxmin(axis=1)
     step = float(np.diff(errors.index).min()) if len(errors) > 1 else 1.0
     for shift, technique in zip(np.linspace(-0.2, 0.2, errors.shape[1]), errors, strict=True):
@@ -166,7 +169,7 @@ def draw_errors(errors: pd.DataFrame, title: str, label: str, *, most: float) ->
     axes.title.set(fontsize=10)
     axes.set_xticks(errors.index)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=5, frameon=False)
-    return figure
+    return axes.figure
 
 
 def drawing() -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from page import LOOKS, Study, draw_errors, drawing, mape, markdown, open_study, percent
+from page import LOOKS, draw_errors, drawing, mape, markdown, open_study, percent
 
 import foretell
 
@@ -169,9 +169,11 @@ def draw(analyses: dict[str, pd.DataFrame]) -> dict[str, Any]:
 
 def main() -> None:
     """Read, analyze, write."""
-    study: Study = open_study("vgg-layers", "Predict the layers of VGG networks.")
+    study = open_study("vgg-layers", "Predict the layers of VGG networks.")
     analyses = analyze(study.table())
-    study.write(f"## What was measured\n\n{study.facts()}\n\n{summary(analyses)}", draw(analyses))
+    study.write(
+        f"## What was measured\n\n{study.facts('torch')}\n\n{summary(analyses)}", draw(analyses)
+    )
 
 
 if __name__ == "__main__":
