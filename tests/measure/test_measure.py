@@ -415,7 +415,7 @@ def test_a_faulty_workload_is_refused_before_anything_runs(folder, workload, wor
 
 def test_very_many_runs_need_a_yes(folder):
     many = {**SWEEP, "parameters": {"n": {"from": 1, "to": 1000, "step": 1}}, "repeats": 1000}
-    with pytest.raises(UsageError, match=r"1,000,000 runs .* Add --yes if you mean it"):
+    with pytest.raises(UsageError, match=r"1,000,000 runs .* add --yes if you mean it"):
         measure_sweep(many, folder / "runs.csv")
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import UsageError
-from foretell.measure.plan import count_runs, plan_configurations, plan_runs
+from foretell.measure import plan
+from foretell.measure.plan import count_runs
 from foretell.measure.sweep import read_sweep
 from foretell.measure.values import Range
 
@@ -20,6 +22,14 @@ WORKLOAD = {"use": "command", "run": "true"}
 
 def sweep(**parts):
     return read_sweep({"workload": WORKLOAD, **parts})
+
+
+def plan_runs(of):
+    return plan.plan_runs(of, of.make_workload(Path()))
+
+
+def plan_configurations(of):
+    return plan.plan_configurations(of, of.make_workload(Path()))
 
 
 @pytest.mark.parametrize(
@@ -55,19 +65,19 @@ def test_a_geometric_range_grows_by_its_factor_and_ends_within_it(start, factor,
 
 
 def test_a_grid_is_every_combination_once():
-    plan = plan_configurations(sweep(parameters={"a": [1, 2], "b": ["x", "y", "z"], "c": 5}))
-    assert len(plan) == 6
-    assert {(c["a"], c["b"], c["c"]) for c in plan} == {(a, b, 5) for a in (1, 2) for b in "xyz"}
+    found = plan_configurations(sweep(parameters={"a": [1, 2], "b": ["x", "y", "z"], "c": 5}))
+    assert len(found) == 6
+    assert {(c["a"], c["b"], c["c"]) for c in found} == {(a, b, 5) for a in (1, 2) for b in "xyz"}
 
 
 def test_listed_configurations_are_run_with_what_is_fixed():
     listed = [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
-    plan = plan_configurations(sweep(parameters={"c": 5}, configurations=listed))
-    assert plan == [{"c": 5, "a": 1, "b": 2}, {"c": 5, "a": 3, "b": 4}]
+    found = plan_configurations(sweep(parameters={"c": 5}, configurations=listed))
+    assert found == [{"c": 5, "a": 1, "b": 2}, {"c": 5, "a": 3, "b": 4}]
 
 
 def test_filters_and_derived_columns():
-    plan = plan_configurations(
+    found = plan_configurations(
         sweep(
             parameters={"n": [1, 2, 4], "j": [1, 2]},
             derive={"cpus": "n * j"},
@@ -75,7 +85,7 @@ def test_filters_and_derived_columns():
             exclude=["n == 1 and j == 1"],
         )
     )
-    assert [(c["n"], c["j"], c["cpus"]) for c in plan] == [
+    assert [(c["n"], c["j"], c["cpus"]) for c in found] == [
         (1, 2, 2), (2, 1, 2), (2, 2, 4), (4, 1, 4),
     ]  # fmt: skip
 
@@ -104,31 +114,31 @@ def test_a_latin_sample_covers_every_stratum_of_every_parameter(seed, n):
         "x": {"from": 0.0, "to": 1.0, "whole": False},
         "y": {"from": 1, "to": 1000, "spacing": "log", "whole": False},
     }
-    plan = plan_configurations(
+    found = plan_configurations(
         sweep(parameters=parameters, design={"method": "latin", "n": n}, seed=seed)
     )
-    assert len(plan) == n
-    assert sorted(min(int(c["x"] * n), n - 1) for c in plan) == list(range(n))
-    strata = [min(int(math.log(c["y"]) / math.log(1000) * n), n - 1) for c in plan]
+    assert len(found) == n
+    assert sorted(min(int(c["x"] * n), n - 1) for c in found) == list(range(n))
+    strata = [min(int(math.log(c["y"]) / math.log(1000) * n), n - 1) for c in found]
     assert sum(abs(a - b) for a, b in zip(sorted(strata), range(n), strict=True)) <= 1  # rounding
 
 
 @given(st.integers(0, 1000))
 def test_a_random_sample_is_from_the_values_and_without_doubles(seed):
     parameters = {"a": [1, 2, 3], "b": {"from": 1, "to": 10}}
-    plan = plan_configurations(
+    found = plan_configurations(
         sweep(parameters=parameters, design={"method": "random", "n": 20}, seed=seed)
     )
-    assert len({(c["a"], c["b"]) for c in plan}) == len(plan) == 20
-    assert {c["a"] for c in plan} <= {1, 2, 3}
-    assert all(type(c["b"]) is int and 1 <= c["b"] <= 10 for c in plan)
+    assert len({(c["a"], c["b"]) for c in found}) == len(found) == 20
+    assert {c["a"] for c in found} <= {1, 2, 3}
+    assert all(type(c["b"]) is int and 1 <= c["b"] <= 10 for c in found)
 
 
 def test_a_sample_larger_than_the_space_is_the_space():
-    plan = plan_configurations(
+    found = plan_configurations(
         sweep(parameters={"a": [1, 2]}, design={"method": "random", "n": 50})
     )
-    assert sorted(c["a"] for c in plan) == [1, 2]
+    assert sorted(c["a"] for c in found) == [1, 2]
 
 
 def test_a_huge_grid_is_counted_and_not_built():
@@ -169,4 +179,4 @@ BAD = [
 @pytest.mark.parametrize(("parts", "words"), BAD, ids=[w for _, w in BAD])
 def test_a_faulty_sweep_is_refused_with_its_place(parts, words):
     with pytest.raises(UsageError, match=words):
-        sweep(**parts)
+        plan_runs(sweep(**parts))

@@ -128,15 +128,23 @@ class MeasuredSweep:
 def plan_sweep(source: Path | str | Mapping[str, Any], *, is_sure: bool = False) -> Planned:
     """Read a sweep and list its runs; refuse very many, unless they are meant."""
     sweep = read_sweep(source)
-    folder = Path.cwd() if isinstance(source, Mapping) else Path(source).resolve().parent
-    sweep.make_workload(folder)
+    if isinstance(source, Mapping):
+        return _planned(sweep, Path.cwd(), is_sure=is_sure)
+    try:
+        return _planned(sweep, Path(source).resolve().parent, is_sure=is_sure)
+    except UsageError as error:
+        raise UsageError(f"{source}, {error}") from None
+
+
+def _planned(sweep: Sweep, folder: Path, *, is_sure: bool) -> Planned:
+    workload = sweep.make_workload(folder)
     n_runs = count_runs(sweep)
     if n_runs > MANY_RUNS and not is_sure:
         raise UsageError(
-            f"the sweep has {n_runs:,} runs before 'only' and 'exclude'. Add --yes if you mean it, "
-            'or draw some of them: design = {method = "latin", n = 100}'
+            f"{n_runs:,} runs before 'only' and 'exclude': add --yes if you mean it, or draw some "
+            'of them: design = {method = "latin", n = 100}'
         )
-    return Planned(sweep, folder, plan_runs(sweep))
+    return Planned(sweep, folder, plan_runs(sweep, workload))
 
 
 def measure_sweep(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -164,16 +164,37 @@ def _check_names(sweep: Sweep) -> None:
     for name in sweep.derive:
         if name in sweep.names:
             raise UsageError(f"derive: '{name}' is a parameter already; rename it")
+    _check_expressions(sweep)
+
+
+def check_expressions(sweep: Sweep, derived: Collection[str]) -> None:
+    """Raise a UsageError if expressions speak of what is unknown, or derive what is there already.
+
+    Parameters
+    ----------
+    derived
+        The columns that the workload derives from the parameters.
+    """
+    for name in sweep.derive:
+        if name in derived:
+            raise UsageError(f"derive: '{name}' is a column of the workload already; rename it")
+    _check_expressions(sweep, [*sweep.names, *derived])
+
+
+def _check_expressions(sweep: Sweep, names: list[str] | None = None) -> None:
+    """Check that expressions can be read; and what they speak of, once the names are known."""
     for word, texts in (("only", sweep.only), ("exclude", sweep.exclude)):
         for text in texts:
-            _expression(text, word, [*sweep.names, *sweep.derive])
+            _expression(text, word, names and [*names, *sweep.derive])
     for name, text in sweep.derive.items():
-        _expression(text, f"derive.{name}", sweep.names)
+        _expression(text, f"derive.{name}", names)
 
 
-def _expression(text: str, place: str, known: list[str]) -> None:
+def _expression(text: str, place: str, known: list[str] | None) -> None:
     try:
-        Expression(text).check(known)
+        expression = Expression(text)
+        if known is not None:
+            expression.check(known)
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from None
 

@@ -20,6 +20,7 @@ WORKLOADS: Registry[Workload] = Registry(
     {
         "command": "foretell.measure.workloads.command:CommandWorkload",
         "python": "foretell.measure.workloads.python:PythonWorkload",
+        "torch_layers": "foretell.measure.workloads.torch_layers:TorchLayersWorkload",
     },
     group="foretell.workloads",
 )

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import pydantic
 
+from foretell.measure.values import Scalar
+
 #: What a workload may report besides its time: numbers, or words that are columns, too.
 Numbers = Mapping[str, float | int | str]
 
@@ -119,6 +121,14 @@ class Workload(ABC):
 
     def check(self, names: Sequence[str]) -> None:  # noqa: B027 - few workloads need it
         """Raise a UsageError if the parameters of a sweep do not fit."""
+
+    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
+        """Return what follows from the parameters and is known before the run: columns, too.
+
+        They are parameters of the table, so that models may learn from them. Raise a UsageError if
+        there can be no such run.
+        """
+        return {}
 
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
         """Return what a run asks of a cluster."""
