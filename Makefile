@@ -13,7 +13,7 @@ $(VENV)/.runtime: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch]'
 	touch $@
 
 demo: $(VENV)/.runtime

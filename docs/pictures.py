@@ -132,6 +132,13 @@ def _log_axis(axis: Any, ticks: list[float]) -> None:
     axis.set_minor_locator(mpl.ticker.NullLocator())
 
 
+def write_picture(figure: plt.Figure, path: Path) -> None:
+    """Write a picture as SVG: the same one gives the same file."""
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    lines = [line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Fit, draw and write."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "pictures"
@@ -145,10 +152,7 @@ def main() -> None:
             "intervals": draw_intervals(automatic.best),
         }
         for name, figure in pictures.items():
-            path = folder / f"{name}.svg"
-            figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-            lines = [line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()]
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            write_picture(figure, folder / f"{name}.svg")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
         "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast", "ForetellError",
         "ForetellRegressor", "ModelError", "NothingUsableError", "Predictor", "SavedModel",
-        "StorageError", "UsageError", "fit_model", "load_model", "read_dataset",
+        "StorageError", "UsageError", "fit_model", "load_model", "measure_sweep", "read_dataset",
     }  # fmt: skip
 
 

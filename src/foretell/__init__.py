@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from foretell._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
     from foretell.errors import (
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
+    from foretell.measure.measure import measure_sweep
     from foretell.model.automatic_outputs import AutomaticFit
     from foretell.model.campaign import Campaign
     from foretell.model.estimator import ForetellRegressor
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
     from foretell.model.passport import Forecast
     from foretell.model.saved_model import SavedModel, load_model
     from foretell.predictor import Predictor
-
-__version__ = "0.1.0"
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
@@ -49,6 +50,7 @@ _HOMES = {
     "UsageError": "foretell.errors",
     "fit_model": "foretell.model.fit",
     "load_model": "foretell.model.saved_model",
+    "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
 }
 
@@ -69,6 +71,7 @@ __all__ = [
     "UsageError",
     "fit_model",
     "load_model",
+    "measure_sweep",
     "read_dataset",
 ]
 

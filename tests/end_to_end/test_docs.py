@@ -20,6 +20,10 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
+from foretell.measure.sweep import Design, Power, Sweep, read_sweep
+from foretell.measure.values import Range
+from foretell.measure.workloads.command import CommandOptions
+from foretell.measure.workloads.python import PythonOptions
 from foretell.model import campaign as campaigns
 from foretell.model.campaign import Campaign, read_campaign
 from foretell.model.campaign.ini import parse_ini, read_sections
@@ -126,11 +130,14 @@ def test_python_examples_print_what_they_show(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", blocks("toml"))
-def test_toml_blocks_are_campaigns(text):
-    """A block is a whole campaign unless its first line says ``# part of a campaign``."""
+def test_toml_blocks_are_campaigns_or_sweeps(text):
+    """A block is a whole campaign or sweep unless its first line says ``# part of a campaign``."""
     values = tomllib.loads(text)
     first = text.partition("\n")[0]
     if first == "# pyproject.toml" or "that needs the technique" in first:
+        return
+    if "workload" in values:
+        read_sweep(values)
         return
     if first == "# part of a campaign":
         values = {**LEAST_TOML, **values}
@@ -458,6 +465,25 @@ def test_every_option_of_an_amllibrary_file_is_described(name):
 def test_every_technique_of_amllibrary_is_described():
     described = [word for row in rows(OLD, "Sections of techniques") for word in code(row[0])]
     assert {f"[{name}]" for name in TECHNIQUES.names()} == set(described)
+
+
+# Sweeps
+
+SWEEP_TABLES = {
+    "Top level": Sweep,
+    "Values": Range,
+    "Design": Design,
+    "Power": Power,
+    "command": CommandOptions,
+    "python": PythonOptions,
+}
+
+
+@pytest.mark.parametrize("heading", SWEEP_TABLES)
+def test_every_option_of_a_sweep_is_described(heading):
+    fields = SWEEP_TABLES[heading].model_fields
+    described = [name for row in rows("docs/reference/sweep.md", heading) for name in code(row[0])]
+    assert described == [field.alias or name for name, field in fields.items()]
 
 
 # Architecture

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from foretell import __version__
+from foretell._version import __version__
 from foretell.errors import ForetellError, NothingUsableError
 
 #: Verb to its one-line help. The modules load only when their verb is used.

@@ -14,7 +14,7 @@ import click
 from foretell.cli._times import duration
 
 if TYPE_CHECKING:
-    from foretell.measure.measure import MeasuredSweep, Planned, SweepProgress
+    from foretell.measure.measure import Estimate, MeasuredSweep, Planned, SweepProgress
 
 _MOST_ROWS_SHOWN = 20
 _LINE_EVERY_S = 10.0
@@ -31,18 +31,28 @@ _LINE_EVERY_S = 10.0
 @click.option("--dry-run", is_flag=True, help="Print the runs and the time they take; run nothing.")
 @click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
 @click.option("--yes", is_flag=True, help="Run a sweep of very many runs without asking.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the description of the table.")
 def command(
-    sweep: Path, output: Path | None, dry_run: bool, on: str | None, yes: bool, quiet: bool
+    sweep: Path,
+    output: Path | None,
+    dry_run: bool,
+    on: str | None,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Run every configuration of a sweep and write one row per run.
 
     The same command continues where it was stopped.
     """
-    from foretell.measure.measure import MeasureOptions, measure_sweep, plan_sweep
+    from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
 
     if dry_run:
-        click.echo(_plan_text(plan_sweep(sweep, is_sure=True)))
+        planned = plan_sweep(sweep, is_sure=True)
+        click.echo(
+            f"{_plan_text(planned)}\n\n{_estimate_text(planned, estimate_time(planned, output))}"
+        )
         return
     if output is None:
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
@@ -50,7 +60,11 @@ def command(
         raise click.UsageError(f"the table must be a .csv file, not {output}")
     with _shown(quiet=quiet) as progress:
         measured = measure_sweep(sweep, output, MeasureOptions(on, yes, progress))
-    if not quiet:
+    if as_json:
+        from foretell.dataset import description_path
+
+        click.echo(description_path(measured.table).read_text(), nl=False)
+    else:
         click.echo(_summary(measured))
 
 
@@ -65,20 +79,24 @@ def _plan_text(planned: Planned) -> str:
     more = len(planned.runs) - _MOST_ROWS_SHOWN
     if more > 0:
         lines.append(f"… and {more:,} more")
-    return "\n".join([*lines, "", _estimate(planned)])
+    return "\n".join(lines)
 
 
-def _estimate(planned: Planned) -> str:
-    sweep = planned.sweep
+def _estimate_text(planned: Planned, estimate: Estimate) -> str:
+    n_done = len(planned.runs) - estimate.n_left
     text = f"{len(planned.runs):,} runs"
-    if sweep.warm_up:
-        text += f", each after {sweep.warm_up} to warm up"
-    if planned.expected_s is None:
+    text += f", {n_done:,} of them finished" if n_done else ""
+    if planned.sweep.warm_up:
+        text += f", each after {planned.sweep.warm_up} to warm up"
+    if estimate.total_s is None or estimate.run_s is None:
         return f"{text}; write expected_s or time_limit_s into the sweep to know how long they take"
-    total = duration(planned.expected_s / sweep.at_once)
-    if planned.is_bound:
-        return f"{text}, {total} at most: each may take {duration(sweep.time_limit_s or 0.0)}"
-    return f"{text}, about {total}: each is expected to take {duration(sweep.expected_s or 0.0)}"
+    total, each = duration(estimate.total_s), duration(estimate.run_s)
+    match estimate.source:
+        case "finished":
+            return f"{text}; the others take about {total}: those took {each} on average"
+        case "expected":
+            return f"{text}; they take about {total}: {each} each"
+    return f"{text}; they take {total} at most: {each} each"
 
 
 def _summary(measured: MeasuredSweep) -> str:

@@ -98,13 +98,16 @@ class LocalLanes(Lanes):
             pending: set[Future[Finished]] = {
                 pool.submit(work, run) for run in islice(waiting, len(self._supervisors))
             }
-            while pending:
-                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    yield future.result()
-                    run = next(waiting, None)
-                    if run is not None:
-                        pending.add(pool.submit(work, run))
+            try:
+                while pending:
+                    ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    for future in ended:
+                        yield future.result()
+                        pending |= {pool.submit(work, run) for run in islice(waiting, 1)}
+            except BaseException:  # Ctrl-C among it: the pool would wait for runs to end
+                for supervisor in self._supervisors:
+                    supervisor.abort()
+                raise
 
     def close(self) -> None:
         """End every runner."""

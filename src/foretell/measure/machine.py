@@ -11,7 +11,9 @@ from typing import Any
 
 import psutil
 
-_LIBRARIES = ("foretell", "numpy", "pandas", "psutil", "ray", "torch", "codecarbon")
+from foretell._version import __version__
+
+_LIBRARIES = ("numpy", "pandas", "psutil", "ray", "torch", "codecarbon")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -30,7 +32,7 @@ def describe_machine() -> dict[str, Any]:
 
 def describe_versions() -> dict[str, str]:
     """Return the versions of Python, of foretell and of the libraries that runs may use."""
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "foretell": __version__}
     for name in _LIBRARIES:
         try:
             versions[name] = metadata.version(name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from foretell.errors import NothingUsableError, UsageError
 from foretell.files.directory import locked, logged
-from foretell.files.journal import Journal
+from foretell.files.journal import Journal, decode
 from foretell.measure.lanes import Lanes, LocalLanes
 from foretell.measure.machine import describe_machine, describe_versions
 from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
@@ -53,13 +53,62 @@ class MeasureOptions:
 
 @dataclass(frozen=True)
 class Planned:
-    """A sweep ready to run: its runs, and what is known of their time."""
+    """A sweep ready to run.
+
+    ``folder`` is where modules and files of its workload lie.
+    """
 
     sweep: Sweep
     folder: Path
     runs: list[Run]
-    expected_s: float | None
-    is_bound: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long the rest of a sweep takes, and how that is known.
+
+    Attributes
+    ----------
+    run_s, total_s
+        Seconds of one run and of all that are left; None where nobody knows.
+    source
+        ``finished`` (their mean), ``expected`` (given in the sweep) or ``limit`` (at most).
+    """
+
+    n_left: int
+    run_s: float | None
+    source: str
+
+    @property
+    def total_s(self) -> float | None:
+        """Seconds of all runs that are left."""
+        return None if self.run_s is None else self.n_left * self.run_s
+
+
+def estimate_time(planned: Planned, table: Path | None = None) -> Estimate:
+    """Say how long a sweep will take: by its finished runs, by what its file says, or at most."""
+    sweep = planned.sweep
+    finished = _finished(sweep, table) if table is not None else []
+    n_left = len(planned.runs) - len(finished)
+    if finished:
+        mean_s = sum(r["spent_s"] for r in finished) / len(finished)
+        return Estimate(n_left, mean_s / sweep.at_once, "finished")
+    share = (1 + sweep.warm_up) / sweep.at_once
+    if sweep.expected_s is not None:
+        return Estimate(n_left, share * sweep.expected_s, "expected")
+    limit = sweep.time_limit_s
+    return Estimate(n_left, None if limit is None else share * limit, "limit")
+
+
+def _finished(sweep: Sweep, table: Path) -> list[Record]:
+    """Return the finished runs of this very sweep, without touching any file."""
+    path = table.with_suffix(".journal")
+    if not path.exists():
+        return []
+    records = decode(path.read_bytes())[0]
+    if not records or records[0].get("sweep") != sweep.fingerprint():
+        return []
+    return [r for r in records if r["kind"] == "run"]
 
 
 @dataclass
@@ -77,24 +126,25 @@ class MeasuredSweep:
 
 
 def plan_sweep(source: Path | str | Mapping[str, Any], *, is_sure: bool = False) -> Planned:
-    """Read a sweep and list its runs; say how long they will take, as far as anyone can."""
+    """Read a sweep and list its runs; refuse very many, unless they are meant."""
     sweep = read_sweep(source)
-    folder = Path.cwd() if isinstance(source, Mapping) else Path(source).resolve().parent
+    if isinstance(source, Mapping):
+        return _planned(sweep, Path.cwd(), is_sure=is_sure)
+    try:
+        return _planned(sweep, Path(source).resolve().parent, is_sure=is_sure)
+    except UsageError as error:
+        raise UsageError(f"{source}, {error}") from None
+
+
+def _planned(sweep: Sweep, folder: Path, *, is_sure: bool) -> Planned:
     workload = sweep.make_workload(folder)
     n_runs = count_runs(sweep)
     if n_runs > MANY_RUNS and not is_sure:
         raise UsageError(
-            f"the sweep has {n_runs:,} runs before 'only' and 'exclude'. Add --yes if you mean it, "
-            'or draw some of them: design = {method = "latin", n = 100}'
+            f"{n_runs:,} runs before 'only' and 'exclude': add --yes if you mean it, or draw some "
+            'of them: design = {method = "latin", n = 100}'
         )
-    runs = plan_runs(sweep, workload)
-    n_executions = len(runs) * (1 + sweep.warm_up)
-    if sweep.expected_s is not None:
-        return Planned(sweep, folder, runs, n_executions * sweep.expected_s, is_bound=False)
-    limit = sweep.time_limit_s
-    return Planned(
-        sweep, folder, runs, None if limit is None else n_executions * limit, is_bound=True
-    )
+    return Planned(sweep, folder, plan_runs(sweep, workload))
 
 
 def measure_sweep(

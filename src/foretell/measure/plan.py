@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any
 
 import numpy as np
 
 from foretell.errors import UsageError
 from foretell.measure.expressions import Expression
-from foretell.measure.sweep import Sweep
+from foretell.measure.sweep import Sweep, check_expressions
 from foretell.measure.values import Scalar, drawn, listed
 from foretell.measure.workloads import Workload
 
@@ -31,7 +30,7 @@ class Run:
     repeat: int
 
 
-def plan_runs(sweep: Sweep, workload: Workload | None = None) -> list[Run]:
+def plan_runs(sweep: Sweep, workload: Workload) -> list[Run]:
     """List all runs in the order they are to be made."""
     configurations = plan_configurations(sweep, workload)
     runs = [(c, r) for r in range(1, sweep.repeats + 1) for c in configurations]
@@ -42,11 +41,12 @@ def plan_runs(sweep: Sweep, workload: Workload | None = None) -> list[Run]:
     return [Run(i, c, r) for i, (c, r) in enumerate(runs)]
 
 
-def plan_configurations(sweep: Sweep, workload: Workload | None = None) -> list[Configuration]:
-    """List the configurations, with what the sweep and its workload derive from them."""
-    kept = [c for c in map(_Derived(sweep), _candidates(sweep)) if _is_wanted(sweep, c)]
-    if workload is not None:
-        kept = [{**c, **workload.derived(c), **c} for c in kept]  # the sweep's own words win
+def plan_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]:
+    """List the configurations, with what is derived from them."""
+    rules = _Rules(sweep)
+    # In this order: the workload is not asked about combinations that the parameters rule out.
+    wanted = (c for c in _candidates(sweep) if rules.allow_parameters(c))
+    kept = [c for c in map(_Derived(sweep, workload), wanted) if rules.allow(c)]
     if not kept:
         raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
     return kept
@@ -69,20 +69,40 @@ def _n_combinations(sweep: Sweep) -> int:
 
 
 class _Derived:
-    """Adds the derived columns to a configuration."""
+    """Adds the derived columns to a configuration: the workload's, then the sweep's own."""
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: Sweep, workload: Workload) -> None:
+        self._sweep = sweep
+        self._workload = workload
         self._expressions = {name: Expression(text) for name, text in sweep.derive.items()}
+        self._is_checked = False
 
     def __call__(self, configuration: Configuration) -> Configuration:
-        found = {name: e.value(configuration) for name, e in self._expressions.items()}
-        return {**configuration, **found}
+        derived = self._workload.derived(configuration)
+        if not self._is_checked:
+            check_expressions(self._sweep, derived)
+            self._is_checked = True
+        known = {**configuration, **derived}
+        return {**known, **{name: e.value(known) for name, e in self._expressions.items()}}
 
 
-def _is_wanted(sweep: Sweep, configuration: dict[str, Any]) -> bool:
-    return all(Expression(text).value(configuration) for text in sweep.only) and not any(
-        Expression(text).value(configuration) for text in sweep.exclude
-    )
+class _Rules:
+    """What ``only`` and ``exclude`` say, told apart by whether parameters alone decide it."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        rules = [(Expression(text), True) for text in sweep.only]
+        rules += [(Expression(text), False) for text in sweep.exclude]
+        names = set(sweep.names)
+        self._early = [rule for rule in rules if names.issuperset(rule[0].names)]
+        self._late = [rule for rule in rules if not names.issuperset(rule[0].names)]
+
+    def allow_parameters(self, configuration: Configuration) -> bool:
+        """Apply the rules that speak of parameters only."""
+        return all(bool(e.value(configuration)) is wanted for e, wanted in self._early)
+
+    def allow(self, configuration: Configuration) -> bool:
+        """Apply the rules that speak of derived columns."""
+        return all(bool(e.value(configuration)) is wanted for e, wanted in self._late)
 
 
 def _candidates(sweep: Sweep) -> Iterator[Configuration]:
@@ -121,13 +141,12 @@ def _sampled(sweep: Sweep) -> Iterator[Configuration]:
 
 def _shares(sweep: Sweep) -> Iterator[list[float]]:
     """Yield one number from 0 to 1 per parameter and draw, without end."""
-    from scipy.stats import qmc
-
     assert sweep.design.n is not None
     n, n_names = sweep.design.n, len(sweep.parameters)
     random = np.random.default_rng(sweep.seed)
     while True:
-        if sweep.design.method == "latin":
-            yield from qmc.LatinHypercube(n_names, rng=random).random(n).tolist()
-        else:
-            yield from random.random((n, n_names)).tolist()
+        shares = random.random((n, n_names))
+        if sweep.design.method == "latin":  # one draw in each of n equal parts, for every parameter
+            parts = np.column_stack([random.permutation(n) for _ in range(n_names)])
+            shares = (parts + shares) / n
+        yield from shares.tolist()

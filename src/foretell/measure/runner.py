@@ -68,7 +68,7 @@ class _Channel:
 
 
 def _answer(workload: Workload, request: Mapping[str, Any], channel: _Channel) -> dict[str, Any]:
-    watch = Watch(channel.begin, channel.end)
+    watch = Watch(channel.begin, channel.end, Path(request["scratch"]))
     status, reason, numbers = "ok", "", {}
     try:
         numbers = _checked(_run(workload, request["configuration"], watch))

@@ -23,7 +23,8 @@ from foretell.measure.meters.memory import resident_bytes
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 
-_SAMPLE_S = 0.02
+#: Between looks at a job: often at first, for it may be short.
+_FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.02, 1.3
 _START_LIMIT_S = 120.0
 _GRACE_S = 0.5
 _MOST_OUTPUT = 4000  # characters of what a failed job printed that are kept
@@ -62,6 +63,10 @@ def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
     return [meter for name, meter in found.items() if name not in missing], missing
 
 
+class AbortedError(Exception):
+    """Nobody wants another run."""
+
+
 class Supervisor:
     """Makes runs, one at a time; where a workload allows it, in one process after another run."""
 
@@ -70,22 +75,36 @@ class Supervisor:
         self._workload = workload
         self._meters = meters
         self._runner: _Runner | None = None
+        self._is_aborted = False
 
     def measure(self, configuration: Mapping[str, Any]) -> Measured:
         """Make one run and return what was measured."""
+        if self._is_aborted:
+            raise AbortedError
         oom_before = _oom_kills()
-        try:
-            if self._runner is None:
-                self._runner = _Runner(self._sweep, self._workload)
-            measured = self._measure(self._runner, configuration)
-        except _RunnerError as error:
-            measured = Measured(FAILED, str(error), output=self._output())
+        with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
+            measured = self._measure_in(scratch, configuration)
         if measured.status == FAILED and _oom_kills() > oom_before:
             measured.status = OUT_OF_MEMORY
             measured.reason = f"the kernel ended it for want of memory; {measured.reason}"
         if measured.status != OK or not self._workload.shares_process:
             self.close()
         return measured
+
+    def _measure_in(self, scratch: str, configuration: Mapping[str, Any]) -> Measured:
+        try:
+            if self._runner is None:
+                self._runner = _Runner(self._sweep, self._workload)
+            self._runner.send({"configuration": dict(configuration), "scratch": scratch})
+            return self._measure(self._runner)
+        except _RunnerError as error:
+            return Measured(FAILED, str(error), output=self._output())
+
+    def abort(self) -> None:
+        """End the run that another thread makes, and make no more."""
+        self._is_aborted = True
+        if self._runner is not None:
+            self._runner.stop()
 
     def close(self) -> None:
         """End the runner and all it started."""
@@ -96,9 +115,8 @@ class Supervisor:
     def _output(self) -> str:
         return "" if self._runner is None else self._runner.printed()
 
-    def _measure(self, runner: _Runner, configuration: Mapping[str, Any]) -> Measured:
+    def _measure(self, runner: _Runner) -> Measured:
         tree = Tree(psutil.Process(runner.pid), self._workload.is_job)
-        runner.send({"configuration": dict(configuration)})
         message = runner.receive(time.monotonic() + _START_LIMIT_S)
         if message is None:
             return Measured(FAILED, f"the job did not begin within {_START_LIMIT_S:g} s")
@@ -144,12 +162,14 @@ class Supervisor:
         """Wait for the job's end; return the message that says so, or what went wrong."""
         time_limit = self._sweep.time_limit_s
         memory_limit = self._sweep.memory_limit_mib
+        pause_s = _FIRST_SAMPLE_S
         while True:
             for meter in self._meters:
                 meter.sample(tree)
-            message = runner.receive(time.monotonic() + _SAMPLE_S)
+            message = runner.receive(time.monotonic() + pause_s)
             if message is not None:
                 return message
+            pause_s = min(_SAMPLE_GROWTH * pause_s, _SAMPLE_S)
             elapsed = time.monotonic() - started
             if time_limit is not None and elapsed > time_limit:
                 reason = f"it took more than {time_limit:g} s; its time is a lower bound"

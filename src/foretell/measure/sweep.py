@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,9 +26,9 @@ SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 Count = Annotated[int, pydantic.Field(ge=0)]
 Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
-#: Columns that every table of runs has; a parameter of that name would be confused with them.
+#: Columns that every table of runs has, and a folder; no parameter may have their names.
 RESERVED = (
-    "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
+    "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
     "wall_time_s", "cpu_time_s", "peak_memory_bytes", "read_bytes", "written_bytes",
     "energy_j", "energy_estimated_j",
 )  # fmt: skip
@@ -160,20 +160,41 @@ def _check_names(sweep: Sweep) -> None:
         if not name.isidentifier():
             raise UsageError(f"parameters: '{name}' must be a name of letters, digits and _")
         if name in RESERVED:
-            raise UsageError(f"parameters: '{name}' is a column that foretell writes; rename it")
+            raise UsageError(f"parameters: '{name}' is a name that foretell uses itself; rename it")
     for name in sweep.derive:
         if name in sweep.names:
             raise UsageError(f"derive: '{name}' is a parameter already; rename it")
+    _check_expressions(sweep)
+
+
+def check_expressions(sweep: Sweep, derived: Collection[str]) -> None:
+    """Raise a UsageError if expressions speak of what is unknown, or derive what is there already.
+
+    Parameters
+    ----------
+    derived
+        The columns that the workload derives from the parameters.
+    """
+    for name in sweep.derive:
+        if name in derived:
+            raise UsageError(f"derive: '{name}' is a column of the workload already; rename it")
+    _check_expressions(sweep, [*sweep.names, *derived])
+
+
+def _check_expressions(sweep: Sweep, names: list[str] | None = None) -> None:
+    """Check that expressions can be read; and what they speak of, once the names are known."""
     for word, texts in (("only", sweep.only), ("exclude", sweep.exclude)):
         for text in texts:
-            _expression(text, word, [*sweep.names, *sweep.derive])
+            _expression(text, word, names and [*names, *sweep.derive])
     for name, text in sweep.derive.items():
-        _expression(text, f"derive.{name}", sweep.names)
+        _expression(text, f"derive.{name}", names)
 
 
-def _expression(text: str, place: str, known: list[str]) -> None:
+def _expression(text: str, place: str, known: list[str] | None) -> None:
     try:
-        Expression(text).check(known)
+        expression = Expression(text)
+        if known is not None:
+            expression.check(known)
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from None
 

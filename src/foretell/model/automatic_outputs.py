@@ -179,7 +179,7 @@ class Report:
 
 
 def _version() -> str:
-    from foretell import __version__
+    from foretell._version import __version__
 
     return __version__
 

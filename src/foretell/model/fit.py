@@ -288,7 +288,7 @@ class _Job:
         )
 
     def _record(self, table: Table, plan: SplitPlan, studies: list[Study], was_cut: bool) -> Record:
-        from foretell import __version__
+        from foretell._version import __version__
 
         entries = [
             Entry(name, [t for s in studies if s.technique == name for t in s.trials])

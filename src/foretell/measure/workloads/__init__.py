@@ -21,6 +21,7 @@ WORKLOADS: Registry[Workload] = Registry(
         "command": "foretell.measure.workloads.command:CommandWorkload",
         "python": "foretell.measure.workloads.python:PythonWorkload",
         "ray_train": "foretell.measure.workloads.ray_train:RayTrainWorkload",
+        "torch_layers": "foretell.measure.workloads.torch_layers:TorchLayersWorkload",
     },
     group="foretell.workloads",
 )

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import pydantic
 
+from foretell.measure.values import Scalar
+
 #: What a workload may report besides its time: numbers, or words that are columns, too.
 Numbers = Mapping[str, float | int | str]
 
@@ -43,6 +45,8 @@ class Watch:
     ----------
     on_begin, on_end
         Called right before and right after the job: others measure, too.
+    scratch
+        A folder for the files of this run; it is removed afterwards.
     wall_time_s
         How long the job took; None until it has ended.
     stages_s
@@ -53,6 +57,7 @@ class Watch:
 
     on_begin: Callable[[], None] = lambda: None
     on_end: Callable[[Watch], None] = lambda watch: None
+    scratch: Path = Path()
     wall_time_s: float | None = None
     stages_s: dict[str, float] = field(default_factory=dict)
     child_peak_bytes: int = 0
@@ -117,13 +122,14 @@ class Workload(ABC):
     def check(self, names: Sequence[str]) -> None:  # noqa: B027 - few workloads need it
         """Raise a UsageError if the parameters of a sweep do not fit."""
 
+    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
+        """Return what follows from the parameters and is known before the run: columns, too.
+
+        They are parameters of the table, so that models may learn from them. Raise a UsageError if
+        there can be no such run.
+        """
+        return {}
+
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
         """Return what a run asks of a cluster."""
         return Needs()
-
-    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what follows from the parameters and is to stand beside them in the table.
-
-        Raise a UsageError if the values of the parameters do not fit.
-        """
-        return {}

@@ -31,7 +31,7 @@ class CommandOptions(Options):
         The program and its arguments, with parameters in braces; a text is split as a shell would,
         but no shell runs it.
     prepare
-        A command that is run before, and not measured.
+        A command that is run before, and not measured; ``{scratch}`` is a folder for its files.
     extract
         Columns and the regular expressions whose first group is their number.
     ok_exit
@@ -76,7 +76,7 @@ class CommandWorkload(Workload):
         o = self.options
         texts = [*_words(o.run), *_words(o.prepare or []), *o.env.values()]
         for name in (n for text in texts for n in _fields(text)):
-            if name not in names:
+            if name not in {*names, "scratch"}:
                 raise UsageError(
                     f"workload: {{{name}}} is no parameter of this sweep. {suggest(name, names)} "
                     "A brace itself is written {{."
@@ -102,6 +102,7 @@ class CommandWorkload(Workload):
     def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
         """Run the program and read its output."""
         o = self.options
+        configuration = {**configuration, "scratch": watch.scratch}
         if o.prepare is not None:
             self._prepare(configuration)
         with tempfile.TemporaryFile() as output:

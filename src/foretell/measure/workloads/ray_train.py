@@ -12,6 +12,7 @@ import pydantic
 
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain
+from foretell.measure.values import Scalar
 from foretell.measure.workloads._base import (
     Needs,
     Numbers,
@@ -46,7 +47,8 @@ class RayTrainOptions(Options):
         with the parameters, which are then free, and a timer for stages.
     address
         A Ray cluster that is there, ``auto`` for the one of this machine; without it, Ray is
-        started here for the sweep.
+        started here for the sweep. Meters see what runs below foretell: of a cluster that was
+        there before, they see nothing, and take it for the load of others.
     cpus
         How many CPUs that Ray believes to have; more than there are lets workers share them.
     object_store_mib
@@ -141,7 +143,7 @@ class RayTrainWorkload(Workload):
         if not callable(function):
             raise UsageError(f"workload.train_function: {name} is no function")
 
-    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
         """Return the total of CPUs, and the launcher, so that nobody mixes the two."""
         job = self._job(configuration)
         return {"num_cpus": job.workers * job.cpus, "launcher": self.options.launcher}

@@ -1,0 +1,428 @@
+"""Measuring for real: jobs that work, fail, hang, crash and eat memory; and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from foretell import fit_model, read_dataset
+from foretell.errors import NothingUsableError, StorageError, UsageError
+from foretell.measure.measure import MeasureOptions, measure_sweep
+
+from .conftest import command, python, script
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+# Commands
+
+
+def test_a_command_is_run_with_its_parameters_and_its_output_is_read(measured):
+    words = script("import sys; print('answer:', int(sys.argv[1]) * 2, sys.argv[2])")
+    table = measured(
+        command(*words, "{n}", "{word}", extract={"answer": r"answer: (\d+)"}),
+        {"n": [1, 2], "word": "two words; rm -rf"},
+    )
+    assert sorted(zip(table["n"], table["answer"], strict=True)) == [(1, 2.0), (2, 4.0)]
+    assert (table["status"] == "ok").all()
+    assert (table["wall_time_s"] > 0).all()
+
+
+def test_a_command_in_one_text_is_split_before_values_are_filled_in(measured, folder):
+    (folder / "two words").write_text("x" * 7)
+    table = measured(
+        {"use": "command", "run": "wc -c '{file}'", "extract": {"size": r"(\d+)"}},
+        {"file": ["two words"]},
+    )
+    assert table["size"].tolist() == [7.0]
+
+
+def test_environment_and_folder_of_a_command(measured, folder):
+    (folder / "inside").mkdir()
+    words = script("import os; print(os.environ['DEPTH'], os.path.basename(os.getcwd()))")
+    table = measured(
+        command(*words, env={"DEPTH": "{n}"}, folder="inside", extract={"depth": "^(.) inside"}),
+        {"n": [4]},
+    )
+    assert table["depth"].tolist() == [4.0]
+
+
+def test_what_is_prepared_is_not_measured(measured, folder):
+    table = measured(
+        command("cat", "{n}.txt", prepare=["sh", "-c", "sleep 0.5; echo hello > {n}.txt"]),
+        {"n": [1]},
+        meters=["cpu_time"],
+    )
+    assert (folder / "1.txt").exists()
+    assert table["wall_time_s"][0] < 0.5
+
+
+def test_scratch_is_a_folder_for_one_run_and_is_gone_afterwards(measured, folder):
+    words = ["sh", "-c", "test ! -e {scratch}/a && touch {scratch}/a && echo {scratch} >> places"]
+    table = measured(command(*words), {"n": [1, 2]})
+    assert table["status"].tolist() == ["ok", "ok"]
+    places = (folder / "places").read_text().split()
+    assert len(places) == 2
+    assert not any(Path(place).exists() for place in places)
+
+
+def test_scratch_of_a_run_that_was_ended_is_gone_too(folder):
+    words = ["sh", "-c", "echo {scratch} > place.txt; sleep 100"]
+    sweep = {"workload": command(*words), "parameters": {"n": [1]}, "time_limit_s": 0.5}
+    with pytest.raises(NothingUsableError, match="took more than"):
+        measure_sweep({**sweep, "meters": []}, folder / "runs.csv")
+    assert not Path((folder / "place.txt").read_text().strip()).exists()
+
+
+FAILURES = [
+    (script("import sys; print('no luck'); sys.exit(3)"), "exited with status 3: no luck"),
+    (script("import os; os.kill(os.getpid(), 11)"), "ended by SIGSEGV"),
+    (script("print('nothing of use')"), "its output has no speed: nothing matches"),
+    (script("print('speed: fast')"), "its output has no number for speed"),
+    (script("import sys; sys.stdout.buffer.write(bytes(range(256)) * 99)"), "has no speed"),
+]
+
+
+@pytest.mark.parametrize(("words", "reason"), FAILURES, ids=[r for _, r in FAILURES])
+def test_a_command_that_goes_wrong_stays_in_the_table_with_its_reason(folder, words, reason):
+    sweep = {
+        "workload": command(*words, extract={"speed": "speed: (.*)"}),
+        "parameters": {"n": [1]},
+        "meters": [],
+    }
+    with pytest.raises(NothingUsableError, match=reason):
+        measure_sweep(sweep, folder / "runs.csv")
+    row = pd.read_csv(folder / "runs.csv").iloc[0]
+    assert row["status"] == "failed"
+    assert reason in row["reason"]
+
+
+def test_a_job_that_hangs_is_ended_with_all_its_children_and_keeps_its_lower_bound(measured):
+    words = script(
+        """
+        import subprocess, sys, time
+        if sys.argv[1] == "2":
+            child = subprocess.Popen(["sleep", "987.5"], start_new_session=True)
+            time.sleep(600)
+        """
+    )
+    table = measured(command(*words, "{n}"), {"n": [1, 2]}, time_limit_s=1.5).set_index("n")
+    assert table["status"].to_dict() == {1: "ok", 2: "timed out"}
+    assert table["wall_time_s"][2] == 1.5
+    assert "lower bound" in table["reason"][2]
+    assert not [p for p in psutil.process_iter(["cmdline"]) if "987.5" in (p.info["cmdline"] or [])]
+
+
+def test_a_job_over_the_memory_limit_is_ended_and_says_so(folder):
+    sweep = {"workload": python("greedy"), "parameters": {"n": [300]}, "memory_limit_mib": 100}
+    with pytest.raises(NothingUsableError, match="held more than 100 MiB of memory"):
+        measure_sweep({**sweep, "meters": []}, folder / "runs.csv")
+    assert pd.read_csv(folder / "runs.csv")["status"].tolist() == ["out of memory"]
+
+
+# Functions
+
+
+def test_a_function_is_called_and_its_stages_and_numbers_are_columns(measured):
+    table = measured(python("quick"), {"n": [10, 20]}).set_index("n")
+    assert table["result"].to_dict() == {10: 20, 20: 40}
+    assert (table["work_s"] > 0).all()
+    assert (table["work_s"] <= table["wall_time_s"]).all()
+
+
+def test_each_way_a_function_can_fail_has_its_reason_and_stops_nothing(measured):
+    table = measured(python("picky"), {"n": [1, 2, 3, 4, 5]}).set_index("n")
+    statuses = {1: "ok", 2: "failed", 3: "failed", 4: "out of memory", 5: "ok"}
+    assert table["status"].to_dict() == statuses
+    assert table["reason"][2] == "ValueError: two is too many"
+    assert "exited with 7" in table["reason"][3]
+    assert table["result"][5] == "5"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"), [("wordy", "returned a list"), ("odd", "'result' is a object")]
+)
+def test_what_is_no_number_is_refused(measured, call, words):
+    with pytest.raises(NothingUsableError, match=words):
+        measured(python(call), {"n": [1]})
+
+
+def test_a_function_that_takes_no_such_parameter_is_refused_before_anything_runs(measured):
+    with pytest.raises(UsageError, match="jobs:quick takes no 'm'"):
+        measured(python("quick"), {"m": [1]})
+    with pytest.raises(UsageError, match=r"jobs:quick needs 'n'|takes no"):
+        measured(python("quick"), {"watch_": [1]})
+    with pytest.raises(UsageError, match="jobs has no 'quik'"):
+        measured(python("quik"), {"n": [1]})
+
+
+def test_a_workload_of_ones_own_is_a_class_with_one_method(measured, folder):
+    (folder / "own.py").write_text(
+        "from foretell.measure.workloads import Workload\n"
+        "class Doubling(Workload):\n"
+        "    def run(self, configuration, watch):\n"
+        "        return {'double': 2 * configuration['n']}\n"
+    )
+    table = measured({"use": "own:Doubling"}, {"n": [21]})
+    assert table["double"].tolist() == [42]
+
+
+# Warm-ups, retries, several at once
+
+
+def calls(folder):
+    return (folder / "calls.txt").read_text().split()
+
+
+def test_warm_up_runs_are_made_and_not_recorded(measured, folder):
+    table = measured(python("quick"), {"n": [1, 2]}, warm_up=2)
+    assert len(table) == 2
+    assert sorted(calls(folder)) == ["1"] * 3 + ["2"] * 3
+
+
+def test_a_failed_run_is_tried_again_as_often_as_asked_for(measured, folder):
+    table = measured(python("flaky"), {"n": [1]}, retries=5)
+    assert table["status"].tolist() == ["ok"]
+    assert table["n_attempts"].tolist() == [3]
+
+
+def test_runs_at_once_overlap(measured):
+    meeting = script(
+        """
+        import pathlib, sys, time
+        pathlib.Path(sys.argv[1]).touch()
+        limit = time.monotonic() + 30
+        while not pathlib.Path(sys.argv[2]).exists():
+            if time.monotonic() > limit:
+                sys.exit("nobody came")
+            time.sleep(0.01)
+        """
+    )
+    table = measured(
+        command(*meeting, "{own}", "{other}"),
+        {},
+        configurations=[{"own": "a", "other": "b"}, {"own": "b", "other": "a"}],
+        at_once=2,
+    )
+    assert table["status"].tolist() == ["ok", "ok"]
+
+
+# The table and what is beside it
+
+
+def test_the_description_says_what_each_column_is_and_where_it_was_measured(measured, folder):
+    measured(python("quick"), {"n": [1]}, derive={"m": "n + 1"}, meters=["cpu_time"])
+    found = json.loads((folder / "runs.json").read_text())
+    assert found["columns"]["n"] == found["columns"]["m"] == "parameter"
+    assert found["columns"]["cpu_time_s"] == "measured"
+    assert found["columns"]["status"] == "remark"
+    assert found["machine"]["memory_bytes"] == psutil.virtual_memory().total
+    assert found["machine"]["kernel"] == os.uname().release
+    assert found["versions"]["python"] == sys.version.split()[0]
+    assert found["sweep"]["workload"]["call"] == "jobs:quick"
+    assert found["started_at"] < found["ended_at"]
+
+
+def test_fit_takes_the_table_as_it_is(measured, folder):
+    table = measured(python("picky"), {"n": [1, 2, 5, 6, 7, 8, 9]}, derive={"m": "n * n"})
+    assert "failed" in set(table["status"])
+    fit = fit_model(folder / "runs.csv", target="wall_time_s")
+    assert fit.best.columns == ["n", "m"]
+    assert fit.best.n_rows == 6
+    assert any("1 of 7 runs were left out: 1 failed" in n for n in fit.results["notes"])
+    campaign = {"data": {"target": "wall_time_s"}, "techniques": {"LRRidge": {"alpha": 1.0}},
+                "search": {"splits": {"method": "KFold", "folds": 2}}}  # fmt: skip
+    again = fit_model(campaign, folder / "runs.csv")
+    assert again.best.columns == ["n", "m"]
+    campaign["data"]["use_columns"] = ["n", "result"]
+    assert fit_model(campaign, folder / "runs.csv").best.columns == ["n", "result"]
+
+
+def test_a_table_of_failed_runs_alone_is_told(folder):
+    (folder / "t.csv").write_text("n,status,wall_time_s\n1,failed,2\n")
+    description = {"kind": "foretell runs", "table": "t.csv", "columns": {"n": "parameter"}}
+    (folder / "t.json").write_text(json.dumps(description))
+    with pytest.raises(Exception, match="no run that went well"):
+        fit_model(folder / "t.csv", target="wall_time_s")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"x"', '{"kind": "foretell runs", "table": "t.csv", "columns": 3}',
+             '{"kind": "other"}', '{"kind": "foretell runs", "table": "u.csv", "columns": {}}',
+             "[" * 100_000],
+)  # fmt: skip
+def test_any_other_json_beside_a_table_changes_nothing(folder, text):
+    (folder / "t.csv").write_text("n,time_s\n1,2\n")
+    (folder / "t.json").write_text(text)
+    assert read_dataset(folder / "t.csv").roles == {}
+
+
+# Resuming
+
+SWEEP = {
+    "workload": {"use": "python", "call": "jobs:quick"},
+    "parameters": {"n": list(range(1, 13))},
+    "meters": [],
+}
+
+
+def test_the_same_command_repeats_no_finished_run(folder):
+    measure_sweep(SWEEP, folder / "runs.csv")
+    before = (folder / "runs.csv").read_bytes()
+    measure_sweep(SWEEP, folder / "runs.csv")
+    assert (folder / "runs.csv").read_bytes() == before
+    assert len(calls(folder)) == 12
+
+
+def test_after_kill_9_the_same_command_completes_what_is_missing(folder):
+    (folder / "sweep.toml").write_text(
+        "[workload]\nuse = 'python'\ncall = 'jobs:quick'\n"
+        "[parameters]\nn = {from = 1, to = 12, step = 1}\n"
+    )
+    words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
+    for n_finished in (2, 5):
+        process = subprocess.Popen(words)
+        _until(lambda n=n_finished: len(_journaled(folder)) >= n, process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finished = [record["run"] for record in _journaled(folder)]
+    assert subprocess.run(words, check=False).returncode == 0
+    table = pd.read_csv(folder / "runs.csv")
+    assert sorted(table["n"]) == list(range(1, 13))
+    assert (table["status"] == "ok").all()
+    assert [r["run"] for r in _journaled(folder)][: len(finished)] == finished
+    # Two runs may have been cut off in their midst, and are made again.
+    assert len(calls(folder)) <= 14
+
+
+def test_a_runner_does_not_outlive_its_supervisor(folder):
+    (folder / "sweep.toml").write_text(
+        "[workload]\nuse = 'command'\nrun = 'sleep 345.25'\n[parameters]\nn = 1\n"
+    )
+    words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
+    process = subprocess.Popen(words)
+    _until(lambda: _sleepers("345.25"), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    _until(lambda: not _sleepers("345.25"))
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_ctrl_c_ends_at_once_and_leaves_nothing_running(folder, at_once):
+    (folder / "sweep.toml").write_text(
+        f"at_once = {at_once}\nretries = 3\n[parameters]\nn = [1, 2, 3]\n"
+        f"[workload]\nuse = 'command'\nrun = 'sleep 456.{at_once}'\n"
+    )
+    words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
+    process = subprocess.Popen(words)
+    _until(lambda: len(_sleepers(f"456.{at_once}")) == at_once, process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    _until(lambda: not _sleepers(f"456.{at_once}"))
+    assert _journaled(folder) == []
+
+
+def _sleepers(word):
+    return [p for p in psutil.process_iter(["cmdline"]) if word in (p.info["cmdline"] or [])]
+
+
+def _journaled(folder: Path):
+    from foretell.files.journal import decode
+
+    path = folder / "runs.journal"
+    records = decode(path.read_bytes())[0] if path.exists() else []
+    return [r for r in records if r["kind"] == "run"]
+
+
+def _until(condition, process=None, limit_s=60):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        assert process is None or process.poll() is None, "it ended too early"
+        time.sleep(0.01)
+
+
+def test_another_sweep_does_not_mix_with_what_the_journal_holds(folder):
+    measure_sweep(SWEEP, folder / "runs.csv")
+    other = {**SWEEP, "parameters": {"n": [99]}}
+    with pytest.raises(StorageError, match="holds results from another sweep"):
+        measure_sweep(other, folder / "runs.csv")
+
+
+def test_a_table_edited_by_hand_is_not_written_over(folder):
+    measure_sweep(SWEEP, folder / "runs.csv")
+    edited = (folder / "runs.csv").read_text().replace("ok", "fine", 1)
+    (folder / "runs.csv").write_text(edited)
+    with pytest.raises(StorageError, match="was changed since foretell wrote it"):
+        measure_sweep(SWEEP, folder / "runs.csv")
+    assert (folder / "runs.csv").read_text() == edited
+    (folder / "runs.csv").rename(folder / "mine.csv")
+    measure_sweep(SWEEP, folder / "runs.csv")
+    assert len(pd.read_csv(folder / "runs.csv")) == 12
+    assert len(calls(folder)) == 12
+
+
+def test_a_table_of_someone_else_is_not_written_over(folder):
+    (folder / "runs.csv").write_text("n,time_s\n1,2\n")
+    with pytest.raises(StorageError, match="exists already, and no journal of foretell"):
+        measure_sweep(SWEEP, folder / "runs.csv")
+    assert (folder / "runs.csv").read_text() == "n,time_s\n1,2\n"
+
+
+def test_a_lost_table_is_written_again_from_the_journal(folder):
+    measure_sweep(SWEEP, folder / "runs.csv")
+    before = (folder / "runs.csv").read_bytes()
+    (folder / "runs.csv").unlink()
+    measure_sweep(SWEEP, folder / "runs.csv")
+    assert (folder / "runs.csv").read_bytes() == before
+
+
+# What is wrong before anything runs
+
+BAD_WORKLOADS = [
+    ({}, "workload: must say use = one of command, python"),
+    ({"use": "comand"}, "workload.use: unknown workload 'comand'. Did you mean 'command'"),
+    ({"use": "command"}, "workload.run: is required and missing"),
+    ({"use": "command", "run": "true", "rn": 1}, "workload.rn: unknown option 'rn'"),
+    ({"use": "command", "run": "echo {m}"}, "{m} is no parameter of this sweep"),
+    ({"use": "command", "run": "echo {n"}, "workload: .* in "),
+    ({"use": "command", "run": "no-such-program {n}"}, "there is no program 'no-such-program'"),
+    ({"use": "command", "run": "echo 'x"}, "No closing quotation"),
+    ({"use": "command", "run": "true", "extract": {"a": "("}}, "a is no regular expression"),
+    ({"use": "command", "run": "true", "extract": {"a": "b"}}, "a needs a group in parentheses"),
+    ({"use": "python", "call": "nowhere:f"}, "nowhere cannot be imported"),
+    ({"use": "python", "call": "jobs"}, "workload.call: must be module:function"),
+    ({"use": "jobs:quick"}, "jobs:quick is no class derived from"),
+]
+
+
+@pytest.mark.parametrize(("workload", "words"), BAD_WORKLOADS, ids=[w for _, w in BAD_WORKLOADS])
+def test_a_faulty_workload_is_refused_before_anything_runs(folder, workload, words):
+    with pytest.raises(UsageError, match=words):
+        measure_sweep({"workload": workload, "parameters": {"n": [1]}}, folder / "runs.csv")
+    assert not (folder / "runs.csv").exists()
+    assert not (folder / "runs.journal").exists()
+
+
+def test_very_many_runs_need_a_yes(folder):
+    many = {**SWEEP, "parameters": {"n": {"from": 1, "to": 1000, "step": 1}}, "repeats": 1000}
+    with pytest.raises(UsageError, match=r"1,000,000 runs .* add --yes if you mean it"):
+        measure_sweep(many, folder / "runs.csv")
+
+
+def test_progress_tells_done_failed_and_all(folder):
+    seen = []
+    sweep = {**SWEEP, "workload": python("picky"), "parameters": {"n": [1, 2, 5]}}
+    measure_sweep(sweep, folder / "runs.csv", MeasureOptions(progress=seen.append))
+    assert [p.n_done for p in seen] == [1, 2, 3]
+    assert seen[-1].n_failed == 1
+    assert {p.n_total for p in seen} == {3}
