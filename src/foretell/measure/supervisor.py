@@ -23,8 +23,8 @@ from foretell.measure.meters.memory import resident_bytes
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 
-#: Between looks at a job: often at first, for it may be short.
-_FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.02, 1.3
+#: Between looks at a job: often at first, for it may be short; later seldom, for looks cost time.
+_FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.1, 1.3
 _START_LIMIT_S = 120.0
 _GRACE_S = 0.5
 _MOST_OUTPUT = 4000  # characters of what a failed job printed that are kept
