@@ -42,6 +42,11 @@ JOBS = """
     def odd(n):
         return {"result": object()}
 
+    def stubborn(n):
+        child = subprocess.Popen(["sleep", "345.3"])
+        import re
+        re.match("(a+)+$", "a" * 60 + "b")  # holds the interpreter's lock for ages
+
     def greedy(n):
         block = bytearray(n * 2**20)
         time.sleep(60)

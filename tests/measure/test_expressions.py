@@ -59,7 +59,19 @@ def test_all_that_is_not_arithmetic_is_refused(text):
         Expression(text)
 
 
-@pytest.mark.parametrize("text", ["9**9**9**9", "(a * 1000000) ** 60", "a / 0", "machine < 3"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9**9**9**9",
+        "(a * 1000000) ** 60",
+        "a / 0",
+        "machine < 3",
+        "machine * 9",
+        "'%9d' % a",
+        "(0 - a) ** 0.5",
+        "[1, 2]",
+    ],
+)
 def test_what_has_no_value_or_too_large_a_one_is_told(text):
     with pytest.raises(UsageError, match=r"has no value for|too large"):
         Expression(text).value(NAMES)
@@ -68,6 +80,11 @@ def test_what_has_no_value_or_too_large_a_one_is_told(text):
 def test_a_name_that_is_no_parameter_is_told_with_the_nearest_one():
     with pytest.raises(UsageError, match=r"speaks of 'machin'.* Did you mean 'machine'"):
         Expression("machin == 'm4'").check(NAMES)
+
+
+def test_the_name_of_a_function_is_no_parameter():
+    with pytest.raises(UsageError, match="speaks of 'round'"):
+        Expression("round > 1").check(NAMES)
 
 
 def test_deeply_nested_text_is_refused():

@@ -304,16 +304,22 @@ def test_after_kill_9_the_same_command_completes_what_is_missing(folder):
     assert len(calls(folder)) <= 14
 
 
-def test_a_runner_does_not_outlive_its_supervisor(folder):
-    (folder / "sweep.toml").write_text(
-        "[workload]\nuse = 'command'\nrun = 'sleep 345.25'\n[parameters]\nn = 1\n"
-    )
+@pytest.mark.parametrize(
+    ("job", "seconds"),
+    [
+        ("use = 'command'\nrun = 'sleep 345.1'", "345.1"),
+        ("use = 'command'\nrun = 'setsid --wait sleep 345.2'", "345.2"),
+        ("use = 'python'\ncall = 'jobs:stubborn'", "345.3"),
+    ],
+)
+def test_no_job_outlives_its_supervisor(folder, job, seconds):
+    (folder / "sweep.toml").write_text(f"[workload]\n{job}\n[parameters]\nn = 1\n")
     words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
     process = subprocess.Popen(words)
-    _until(lambda: _sleepers("345.25"), process)
+    _until(lambda: _sleepers(seconds), process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _until(lambda: not _sleepers("345.25"))
+    _until(lambda: not _sleepers(seconds))
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -388,6 +394,110 @@ def test_a_lost_table_is_written_again_from_the_journal(folder):
 
 # What is wrong before anything runs
 
+HOSTILE = [
+    ("{'n': 999}", "it reports 'n', the name of another column"),
+    ("{'status': 'done'}", "it reports 'status', the name of another column"),
+    ("{'wall_time_s': 1.0}", "it reports 'wall_time_s'"),
+    ("{'n_page_faults': 1.0}", "it reports 'n_page_faults'"),
+]
+
+
+@pytest.mark.parametrize(("returned", "words"), HOSTILE, ids=[w for _, w in HOSTILE])
+def test_a_job_cannot_write_over_other_columns(folder, returned, words):
+    (folder / "own.py").write_text(f"def f(n):\n    return {returned}\n")
+    sweep = {"workload": {"use": "python", "call": "own:f"}, "parameters": {"n": [1]}}
+    with pytest.raises(NothingUsableError, match=words):
+        measure_sweep({**sweep, "meters": []}, folder / "runs.csv")
+    assert pd.read_csv(folder / "runs.csv")["n"].tolist() == [1]
+
+
+def test_odd_texts_of_jobs_leave_a_table_that_can_be_read_and_continued(folder):
+    (folder / "own.py").write_text(
+        "def f(n):\n"
+        "    if n == 1:\n        raise ValueError('\\udcff\\x00 \\r ' + 'x' * 200_000)\n"
+        "    return {'word': 'a\\rb\\x00\\nc, \"d\"'}\n"
+    )
+    sweep = {
+        "workload": {"use": "python", "call": "own:f"},
+        "parameters": {"n": [1, 2, 3]},
+        "meters": [],
+        "order": "written",
+    }
+    for _ in range(2):
+        measure_sweep(sweep, folder / "runs.csv")
+        table = read_dataset(folder / "runs.csv").frame
+        assert table["word"].tolist()[1:] == ['a b c, "d"'] * 2
+        assert len(table["reason"][0]) <= 300
+
+
+def test_a_job_timed_twice_fails_and_stops_nothing(folder):
+    (folder / "own.py").write_text(
+        "def f(n, watch):\n    if n == 1:\n        with watch.job():\n            pass\n"
+    )
+    sweep = {"workload": {"use": "python", "call": "own:f"}, "parameters": {"n": [1, 2]}}
+    measure_sweep({**sweep, "meters": [], "order": "written"}, folder / "runs.csv")
+    assert pd.read_csv(folder / "runs.csv")["status"].tolist() == ["failed", "ok"]
+
+
+def test_a_crash_whose_child_holds_the_pipe_is_seen(measured, folder):
+    (folder / "own.py").write_text(
+        "import os, time\n"
+        "def f(n):\n"
+        "    if n == 1:\n"
+        "        if os.fork() == 0:\n            time.sleep(100)\n"
+        "        os._exit(7)\n"
+    )
+    table = measured({"use": "python", "call": "own:f"}, {"n": [1, 2]}, order="written")
+    assert table["status"].tolist() == ["failed", "ok"]
+
+
+def test_what_one_run_leaves_running_does_not_disturb_the_next(measured):
+    table = measured(
+        command("sh", "-c", "pgrep -f '^sleep 777' && exit 3; (setsid sleep 777 &); exit 0"),
+        {"n": [1, 2]},
+    )
+    assert table["status"].tolist() == ["ok", "ok"]
+    _until(lambda: not _sleepers("777"))
+
+
+def test_modules_in_the_directory_are_not_taken_for_ours(measured, folder):
+    (folder / "json.py").write_text("raise RuntimeError('not me')")
+    assert measured(command("true"), {"n": [1]})["status"].tolist() == ["ok"]
+
+
+def test_the_log_has_what_a_failed_command_printed(measured, folder):
+    measured(command("sh", "-c", "echo first line; exit {n}"), {"n": [0, 1]})
+    assert "first line" in (folder / "runs.log").read_text()
+
+
+def test_a_meter_that_fails_costs_its_columns_and_no_run(measured, folder, monkeypatch):
+    from foretell.measure.meters.disk import DiskMeter
+
+    monkeypatch.setattr(DiskMeter, "stop", lambda self, tree: 1 / 0)
+    table = measured(command("true"), {"n": [1]}, meters=["disk", "cpu_time"])
+    assert "cpu_time_s" in table
+    assert "read_bytes" not in table
+    assert "DiskMeter failed: ZeroDivisionError" in (folder / "runs.log").read_text()
+
+
+NUMBERS = [("1,234,567.5", 1234567.5), ("-3e-2", -0.03), ("1,5", None), ("nan", None)]
+
+
+@pytest.mark.parametrize(("text", "number"), NUMBERS)
+def test_numbers_are_read_as_they_are_meant_or_not_at_all(measured, text, number):
+    workload = command("echo", "{text}", extract={"found": "(.*)"})
+    if number is None:
+        with pytest.raises(NothingUsableError, match="has no number for found"):
+            measured(workload, {"text": text})
+    else:
+        assert measured(workload, {"text": text})["found"].tolist() == [number]
+
+
+def test_numbers_are_formatted_as_the_template_says(measured):
+    workload = command("echo", "x{n:05d}", extract={"found": "x0*([1-9].*)"})
+    assert measured(workload, {"n": [42]})["found"].tolist() == [42]
+
+
 BAD_WORKLOADS = [
     ({}, "workload: must say use = one of command, python"),
     ({"use": "comand"}, "workload.use: unknown workload 'comand'. Did you mean 'command'"),
@@ -397,6 +507,9 @@ BAD_WORKLOADS = [
     ({"use": "command", "run": "echo {n"}, "workload: .* in "),
     ({"use": "command", "run": "no-such-program {n}"}, "there is no program 'no-such-program'"),
     ({"use": "command", "run": "echo 'x"}, "No closing quotation"),
+    ({"use": "command", "run": "true", "folder": "nowhere"}, "there is no directory .*nowhere"),
+    ({"use": "command", "run": "echo {n:{m}}"}, "{m} is no parameter"),
+    ({"use": "command", "run": "true", "extract": {"n": "(.)"}}, "'n' is the name of another"),
     ({"use": "command", "run": "true", "extract": {"a": "("}}, "a is no regular expression"),
     ({"use": "command", "run": "true", "extract": {"a": "b"}}, "a needs a group in parentheses"),
     ({"use": "python", "call": "nowhere:f"}, "nowhere cannot be imported"),

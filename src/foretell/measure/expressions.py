@@ -21,6 +21,17 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def _of_numbers(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Refuse texts and lists, which Python would repeat or format without end."""
+
+    def checked(left: Any, right: Any) -> Any:
+        if not (isinstance(left, int | float) and isinstance(right, int | float)):
+            raise TypeError("texts and lists are compared only")
+        return work(left, right)
+
+    return checked
+
+
 def _power(base: Any, exponent: Any) -> Any:
     if abs(base) > _MOST_POWER or abs(exponent) > 64:
         raise ValueError("the power is too large")
@@ -28,9 +39,10 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-    ast.Pow: _power,
+    ast.Add: _of_numbers(operator.add), ast.Sub: _of_numbers(operator.sub),
+    ast.Mult: _of_numbers(operator.mul), ast.Div: _of_numbers(operator.truediv),
+    ast.FloorDiv: _of_numbers(operator.floordiv), ast.Mod: _of_numbers(operator.mod),
+    ast.Pow: _of_numbers(_power),
 }  # fmt: skip
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_,
@@ -73,7 +85,10 @@ class Expression:
     def value(self, configuration: Mapping[str, Any]) -> Any:
         """Compute it for one configuration."""
         try:
-            return _value(self._tree, configuration)
+            found = _value(self._tree, configuration)
+            if not isinstance(found, bool | int | str) and not math.isfinite(found):
+                raise ValueError(f"{found} is no finite number")
+            return found
         except (TypeError, ValueError, ArithmeticError) as error:
             settings = ", ".join(f"{n} = {configuration[n]!r}" for n in self.names)
             raise UsageError(f"'{self.text}' has no value for {settings}: {error}") from None
@@ -82,13 +97,14 @@ class Expression:
 def _names(tree: ast.expr, text: str) -> list[str]:
     """Return the parameters an expression speaks of; refuse all that is not arithmetic."""
     names: list[str] = []
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             is_known = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
             if not is_known or node.keywords:
                 raise UsageError(f"'{text}': the functions are {', '.join(_FUNCTIONS)}")
         elif isinstance(node, ast.Name):
-            names += [] if node.id in _FUNCTIONS else [node.id]
+            names += [] if node in called else [node.id]
         elif isinstance(node, ast.Constant):
             if not isinstance(node.value, bool | int | float | str):
                 raise UsageError(f"'{text}': {node.value!r} is no number and no text")

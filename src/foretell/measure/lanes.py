@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from foretell.measure.meters import Meter
+from foretell.measure.outcome import OK, TIMED_OUT, Measured
 from foretell.measure.plan import Run
-from foretell.measure.supervisor import OK, TIMED_OUT, Measured, Supervisor, open_meters
+from foretell.measure.supervisor import Supervisor, open_meters
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 

@@ -15,8 +15,9 @@ from foretell.files.directory import locked, logged
 from foretell.files.journal import Journal, decode
 from foretell.measure.lanes import Lanes, LocalLanes
 from foretell.measure.machine import describe_machine, describe_versions
+from foretell.measure.outcome import OK, Measured
 from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
-from foretell.measure.supervisor import OK, Measured, open_meters
+from foretell.measure.supervisor import open_meters
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import Record, check_untouched, describe, n_usable, write_table
 
@@ -191,9 +192,11 @@ class _Job:
                 record = _record(run, measured, n_attempts, started_at)
                 journal.append([record])
                 self.records.append(record)
+                for complaint in measured.complaints:
+                    log.warning("run %d: %s", run.index + 1, complaint)
                 if measured.status != OK:
-                    log.warning("run %d %s: %s\n%s", run.index, measured.status, measured.reason,
-                                measured.output)  # fmt: skip
+                    log.warning("run %d %s: %s\n%s", run.index + 1, measured.status,
+                                measured.reason, measured.output)  # fmt: skip
                 self._tell()
                 self._write(is_last=False)
             self._write(is_last=True)

@@ -7,25 +7,30 @@ job begins it waits for a word, so that all meters start at the same moment.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 from foretell.measure.workloads import RunFailedError, Watch, Workload, load_workload
 
-_PARENT_POLL_S = 0.5
+_GUARD_POLL_S = 0.5
+_MOST_DESCRIPTORS = 1024
+_PR_SET_CHILD_SUBREAPER = 36  # of Linux
 
 
 def main() -> None:
     """Serve requests until the supervisor hangs up."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    _start_guard()
+    _adopt_orphans()
     # The job must not read what is meant for us.
     requests = os.fdopen(os.dup(0), "r")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -37,11 +42,45 @@ def main() -> None:
         channel.send({"answer": _answer(workload, request, channel)})
 
 
-def _end_with(parent: int) -> None:
-    """End this process and all it started when its supervisor is gone, even by kill -9."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_POLL_S)
-    os.killpg(os.getpgid(0), signal.SIGKILL)
+def _start_guard() -> None:
+    """Start a process that ends this one, and all it started, when the supervisor is gone.
+
+    A thread would not do: a job may never let another one run. The guard is nobody's child here, so
+    that it is not taken for a part of the job.
+    """
+    supervisor, runner = os.getppid(), os.getpid()
+    if os.fork():
+        os.wait()
+        return
+    if os.fork():
+        os._exit(0)
+    os.closerange(0, _MOST_DESCRIPTORS)  # what it held open would never be seen to end
+    while _is_there(supervisor):
+        if not _is_there(runner):
+            os._exit(0)
+        time.sleep(_GUARD_POLL_S)
+    for process in psutil.Process(runner).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    os.killpg(os.getpgid(runner), signal.SIGKILL)  # which is the guard's own, too
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of processes whose own has ended, so that none of the job gets lost."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class _Channel:
@@ -72,6 +111,8 @@ def _answer(workload: Workload, request: Mapping[str, Any], channel: _Channel) -
     status, reason, numbers = "ok", "", {}
     try:
         numbers = _checked(_run(workload, request["configuration"], watch))
+        if watch.wall_time_s is None:
+            raise RunFailedError("the workload timed nothing; it must use watch.job()")
     except RunFailedError as error:
         status, reason = "failed", str(error)
     except MemoryError:

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import select
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
 from foretell.measure.meters import METERS, Meter, Setting, Tree
 from foretell.measure.meters.memory import resident_bytes
-from foretell.measure.sweep import Sweep
+from foretell.measure.meters.panel import Panel
+from foretell.measure.outcome import FAILED, OK, OUT_OF_MEMORY, TIMED_OUT, Failure, Measured
+from foretell.measure.runner_process import RunnerProcess
+from foretell.measure.sweep import Sweep, reserved_names
 from foretell.measure.workloads import Workload
 
 #: Between looks at a job: often at first, for it may be short; later seldom, for looks cost time.
 _FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.1, 1.3
-_START_LIMIT_S = 120.0
-_GRACE_S = 0.5
-_MOST_OUTPUT = 4000  # characters of what a failed job printed that are kept
-
-OK, FAILED, TIMED_OUT, OUT_OF_MEMORY, LOST = "ok", "failed", "timed out", "out of memory", "lost"
-
-
-@dataclass
-class Measured:
-    """What came of one run.
-
-    Attributes
-    ----------
-    values
-        Columns and what was measured; of a run that timed out, its time is a lower bound.
-    output
-        The end of what the job printed, if it went wrong.
-    """
-
-    status: str
-    reason: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
-    output: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
+_ANSWER_LIMIT_S = 120.0  # for the runner itself, not for the job
 
 
 def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
@@ -74,31 +43,34 @@ class Supervisor:
         self._sweep = sweep
         self._workload = workload
         self._meters = meters
-        self._runner: _Runner | None = None
+        self._runner: RunnerProcess | None = None
         self._is_aborted = False
 
     def measure(self, configuration: Mapping[str, Any]) -> Measured:
         """Make one run and return what was measured."""
         if self._is_aborted:
             raise AbortedError
-        oom_before = _oom_kills()
-        with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
-            measured = self._measure_in(scratch, configuration)
-        if measured.status == FAILED and _oom_kills() > oom_before:
-            measured.status = OUT_OF_MEMORY
-            measured.reason = f"the kernel ended it for want of memory; {measured.reason}"
-        if measured.status != OK or not self._workload.shares_process:
-            self.close()
-        return measured
-
-    def _measure_in(self, scratch: str, configuration: Mapping[str, Any]) -> Measured:
+        n_ended_before = _oom_kills()
+        status, reason, output = OK, "", ""
+        values: dict[str, Any] = {}
+        panel = Panel(self._meters)
         try:
-            if self._runner is None:
-                self._runner = _Runner(self._sweep, self._workload)
-            self._runner.send({"configuration": dict(configuration), "scratch": scratch})
-            return self._measure(self._runner)
-        except _RunnerError as error:
-            return Measured(FAILED, str(error), output=self._output())
+            self._make(configuration, panel, values)
+        except Failure as failure:
+            status, reason = failure.status, failure.reason
+            output = "" if self._runner is None else self._runner.printed()
+        if status == FAILED and _oom_kills() > n_ended_before:
+            status, reason = OUT_OF_MEMORY, f"the kernel ended it for want of memory; {reason}"
+        self._tidy(is_ok=status == OK)
+        wall = {"wall_time_s": values.pop("wall_time_s")} if "wall_time_s" in values else {}
+        return Measured(status, reason, {**wall, **values}, output, panel.complaints)
+
+    def _tidy(self, *, is_ok: bool) -> None:
+        """Leave nothing to the next run but a process that is fit for it."""
+        if not is_ok or not self._workload.shares_process:
+            self.close()
+        elif not self._workload.is_job and self._runner is not None:
+            self._runner.end_leftovers()
 
     def abort(self) -> None:
         """End the run that another thread makes, and make no more."""
@@ -112,176 +84,87 @@ class Supervisor:
             self._runner.close()
             self._runner = None
 
-    def _output(self) -> str:
-        return "" if self._runner is None else self._runner.printed()
+    def _ready_runner(self) -> RunnerProcess:
+        if self._runner is not None and not self._runner.is_alive:
+            self.close()
+        if self._runner is None:
+            self._runner = RunnerProcess(self._sweep, self._workload)
+        return self._runner
 
-    def _measure(self, runner: _Runner) -> Measured:
-        tree = Tree(psutil.Process(runner.pid), self._workload.is_job)
-        message = runner.receive(time.monotonic() + _START_LIMIT_S)
-        if message is None:
-            return Measured(FAILED, f"the job did not begin within {_START_LIMIT_S:g} s")
-        values: dict[str, Any] = {}
-        if message.get("event") == "begin":
-            outcome = self._watch(runner, tree, values)
-            if isinstance(outcome, Measured):
-                return outcome
-            message = outcome
-        answer = message["answer"]
+    def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
+        """Make one run, noting what is measured; raise a Failure if it goes wrong."""
+        with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
+            runner = self._ready_runner()
+            runner.request({"configuration": dict(configuration), "scratch": scratch})
+            answer = self._answer(runner, panel, values)
         if answer["wall_time_s"] is not None:
-            values = {"wall_time_s": answer["wall_time_s"], **values}
-        values |= {f"{name}_s": s for name, s in answer["stages_s"].items()}
-        values |= answer["numbers"]
-        output = "" if answer["status"] == OK else runner.printed()
-        return Measured(answer["status"], answer["reason"], values, output)
+            values["wall_time_s"] = answer["wall_time_s"]
+        stages = {f"{name}_s": seconds for name, seconds in answer["stages_s"].items()}
+        for name, value in [*stages.items(), *answer["numbers"].items()]:
+            if name in {*configuration, *values} or name in reserved_names():
+                raise Failure(FAILED, f"it reports '{name}', the name of another column; rename it")
+            values[name] = value
+        if answer["status"] != OK:
+            raise Failure(answer["status"], answer["reason"])
 
-    def _watch(
-        self, runner: _Runner, tree: Tree, values: dict[str, Any]
-    ) -> Measured | dict[str, Any]:
-        """Sample the job until it ends or exceeds a limit; return its answer, or how it failed."""
-        for meter in self._meters:
-            meter.start(tree)
+    def _answer(
+        self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Wait for the job to begin, watch it, and return what the runner says of it."""
+        limit_s = self._sweep.time_limit_s or float("inf")
+        message = self._expected(runner, _ANSWER_LIMIT_S + limit_s, "the job did not begin")
+        if message.get("event") == "begin":
+            self._watch(runner, panel, values)
+            runner.say_go()
+            message = self._expected(runner, _ANSWER_LIMIT_S, "the job ended, and nothing came")
+        answer = message.get("answer")
+        if not isinstance(answer, dict):
+            raise Failure(FAILED, "its process spoke out of turn")
+        return answer
+
+    def _expected(self, runner: RunnerProcess, limit_s: float, otherwise: str) -> dict[str, Any]:
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            message = runner.receive(min(deadline, time.monotonic() + 1.0))
+            if message is not None:
+                return message
+        raise Failure(FAILED, f"{otherwise} within {limit_s:g} s")
+
+    def _watch(self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]) -> None:
+        """Measure the job from its beginning to its end, or to the limit it exceeds."""
+        tree = Tree(psutil.Process(runner.pid), self._workload.is_job)
+        panel.start(tree)
         started = time.monotonic()
-        runner.say_go()
-        stopped = self._sampled(runner, tree, started)
-        if not isinstance(stopped, Measured):
-            tree.child_peak_bytes.append(int(stopped.get("child_peak_bytes", 0)))
-        for meter in self._meters:
-            values.update(meter.stop(tree))
-        if isinstance(stopped, Measured):
-            runner.stop()
-            stopped.values = {**stopped.values, **values}
-            stopped.output = runner.printed()
-            return stopped
-        runner.say_go()
-        message = runner.receive(time.monotonic() + _START_LIMIT_S)
-        if message is None:
-            return Measured(FAILED, "the job ended and its process does not answer", values)
-        return message
+        try:
+            runner.say_go()
+            message = self._sampled(runner, tree, panel, started)
+            tree.child_peak_bytes = int(message.get("child_peak_bytes", 0))
+        except Failure as failure:
+            if failure.status == TIMED_OUT:
+                values["wall_time_s"] = self._sweep.time_limit_s
+            raise
+        finally:
+            values.update(panel.stop(tree))
 
-    def _sampled(self, runner: _Runner, tree: Tree, started: float) -> Measured | dict[str, Any]:
-        """Wait for the job's end; return the message that says so, or what went wrong."""
+    def _sampled(
+        self, runner: RunnerProcess, tree: Tree, panel: Panel, started: float
+    ) -> dict[str, Any]:
+        """Look at the job until it ends; return the message that says so."""
         time_limit = self._sweep.time_limit_s
         memory_limit = self._sweep.memory_limit_mib
         pause_s = _FIRST_SAMPLE_S
         while True:
-            for meter in self._meters:
-                meter.sample(tree)
+            panel.sample(tree)
             message = runner.receive(time.monotonic() + pause_s)
             if message is not None:
                 return message
             pause_s = min(_SAMPLE_GROWTH * pause_s, _SAMPLE_S)
-            elapsed = time.monotonic() - started
-            if time_limit is not None and elapsed > time_limit:
+            if time_limit is not None and time.monotonic() - started > time_limit:
                 reason = f"it took more than {time_limit:g} s; its time is a lower bound"
-                return Measured(TIMED_OUT, reason, {"wall_time_s": time_limit})
+                raise Failure(TIMED_OUT, reason)
             if memory_limit is not None and resident_bytes(tree) > memory_limit * 2**20:
                 reason = f"it held more than {memory_limit:g} MiB of memory"
-                return Measured(OUT_OF_MEMORY, reason)
-
-
-class _RunnerError(Exception):
-    """The runner's process ended, or never began."""
-
-
-class _Runner:
-    """The process that makes runs, and the pipes to it."""
-
-    def __init__(self, sweep: Sweep, workload: Workload) -> None:
-        self._printed: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - until close
-        reader, writer = os.pipe()
-        self._answers = reader
-        self._pending = b""
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "foretell.measure.runner", str(writer)],
-            stdin=subprocess.PIPE,
-            stdout=self._printed,
-            stderr=subprocess.STDOUT,
-            pass_fds=(writer,),
-            start_new_session=True,  # so that all it starts can be ended together
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-        os.close(writer)
-        self.send({"workload": sweep.workload, "folder": str(workload.folder)})
-
-    @property
-    def pid(self) -> int:
-        """The process id of the runner."""
-        return self._process.pid
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send one line."""
-        self._write((json.dumps(message) + "\n").encode())
-
-    def say_go(self) -> None:
-        """Let the runner go on."""
-        self._write(b"\n")
-
-    def _write(self, content: bytes) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(content)
-            self._process.stdin.flush()
-        except OSError:
-            raise self._ended() from None
-
-    def receive(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next message, or None if there is none until then."""
-        while b"\n" not in self._pending:
-            wait_s = max(0.0, deadline - time.monotonic())
-            if not select.select([self._answers], [], [], wait_s)[0]:
-                return None
-            part = os.read(self._answers, 1 << 16)
-            if not part:
-                raise self._ended()
-            self._pending += part
-        line, _, self._pending = self._pending.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
-        return message
-
-    def _ended(self) -> _RunnerError:
-        try:
-            status = self._process.wait(_GRACE_S)
-        except subprocess.TimeoutExpired:
-            return _RunnerError("the process of the job hung up")
-        if status < 0:
-            return _RunnerError(f"the process of the job was ended by signal {-status}")
-        lines = self.printed().strip().splitlines()
-        return _RunnerError(lines[-1] if lines else f"the process of the job exited with {status}")
-
-    def printed(self) -> str:
-        """Return the end of what the job has printed."""
-        size = self._printed.seek(0, os.SEEK_END)
-        self._printed.seek(max(0, size - _MOST_OUTPUT))
-        return self._printed.read().decode(errors="replace")
-
-    def stop(self) -> None:
-        """End the process and all that it started, even those that left its group."""
-        try:
-            family = psutil.Process(self.pid).children(recursive=True)
-        except psutil.Error:
-            family = []
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_S)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        for process in family:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-
-    def close(self) -> None:
-        """Hang up, and see that nothing is left."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        if self._process.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE_S)
-        self.stop()
-        self._process.wait()
-        os.close(self._answers)
-        self._printed.close()
+                raise Failure(OUT_OF_MEMORY, reason)
 
 
 def _oom_kills() -> int:

@@ -18,6 +18,7 @@ from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
 from foretell.measure.expressions import Expression
+from foretell.measure.meters import METERS
 from foretell.measure.values import Range, Scalar, Values, listed
 from foretell.measure.workloads import Workload, load_workload
 
@@ -27,11 +28,14 @@ Count = Annotated[int, pydantic.Field(ge=0)]
 Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
 #: Columns that every table of runs has, and a folder; no parameter may have their names.
-RESERVED = (
-    "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
-    "wall_time_s", "cpu_time_s", "peak_memory_bytes", "read_bytes", "written_bytes",
-    "energy_j", "energy_estimated_j",
+_RESERVED = (
+    "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "wall_time_s",
 )  # fmt: skip
+
+
+def reserved_names() -> set[str]:
+    """Return the names that foretell uses itself: its own columns, and those of all meters."""
+    return {*_RESERVED, *(c for name in METERS.names() for c in METERS.get(name).columns)}
 
 
 class Design(pydantic.BaseModel):
@@ -55,6 +59,12 @@ class Power(pydantic.BaseModel):
     idle_w: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
     busy_w: Positive
     source: str = "given in the sweep"
+
+    @pydantic.model_validator(mode="after")
+    def _are_in_order(self) -> Power:
+        if self.busy_w < self.idle_w:
+            raise ValueError("busy_w is less than idle_w; exchange them")
+        return self
 
 
 class Sweep(pydantic.BaseModel):
@@ -94,7 +104,10 @@ class Sweep(pydantic.BaseModel):
 
     def fingerprint(self) -> str:
         """Tell sweeps apart whose runs must not mix: all that decides what a run is."""
-        own = self.model_dump(mode="json", exclude={"expected_s", "at_once"}, by_alias=True)
+        # Without defaults, so that an option of a later version refuses no old journal.
+        own = self.model_dump(
+            mode="json", exclude={"expected_s"}, exclude_defaults=True, by_alias=True
+        )
         return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
 
     def make_workload(self, folder: Path) -> Workload:
@@ -159,7 +172,7 @@ def _check_names(sweep: Sweep) -> None:
     for name in [*sweep.names, *sweep.derive]:
         if not name.isidentifier():
             raise UsageError(f"parameters: '{name}' must be a name of letters, digits and _")
-        if name in RESERVED:
+        if name in reserved_names():
             raise UsageError(f"parameters: '{name}' is a name that foretell uses itself; rename it")
     for name in sweep.derive:
         if name in sweep.names:
@@ -218,7 +231,17 @@ def _check_design(sweep: Sweep) -> None:
             set(map(repr, listed(values)))
         ) < len(listed(values)):
             raise UsageError(f"parameters.{name}: holds a value twice; use repeats for that")
+    _check_configurations(sweep)
+
+
+def _check_configurations(sweep: Sweep) -> None:
     for i, configuration in enumerate(sweep.configurations):
+        place = f"configurations[{i}]"
+        twice = [name for name in configuration if name in sweep.parameters]
+        if twice:
+            raise UsageError(f"{place}: '{twice[0]}' stands in [parameters], too; remove one")
+        if configuration in sweep.configurations[:i]:
+            raise UsageError(f"{place}: stands there twice; use repeats for that")
         missing = [n for n in sweep.names if n not in {**sweep.parameters, **configuration}]
         if missing:
             raise UsageError(

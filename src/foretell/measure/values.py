@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import pydantic
 
 Scalar = bool | int | float | str
 _MOST_VALUES = 1_000_000
+_MOST_NUMBER = 2**53  # up to which every whole number is one in floating point
 
 
 class Range(pydantic.BaseModel):
@@ -33,7 +35,11 @@ class Range(pydantic.BaseModel):
     @pydantic.field_validator("start", "stop", "step", "factor", mode="before")
     @classmethod
     def _number(cls, value: Any) -> Any:
-        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        if abs(value) > _MOST_NUMBER:
+            raise ValueError(f"is beyond {_MOST_NUMBER:.0e}")
+        return float(value)
 
     @pydantic.model_validator(mode="after")
     def _is_sound(self) -> Range:
@@ -92,7 +98,11 @@ class Range(pydantic.BaseModel):
                 span = self.stop - self.start
                 return math.floor(self.start + min(share * (span + 1), span))
             return self._tidied([self.at(share)])[0]
-        return pick(self.values(), share)
+        return pick(self._values, share)
+
+    @cached_property
+    def _values(self) -> list[Scalar]:
+        return self.values()
 
     def _tidied(self, values: list[float]) -> list[Scalar]:
         if self.is_whole:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-if TYPE_CHECKING:
-    import psutil
+import psutil
 
+if TYPE_CHECKING:
     from foretell.measure.sweep import Power
 
 
@@ -20,23 +21,37 @@ class Setting:
     power: Power | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tree:
-    """The processes of one run: the runner, and whether it is part of the job."""
+    """The processes of one run.
+
+    Attributes
+    ----------
+    is_job
+        Whether the runner itself is part of the job.
+    child_peak_bytes
+        The largest memory of one process, as the kernel told the runner when it ended.
+    """
 
     runner: psutil.Process
     is_job: bool
-    child_peak_bytes: list[int] = field(default_factory=list)
+    child_peak_bytes: int = 0
 
     def living(self) -> list[psutil.Process]:
         """Return the processes of the job that are alive now."""
-        import psutil
-
         try:
             children = self.runner.children(recursive=True)
         except psutil.Error:
             return []
         return [self.runner, *children] if self.is_job else children
+
+    def total(self, of: Callable[[psutil.Process], float]) -> float:
+        """Add something up over all processes; those that end meanwhile count nothing."""
+        total = 0.0
+        for process in self.living():
+            with contextlib.suppress(psutil.Error):
+                total += of(process)
+        return total
 
 
 class Meter(ABC):

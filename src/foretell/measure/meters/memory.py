@@ -27,14 +27,28 @@ class MemoryMeter(Meter):
     def stop(self, tree: Tree) -> dict[str, float]:
         """Return the peak; of a job too short to sample, what the kernel tells of its process."""
         # A child starts as a copy of the runner, and the kernel counts that, too.
-        alone = max(tree.child_peak_bytes, default=0)
+        alone = tree.child_peak_bytes
         peak = max(self._peak, alone if alone > self._runner else 0)
         return {"peak_memory_bytes": float(peak)} if peak else {}
 
 
 def resident_bytes(tree: Tree) -> int:
     """Return what all processes of a tree hold in memory now."""
-    return sum(_resident(p) for p in tree.living())
+    # A program begins as a copy of the process that starts it, and that is not the job yet.
+    starter = [] if tree.is_job else _words(tree.runner)
+
+    def resident(process: psutil.Process) -> float:
+        is_copy = not tree.is_job and process.cmdline() == starter
+        return 0.0 if is_copy else float(process.memory_info().rss)
+
+    return int(tree.total(resident))
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def _resident(process: psutil.Process) -> int:

@@ -61,10 +61,14 @@ class Watch:
     wall_time_s: float | None = None
     stages_s: dict[str, float] = field(default_factory=dict)
     child_peak_bytes: int = 0
+    _has_begun: bool = False
 
     @contextmanager
     def job(self) -> Iterator[None]:
         """Time the job itself; what is done before and after is not measured."""
+        if self._has_begun:
+            raise RunFailedError("watch.job() was used twice; a run has one job")
+        self._has_begun = True
         self.on_begin()
         started = time.perf_counter()
         try:

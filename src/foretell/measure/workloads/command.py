@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +21,10 @@ from foretell.errors import UsageError, suggest
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
 
 _MOST_OUTPUT = 4_000_000  # characters that are searched for numbers
-_MOST_REASON = 300
+_MOST_REASON, _MOST_LOGGED = 300, 4000
+
+
+_WITH_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 class CommandOptions(Options):
@@ -73,6 +78,8 @@ class CommandWorkload(Workload):
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse templates that name no parameter, and programs that are not there."""
+        from foretell.measure.sweep import reserved_names  # which knows all workloads
+
         o = self.options
         texts = [*_words(o.run), *_words(o.prepare or []), *o.env.values()]
         for name in (n for text in texts for n in _fields(text)):
@@ -81,6 +88,12 @@ class CommandWorkload(Workload):
                     f"workload: {{{name}}} is no parameter of this sweep. {suggest(name, names)} "
                     "A brace itself is written {{."
                 )
+        if not self._folder.is_dir():
+            raise UsageError(f"workload.folder: there is no directory {self._folder}")
+        taken = {*names, *reserved_names()}
+        for name in o.extract:
+            if name in taken:
+                raise UsageError(f"workload.extract: '{name}' is the name of another column")
         self._check_program(_words(o.run))
         if o.prepare is not None:
             self._check_program(_words(o.prepare))
@@ -89,7 +102,8 @@ class CommandWorkload(Workload):
         if not words:
             raise UsageError("workload.run: must name a program")
         program = words[0]
-        if "{" not in program and shutil.which(program, path=_path(self._folder)) is None:
+        place = str(self._folder / program) if os.sep in program else program
+        if "{" not in program and shutil.which(place, path=_path(self._folder)) is None:
             raise UsageError(
                 f"workload.run: there is no program '{program}' on the PATH or in "
                 f"{self._folder}; check its name, or give its whole path"
@@ -110,9 +124,13 @@ class CommandWorkload(Workload):
                 status = self._execute(o.run, configuration, output, watch)
             output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_OUTPUT))
             text = output.read().decode(errors="replace")
-        if status not in o.ok_exit:
-            raise RunFailedError(f"{_told(status)}{_last_line(text)}")
-        return {name: _number(name, pattern, text) for name, pattern in o.extract.items()}
+        try:
+            if status not in o.ok_exit:
+                raise RunFailedError(f"{_told(status)}{_last_line(text)}")
+            return {name: _number(name, pattern, text) for name, pattern in o.extract.items()}
+        except RunFailedError:
+            sys.stdout.write(text[-_MOST_LOGGED:])  # for the log
+            raise
 
     def _prepare(self, configuration: Mapping[str, Any]) -> None:
         assert self.options.prepare is not None
@@ -130,9 +148,12 @@ class CommandWorkload(Workload):
         output: IO[bytes],
         watch: Watch,
     ) -> int:
-        values = {name: _text(value) for name, value in configuration.items()}
-        words = [word.format_map(values) for word in _words(template)]
-        own = {name: text.format_map(values) for name, text in self.options.env.items()}
+        values = {name: _plain(value) for name, value in configuration.items()}
+        try:
+            words = [word.format_map(values) for word in _words(template)]
+            own = {name: text.format_map(values) for name, text in self.options.env.items()}
+        except (ValueError, TypeError) as error:
+            raise RunFailedError(f"the template cannot be filled in: {error}") from None
         environment = {**os.environ, "PATH": _path(self._folder), **own}
         try:
             process = subprocess.Popen(  # noqa: S603 - running the user's program is the purpose
@@ -167,7 +188,9 @@ def _words(template: str | list[str]) -> list[str]:
 
 def _fields(text: str) -> list[str]:
     try:
-        found = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        parsed = list(Formatter().parse(text))
+        found = [name for _, name, _, _ in parsed if name is not None]
+        found += [name for _, _, form, _ in parsed if form for name in _fields(form)]
     except ValueError as error:
         raise UsageError(f"workload: {error} in '{text}'; a brace itself is written {{{{") from None
     for name in found:
@@ -176,9 +199,9 @@ def _fields(text: str) -> list[str]:
     return found
 
 
-def _text(value: Any) -> str:
-    """Write a value as people do: 0.5, 4, true."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _plain(value: Any) -> Any:
+    """Let true and false be written as people do; numbers stay numbers, as {n:05d} wants them."""
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _told(status: int) -> str:
@@ -201,7 +224,13 @@ def _number(name: str, pattern: str, text: str) -> float:
     found = re.search(pattern, text, re.MULTILINE)
     if found is None:
         raise RunFailedError(f"its output has no {name}: nothing matches {pattern}")
+    text = found.group(1) or ""
+    # 1,234,567.8 is one number; 1,5 may be one of several, depending on who wrote it.
+    plain = text.replace(",", "") if _WITH_COMMAS.fullmatch(text.strip()) else text
     try:
-        return float(found.group(1).replace(",", ""))
-    except (ValueError, AttributeError):
-        raise RunFailedError(f"its output has no number for {name}: {found.group(0)!r}") from None
+        number = float(plain)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise RunFailedError(f"its output has no number for {name}: {found.group(0)!r}")
+    return number
