@@ -19,6 +19,16 @@ __all__ = [
 ]
 
 
-def open_executor(state: object, n_workers: int) -> Executor:
-    """Choose the executor for a number of workers; one worker is this very process."""
-    return SerialExecutor(state) if n_workers == 1 else ProcessExecutor(state, n_workers)
+def open_executor(state: object, n_workers: int | None = None, on: str | None = None) -> Executor:
+    """Choose the executor for a place and a number of workers.
+
+    No place is this machine, where one worker is this very process. No number is one worker here,
+    and every CPU of a cluster.
+    """
+    if on is not None:
+        from foretell.executors.distributed import RayExecutor
+
+        return RayExecutor(state, n_workers, on)
+    if n_workers is None or n_workers == 1:
+        return SerialExecutor(state)
+    return ProcessExecutor(state, n_workers)
