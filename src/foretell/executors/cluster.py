@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from foretell.errors import UsageError
+from foretell.errors import UsageError, listing
 from foretell.executors.threads import n_cores
 
 #: How ``--on`` names any cluster: that of RAY_ADDRESS, one that runs here, or a new one here.
@@ -33,7 +33,6 @@ _LOCAL_STORE_BYTES = 512 * 2**20
 #: Ray is quiet, and tells nobody that it was used.
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_BACKEND_LOG_LEVEL": "error",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 #: Libraries whose version shows in the last digits of a model.
@@ -41,20 +40,28 @@ _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What one task asks of one node."""
+class Room:
+    """What a task asks for, or a node has for tasks."""
 
     cpus: float = 1.0
     gpus: float = 0.0
     memory_bytes: int = 0
 
-    def __str__(self) -> str:
-        return _told(self.cpus, self.gpus, self.memory_bytes)
+    def holds(self, asked: Room) -> bool:
+        """Whether a task fits when nothing else runs."""
+        return (
+            self.cpus >= asked.cpus
+            and self.gpus >= asked.gpus
+            and self.memory_bytes >= asked.memory_bytes
+        )
 
-    def options(self) -> dict[str, Any]:
-        """Return them in Ray's words."""
-        memory = {"memory": self.memory_bytes} if self.memory_bytes else {}
-        return {"num_cpus": self.cpus, "num_gpus": self.gpus, **memory}
+    def __str__(self) -> str:
+        parts = [f"{self.cpus:g} {'CPU' if self.cpus == 1 else 'CPUs'}"]
+        if self.gpus:
+            parts.append(f"{self.gpus:g} {'GPU' if self.gpus == 1 else 'GPUs'}")
+        if self.memory_bytes:
+            parts.append(f"{self.memory_bytes / 2**30:.3g} GiB of memory")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -63,20 +70,7 @@ class Node:
 
     key: str
     name: str
-    cpus: float
-    gpus: float
-    memory_bytes: int
-
-    def holds(self, needs: Needs) -> bool:
-        """Whether a task fits here when nothing else runs."""
-        return (
-            self.cpus >= needs.cpus
-            and self.gpus >= needs.gpus
-            and self.memory_bytes >= needs.memory_bytes
-        )
-
-    def __str__(self) -> str:
-        return f"{self.name}: {_told(self.cpus, self.gpus, self.memory_bytes)}"
+    room: Room
 
 
 class Cluster:
@@ -98,7 +92,7 @@ class Cluster:
         import ray
 
         self._is_ours = not ray.is_initialized()
-        self._unfit_since: float | None = None
+        self._unfit_since: dict[Room, float] = {}
         if self._is_ours:
             _connect(_address(on), n_cpus)
         self.address: str = ray.get_runtime_context().gcs_address
@@ -110,34 +104,47 @@ class Cluster:
         return [
             Node(
                 key=node["NodeID"],
-                name=node["NodeName"] or node["NodeManagerAddress"],
-                cpus=node["Resources"].get("CPU", 0.0),
-                gpus=node["Resources"].get("GPU", 0.0),
-                memory_bytes=int(node["Resources"].get("memory", 0)),
+                name=_name(node),
+                room=Room(
+                    cpus=node["Resources"].get("CPU", 0.0),
+                    gpus=node["Resources"].get("GPU", 0.0),
+                    memory_bytes=int(node["Resources"].get("memory", 0)),
+                ),
             )
             for node in ray.nodes()
             if node["Alive"]
         ]
 
+    def name_of(self, key: str) -> str:
+        """Return the name of a node, be it alive or lost."""
+        import ray
+
+        return next((_name(node) for node in ray.nodes() if node["NodeID"] == key), key)
+
     @property
     def n_cpus(self) -> int:
         """How many CPUs all nodes have."""
-        return int(sum(node.cpus for node in self.nodes()))
+        return int(sum(node.room.cpus for node in self.nodes()))
 
-    def check_room(self, needs: Needs) -> None:
-        """Raise a UsageError if no node can ever hold this: Ray would wait forever."""
+    def check_room(self, asked: Room, *, is_spread: bool = False) -> None:
+        """Raise a UsageError if the cluster can never hold this: Ray would wait forever.
+
+        One node must hold it, unless it is spread over all of them.
+        """
         nodes = self.nodes()
-        if not any(node.holds(needs) for node in nodes):
-            raise UsageError(f"no node of the Ray cluster has {needs}. {_listed(nodes)}")
+        if is_spread and _sum(nodes).holds(asked):
+            return
+        if not any(node.room.holds(asked) for node in nodes):
+            who = "the Ray cluster has not" if is_spread else "no node of the Ray cluster has"
+            raise UsageError(f"{who} {asked}. {_listed(nodes)}")
 
-    def check_still_room(self, needs: Needs) -> None:
-        """Do the same while tasks wait, but give lost nodes a while to be replaced."""
-        if any(node.holds(needs) for node in self.nodes()):
-            self._unfit_since = None
-        elif self._unfit_since is None:
-            self._unfit_since = time.monotonic()
-        elif time.monotonic() > self._unfit_since + _GRACE_S:
-            self.check_room(needs)
+    def check_still_room(self, asked: Room) -> None:
+        """Do the same while a task waits, but give lost nodes a while to be replaced."""
+        now = time.monotonic()
+        if any(node.room.holds(asked) for node in self.nodes()):
+            self._unfit_since.pop(asked, None)
+        elif now > self._unfit_since.setdefault(asked, now) + _GRACE_S:
+            self.check_room(asked)
 
     def ask_each(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Call a function once on every node; return what it says by the node's name.
@@ -305,20 +312,22 @@ def _connect(address: str | None, n_cpus: int | None) -> None:
         raise UsageError(f"Ray {where} cannot be used: {_last_line(error)}") from None
 
 
-def _told(cpus: float, gpus: float, memory_bytes: float) -> str:
-    parts = [f"{cpus:g} {'CPU' if cpus == 1 else 'CPUs'}"]
-    if gpus:
-        parts.append(f"{gpus:g} {'GPU' if gpus == 1 else 'GPUs'}")
-    if memory_bytes:
-        parts.append(f"{memory_bytes / 2**30:.3g} GiB of memory")
-    return ", ".join(parts)
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node["NodeName"] or node["NodeManagerAddress"])
+
+
+def _sum(nodes: Sequence[Node]) -> Room:
+    rooms = [node.room for node in nodes]
+    return Room(
+        sum(room.cpus for room in rooms),
+        sum(room.gpus for room in rooms),
+        sum(room.memory_bytes for room in rooms),
+    )
 
 
 def _listed(nodes: Sequence[Node]) -> str:
-    if not nodes:
-        return "It has no node at all."
-    shown = "; ".join(map(str, nodes[:8]))
-    return f"It has {shown}{f'; and {len(nodes) - 8} more' if len(nodes) > 8 else ''}."
+    told = listing((f"{node.name} with {node.room}" for node in nodes), most=8)
+    return f"It has {told}." if nodes else "It has no node at all."
 
 
 def _last_line(error: BaseException) -> str:

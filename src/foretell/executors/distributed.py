@@ -8,13 +8,13 @@ from typing import Any
 
 from foretell.errors import UsageError
 from foretell.executors._base import Executor, Work, WorkerDied
-from foretell.executors.cluster import Cluster, Needs, check_versions, losses, versions
+from foretell.executors.cluster import Cluster, Room, check_versions, losses, versions
 from foretell.executors.threads import limit_threads
 
 _POLL_S = 2.0
 #: A task that lost its worker so often is what ends it.
 _MOST_LOSSES = 4
-_ONE_CORE = Needs(cpus=1.0)
+_ONE_CORE = Room(cpus=1.0)
 
 _held: tuple[str, Any] | None = None  # each worker's copy of the shared state, and its key
 

@@ -19,12 +19,17 @@ from foretell.measure.workloads import Workload
 
 
 class Finished(NamedTuple):
-    """A run, what came of it, after how many attempts, and when the last of them began."""
+    """A run, what came of it, after how many attempts, and when the last of them began.
+
+    On a cluster also: the node it ran on, and how often it was lost together with a node.
+    """
 
     run: Run
     measured: Measured
     n_attempts: int
     started_at: str
+    node: str | None = None
+    n_lost: int = 0
 
 
 class Lanes(ABC):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,12 +14,13 @@ from typing import Any
 from foretell.errors import NothingUsableError, UsageError
 from foretell.files.directory import locked, logged
 from foretell.files.journal import Journal
-from foretell.measure.lanes import Lanes, LocalLanes
+from foretell.measure.lanes import Finished, Lanes, LocalLanes
 from foretell.measure.machine import describe_machine, describe_versions
 from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
-from foretell.measure.supervisor import OK, Measured, open_meters
+from foretell.measure.supervisor import OK, open_meters, sources_of
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import Record, check_untouched, describe, n_usable, write_table
+from foretell.measure.workloads import Workload
 
 _WRITE_EVERY_S = 5.0
 
@@ -116,6 +118,7 @@ class _Job:
     records: list[Record] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, Any] = field(default_factory=dict)
     written_at: float = 0.0
 
     def run(self) -> MeasuredSweep:
@@ -129,30 +132,41 @@ class _Job:
             self.records = [r for r in journal.records if r["kind"] == "run"]
             check_untouched(self.table, self.records)
             log = stack.enter_context(logged(self.table.with_suffix(".log")))
-            meters, self.missing = open_meters(sweep)
+            lanes = stack.enter_context(self._lanes(workload, journal, log))
             for name, why in self.missing.items():
                 log.warning("no %s: %s", name, why)
-            self.sources = {column: m.source() for m in meters for column in m.columns}
-            lanes: Lanes = stack.enter_context(self._lanes(meters, workload))
             done = {r["run"] for r in self.records}
             waiting = [run for run in self.planned.runs if run.index not in done]
             log.info("%d runs, %d of them finished before", len(self.planned.runs), len(done))
-            for run, measured, n_attempts, started_at in lanes.measure(waiting):
-                record = _record(run, measured, n_attempts, started_at)
+            for finished in lanes.measure(waiting):
+                record = _record(finished)
                 journal.append([record])
                 self.records.append(record)
+                measured = finished.measured
                 if measured.status != OK:
-                    log.warning("run %d %s: %s\n%s", run.index, measured.status, measured.reason,
-                                measured.output)  # fmt: skip
+                    log.warning("run %d %s: %s\n%s", finished.run.index, measured.status,
+                                measured.reason, measured.output)  # fmt: skip
                 self._tell()
                 self._write(is_last=False)
             self._write(is_last=True)
         return self._result()
 
-    def _lanes(self, meters: Sequence[Any], workload: Any) -> Lanes:
+    def _lanes(self, workload: Workload, journal: Journal, log: logging.Logger) -> Lanes:
+        """Open the place where runs are made, and learn what can be measured there."""
+        sweep = self.planned.sweep
         if self.options.on is None:
-            return LocalLanes(self.planned.sweep, workload, meters)
-        raise UsageError(f"--on {self.options.on}: there is no such place to run")
+            meters, self.missing = open_meters(sweep)
+            self.sources = sources_of(meters)
+            return LocalLanes(sweep, workload, meters)
+        from foretell.measure.ray_lanes import RayLanes
+
+        lanes = RayLanes(sweep, workload, self.options.on, log)
+        self.missing, self.sources = lanes.missing, lanes.sources
+        self.nodes = {r["node"]: r["about"] for r in journal.records if r["kind"] == "node"}
+        new = {name: about for name, about in lanes.nodes.items() if name not in self.nodes}
+        journal.append({"kind": "node", "node": n, "about": about} for n, about in new.items())
+        self.nodes |= new
+        return lanes
 
     def _write(self, *, is_last: bool) -> None:
         """Write the table now and then, and at the end; the journal has everything in between."""
@@ -161,6 +175,7 @@ class _Job:
         about = {
             "machine": describe_machine(),
             "versions": describe_versions(),
+            **({"nodes": self.nodes} if self.nodes else {}),
             "meters_missing": self.missing,
             "started_at": min(r["started_at"] for r in self.records),
             "ended_at": _now(),
@@ -191,9 +206,10 @@ class _Job:
         return MeasuredSweep(self.table, self.records, self.missing)
 
 
-def _record(run: Run, measured: Measured, n_attempts: int, started_at: str) -> dict[str, Any]:
-    plain = measured.to_json()
-    began = datetime.fromisoformat(started_at)
+def _record(finished: Finished) -> dict[str, Any]:
+    run, plain = finished.run, finished.measured.to_json()
+    began = datetime.fromisoformat(finished.started_at)
+    of_cluster = {"node": finished.node, "n_lost": finished.n_lost}
     return {
         "kind": "run",
         "run": run.index,
@@ -202,8 +218,9 @@ def _record(run: Run, measured: Measured, n_attempts: int, started_at: str) -> d
         "status": plain["status"],
         "reason": plain["reason"],
         "values": plain["values"],
-        "n_attempts": n_attempts,
-        "started_at": started_at,
+        "n_attempts": finished.n_attempts,
+        **({} if finished.node is None else of_cluster),
+        "started_at": finished.started_at,
         "spent_s": round((datetime.now(UTC) - began).total_seconds(), 3),
     }
 

@@ -62,6 +62,11 @@ def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
     return [meter for name, meter in found.items() if name not in missing], missing
 
 
+def sources_of(meters: Sequence[Meter]) -> dict[str, str]:
+    """Return where the numbers of each column come from."""
+    return {column: meter.source() for meter in meters for column in meter.columns}
+
+
 class Supervisor:
     """Makes runs, one at a time; where a workload allows it, in one process after another run."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,7 +20,7 @@ from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
 from foretell.measure.expressions import Expression
 from foretell.measure.values import Range, Scalar, Values, listed
-from foretell.measure.workloads import Workload, load_workload
+from foretell.measure.workloads import Needs, Workload, load_workload
 
 SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 
@@ -30,7 +31,7 @@ Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 RESERVED = (
     "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "other_load",
     "wall_time_s", "cpu_time_s", "peak_memory_bytes", "read_bytes", "written_bytes",
-    "energy_j", "energy_estimated_j",
+    "energy_j", "energy_estimated_j", "node", "n_lost",
 )  # fmt: skip
 
 
@@ -57,6 +58,26 @@ class Power(pydantic.BaseModel):
     source: str = "given in the sweep"
 
 
+class Asked(pydantic.BaseModel):
+    """What each run asks of a cluster: numbers, or expressions of its parameters."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    cpus: float | str = 1.0
+    gpus: float | str = 0.0
+    memory_mib: float | str = 0.0
+
+    def of(self, configuration: Mapping[str, Any]) -> Needs:
+        """Return what a run with these settings asks for."""
+        found = {}
+        for name, given in self:
+            value = Expression(given).value(configuration) if isinstance(given, str) else given
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise UsageError(f"needs.{name}: must be a number from 0 on, not {shown(value)}")
+            found[name] = float(value)
+        return Needs(found["cpus"], found["gpus"], int(found["memory_mib"] * 2**20))
+
+
 class Sweep(pydantic.BaseModel):
     """A set of runs to measure."""
 
@@ -80,6 +101,7 @@ class Sweep(pydantic.BaseModel):
     at_once: Annotated[int, pydantic.Field(ge=1, le=10_000)] = 1
     meters: list[str] | None = None
     power: Power | None = None
+    needs: Asked | None = None
 
     @pydantic.field_validator("only", "exclude", mode="before")
     @classmethod
@@ -94,7 +116,9 @@ class Sweep(pydantic.BaseModel):
 
     def fingerprint(self) -> str:
         """Tell sweeps apart whose runs must not mix: all that decides what a run is."""
-        own = self.model_dump(mode="json", exclude={"expected_s", "at_once"}, by_alias=True)
+        own = self.model_dump(
+            mode="json", exclude={"expected_s", "at_once", "needs"}, by_alias=True
+        )
         return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
 
     def make_workload(self, folder: Path) -> Workload:
@@ -119,6 +143,7 @@ def _checked(source: dict[str, Any], place: str) -> Sweep:
         raise UsageError(f"{place}, {_complaint(error, source)}") from None
     try:
         _check_names(sweep)
+        _check_expressions(sweep)
         _check_design(sweep)
     except UsageError as error:
         raise UsageError(f"{place}, {error}") from None
@@ -164,11 +189,17 @@ def _check_names(sweep: Sweep) -> None:
     for name in sweep.derive:
         if name in sweep.names:
             raise UsageError(f"derive: '{name}' is a parameter already; rename it")
+
+
+def _check_expressions(sweep: Sweep) -> None:
     for word, texts in (("only", sweep.only), ("exclude", sweep.exclude)):
         for text in texts:
             _expression(text, word, [*sweep.names, *sweep.derive])
     for name, text in sweep.derive.items():
         _expression(text, f"derive.{name}", sweep.names)
+    for name, given in sweep.needs or ():
+        if isinstance(given, str):
+            _expression(given, f"needs.{name}", [*sweep.names, *sweep.derive])
 
 
 def _expression(text: str, place: str, known: list[str]) -> None:

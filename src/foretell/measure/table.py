@@ -19,6 +19,9 @@ FORMAT = 1
 #: Cores kept busy by others from which on a run has shared the machine.
 _HEAVY_LOAD = 0.25
 
+#: Remarks on runs that were made on a cluster.
+_OF_CLUSTERS = ("node", "n_lost")
+
 Record = Mapping[str, Any]
 
 
@@ -33,6 +36,7 @@ def to_row(record: Record) -> dict[str, Any]:
         **record["values"],
         **shared,
         "n_attempts": record["n_attempts"],
+        **{name: record[name] for name in _OF_CLUSTERS if name in record},
         "started_at": record["started_at"],
         "reason": record["reason"],
     }
@@ -42,7 +46,7 @@ def columns_of(records: Sequence[Record]) -> list[str]:
     """Return all columns: settings first, then what was measured, then remarks."""
     settings = list(dict.fromkeys(name for r in records for name in r["configuration"]))
     measured = list(dict.fromkeys(name for r in records for name in to_row(r)))
-    remarks = ["is_shared", "n_attempts", "started_at", "reason"]
+    remarks = ["is_shared", "n_attempts", *_OF_CLUSTERS, "started_at", "reason"]
     inner = [name for name in measured if name not in {*settings, *remarks}]
     return [*settings, *inner, *(name for name in remarks if name in measured)]
 
@@ -95,7 +99,9 @@ def describe(
 
 
 def _role(name: str) -> str:
-    remarks = {"repeat", "status", "is_shared", "n_attempts", "started_at", "reason"}
+    remarks = {
+        "repeat", "status", "is_shared", "n_attempts", *_OF_CLUSTERS, "started_at", "reason"
+    }  # fmt: skip
     return "remark" if name in remarks else "measured"
 
 
