@@ -58,10 +58,9 @@ def contents(directory):
     """Return all that must not depend on where and how a campaign ran."""
     results = json.loads((directory / "results.json").read_text())
     del results["times"]
-    names = ["leaderboard.csv", *sorted(path.name for path in directory.glob("*.foretell"))]
-    return {"results": results} | {
-        name: (directory / name).read_bytes() for name in names if (directory / name).exists()
-    }
+    models = {path.name: path.read_bytes() for path in directory.glob("*.foretell")}
+    assert models
+    return {"results": results, **models}
 
 
 def n_journaled(directory):
@@ -138,7 +137,7 @@ WORK = """
 def test_only_the_task_that_kills_every_worker_fails(ray_cluster, launch):
     run = launch(sys.executable, "-c", textwrap.dedent(WORK), ray_cluster.address)
     assert run.wait(PATIENCE_S) == 0, run.text
-    answer = json.loads(run.text.splitlines()[-1])
+    (answer,) = (json.loads(line) for line in run.text.splitlines() if line.startswith("{"))
     assert answer["n_workers"] == 2  # the CPUs of both nodes
     found = {str(task): result for task, result in answer["found"]}
     assert len(answer["found"]) == len(found) == 23
@@ -171,7 +170,5 @@ def test_cluster_that_cannot_be_used_is_an_error_and_never_a_hang(
         runs["error: RAY_ADDRESS=127.0.0.1:"] = fit("e", "ray")
         for complaint, run in runs.items():
             assert run.wait(PATIENCE_S) == 2
-            assert complaint in " ".join(run.text.split()).replace(
-                "no Ray cluster can be", "cannot be"
-            )
+            assert complaint in run.text
             assert "Traceback" not in run.text
