@@ -237,7 +237,7 @@ def _address(on: str) -> str | None:
     if on != ANY:
         return _checked(on, f"--on {on}")
     given = os.environ.get("RAY_ADDRESS")
-    if given:
+    if given and given != "auto":
         return None if given == "local" else _checked(given, f"RAY_ADDRESS={given}")
     from ray._private.services import find_bootstrap_address
 

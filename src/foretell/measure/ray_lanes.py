@@ -6,10 +6,9 @@ import logging
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from foretell.errors import UsageError
@@ -17,6 +16,7 @@ from foretell.executors.cluster import Cluster, Room, check_versions, code_diges
 from foretell.measure.lanes import Finished, Lanes, attempt
 from foretell.measure.machine import describe_machine, describe_versions
 from foretell.measure.plan import Run
+from foretell.measure.shipping import MOST_BYTES, MOST_FILES, Luggage
 from foretell.measure.supervisor import LOST, Measured, Supervisor, open_meters, sources_of
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
@@ -54,11 +54,11 @@ class RayLanes(Lanes):
         self._running: dict[Any, _Ticket] = {}
         self._cluster = Cluster(on)
         try:
-            found = self._cluster.ask_each(_survey, sweep)
-            codes = {name: {"foretell": survey.code} for name, survey in found.items()}
-            check_versions({"foretell": code_digest()}, codes)
             import ray
 
+            self._luggage = ray.put(Luggage.of(workload.folder))
+            found: dict[str, _Survey] = self._cluster.ask_each(_survey, sweep, [self._luggage])
+            _check(found)
             self._remote = ray.remote(max_retries=0)(_make)
         except BaseException:
             self._cluster.close()
@@ -105,8 +105,9 @@ class RayLanes(Lanes):
         remote = self._remote.options(
             num_cpus=asked.cpus, num_gpus=asked.gpus, memory=asked.memory_bytes or None
         )
-        place = _Place(str(self._workload.folder), self._cluster.address, asked)
-        self._running[remote.remote(self._sweep, place, ticket.run)] = ticket
+        place = _Place(self._cluster.address, asked)
+        reference = remote.remote(self._sweep, [self._luggage], place, ticket.run)
+        self._running[reference] = ticket
 
     def _ended(self) -> Iterator[tuple[_Ticket, Finished | None]]:
         """Wait a while for runs to end; of one that was lost and is to be made again, say None."""
@@ -124,9 +125,7 @@ class RayLanes(Lanes):
                 yield ticket, self._lost(ticket, error)
             except ray.exceptions.RayTaskError as error:
                 cause = error.cause or error
-                if isinstance(cause, UsageError):  # such as a program that a node does not have
-                    raise cause from None
-                raise UsageError(f"a node of the Ray cluster failed: {cause}") from None
+                raise UsageError(f"a node of the Ray cluster cannot do it: {cause}") from None
             except ray.exceptions.RayError as error:
                 raise UsageError(f"the Ray cluster failed: {error}") from None
             else:
@@ -146,35 +145,64 @@ class RayLanes(Lanes):
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a node finds what a run needs."""
+    """What a run is given on a node: the address of the cluster, and what it may use."""
 
-    folder: str
     address: str
     asked: Room
 
 
 @dataclass(frozen=True)
 class _Survey:
-    """What a node says of itself."""
+    """What a node says of itself; a complaint if it cannot do the job."""
 
     code: str
     about: dict[str, Any]
     sources: dict[str, str]
     missing: dict[str, str]
+    complaint: str | None
 
 
-def _survey(sweep: Sweep) -> _Survey:
+def _survey(sweep: Sweep, luggage: list[Any]) -> _Survey:
     meters, missing = open_meters(sweep)
     about = {"machine": describe_machine(), "versions": describe_versions()}
-    return _Survey(code_digest(), about, sources_of(meters), missing)
+    complaint = None
+    try:
+        _workload(sweep, luggage)
+    except UsageError as error:
+        complaint = str(error)
+    return _Survey(code_digest(), about, sources_of(meters), missing, complaint)
 
 
-def _make(sweep: Sweep, place: _Place, run: Run) -> Finished:
+def _check(found: Mapping[str, _Survey]) -> None:
+    """Raise a UsageError if a node has another foretell, or lacks what the job needs."""
+    codes = {name: {"foretell": survey.code} for name, survey in found.items()}
+    check_versions({"foretell": code_digest()}, codes)
+    for name, survey in found.items():
+        if survey.complaint is not None:
+            raise UsageError(f"node {name} of the Ray cluster: {survey.complaint}")
+
+
+def _workload(sweep: Sweep, luggage: list[Any]) -> Workload:
+    """Make the workload on the node that this is called on."""
+    import ray
+
+    sent: Luggage = ray.get(luggage[0])
+    folder = sent.unpacked()
+    if folder is None:
+        raise UsageError(
+            f"it has no {sent.path}, and there is more in it than is sent along "
+            f"({MOST_FILES} files, {MOST_BYTES >> 20} MiB). Keep the sweep in a folder of its own, "
+            "or on a file system that all nodes share."
+        )
+    return sweep.make_workload(folder)
+
+
+def _make(sweep: Sweep, luggage: list[Any], place: _Place, run: Run) -> Finished:
     """Make one run on the node that this is called on."""
     import ray
 
     os.environ["RAY_ADDRESS"] = place.address  # for jobs that are spread over the cluster
-    supervisor = _supervisor(sweep, place)
+    supervisor = _supervisor(sweep, luggage, place)
     # Ray blocks it for all it starts, but meters end by it, and so may jobs.
     blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
@@ -186,13 +214,13 @@ def _make(sweep: Sweep, place: _Place, run: Run) -> Finished:
             _drop()  # the next run may be given others
 
 
-def _supervisor(sweep: Sweep, place: _Place) -> Supervisor:
+def _supervisor(sweep: Sweep, luggage: list[Any], place: _Place) -> Supervisor:
     """Return the supervisor of the run before, if it is of the same kind, or a new one."""
     global _kept
-    key = (sweep.fingerprint(), place)
+    key = (sweep.fingerprint(), luggage[0].hex(), place)
     if _kept is None or _kept[0] != key:
         _drop()
-        workload = sweep.make_workload(Path(place.folder))
+        workload = _workload(sweep, luggage)
         _kept = (key, Supervisor(sweep, workload, open_meters(sweep)[0]))
     return _kept[1]
 
