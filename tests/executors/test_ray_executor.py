@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
-]
+from foretell.errors import UsageError
+from foretell.executors import open_executor
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 #: Ray is slow to start where cores are few and busy.
 PATIENCE_S = 170
@@ -68,6 +68,7 @@ def n_journaled(directory):
     return len(journal.read_bytes().splitlines()) if journal.exists() else 0
 
 
+@pytest.mark.slow
 def test_campaign_is_the_same_on_a_cluster_that_loses_a_node_as_in_one_process(
     ray_cluster, foretell, directory
 ):
@@ -84,6 +85,7 @@ def test_campaign_is_the_same_on_a_cluster_that_loses_a_node_as_in_one_process(
     assert contents(directory / "cluster") == contents(directory / "alone")
 
 
+@pytest.mark.slow
 def test_automatic_mode_is_the_same_on_a_cluster_as_in_one_process(
     ray_cluster, foretell, directory
 ):
@@ -134,6 +136,7 @@ WORK = """
 """
 
 
+@pytest.mark.slow
 def test_only_the_task_that_kills_every_worker_fails(ray_cluster, launch):
     run = launch(sys.executable, "-c", textwrap.dedent(WORK), ray_cluster.address)
     assert run.wait(PATIENCE_S) == 0, run.text
@@ -151,6 +154,7 @@ def test_only_the_task_that_kills_every_worker_fails(ray_cluster, launch):
         assert sorted(counts) == list(range(1, len(counts) + 1))
 
 
+@pytest.mark.slow
 def test_cluster_that_cannot_be_used_is_an_error_and_never_a_hang(
     ray_cluster, foretell, directory, monkeypatch
 ):
@@ -172,3 +176,9 @@ def test_cluster_that_cannot_be_used_is_an_error_and_never_a_hang(
             assert run.wait(PATIENCE_S) == 2
             assert complaint in run.text
             assert "Traceback" not in run.text
+
+
+def test_without_ray_the_error_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    with pytest.raises(UsageError, match=r"--on ray needs Ray: pip install 'foretell\[ray\]'"):
+        open_executor(None, 2, on="ray")

@@ -79,7 +79,7 @@ def test_more_cpus_than_any_node_has_are_refused_before_anything_runs(
     run = foretell("measure", "sweep.toml", "-o", "runs.csv", "--on", ray_cluster.address)
     assert run.wait(PATIENCE_S) == 2
     assert "error: no node of the Ray cluster has 2 CPUs. It has" in run.text
-    assert "127.0.0.2 with 1 CPU, " in run.text
+    assert "127.0.0.2 with 1 CPU and " in run.text
     assert not list(tmp_path.glob("made-*"))
 
 

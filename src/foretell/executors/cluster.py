@@ -61,7 +61,7 @@ class Room:
             parts.append(f"{self.gpus:g} {'GPU' if self.gpus == 1 else 'GPUs'}")
         if self.memory_bytes:
             parts.append(f"{self.memory_bytes / 2**30:.3g} GiB of memory")
-        return ", ".join(parts)
+        return " and ".join(parts)
 
 
 @dataclass(frozen=True)

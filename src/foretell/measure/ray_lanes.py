@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.errors import UsageError
+from foretell.errors import UsageError, listing
 from foretell.executors.cluster import Cluster, Room, check_versions, code_digest, losses
 from foretell.measure.lanes import Finished, Lanes, attempt
 from foretell.measure.machine import describe_machine, describe_versions
@@ -64,11 +64,8 @@ class RayLanes(Lanes):
             self._cluster.close()
             raise
         self.nodes = {name: survey.about for name, survey in found.items()}
-        self.sources: dict[str, str] = {}
-        self.missing: dict[str, str] = {}
-        for name, survey in found.items():
-            self.sources |= survey.sources
-            self.missing |= {f"{m} on {name}": why for m, why in survey.missing.items()}
+        self.sources = {c: source for s in found.values() for c, source in s.sources.items()}
+        self.missing = _missing(found)
 
     def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
         """Make the runs, as many at once as the sweep allows and the cluster has room for."""
@@ -180,6 +177,18 @@ def _check(found: Mapping[str, _Survey]) -> None:
     for name, survey in found.items():
         if survey.complaint is not None:
             raise UsageError(f"node {name} of the Ray cluster: {survey.complaint}")
+
+
+def _missing(found: Mapping[str, _Survey]) -> dict[str, str]:
+    """Return why meters do not work; where that is so on some nodes only, on which ones."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for name, survey in found.items():
+        for missing in survey.missing.items():
+            lacking.setdefault(missing, []).append(name)
+    return {
+        meter if len(names) == len(found) else f"{meter} on {listing(names)}": why
+        for (meter, why), names in lacking.items()
+    }
 
 
 def _workload(sweep: Sweep, luggage: list[Any]) -> Workload:
