@@ -167,6 +167,7 @@ def test_cluster_that_cannot_be_used_is_an_error_and_never_a_hang(
             "no Ray cluster can be reached there": fit("a", f"127.0.0.1:{closed.getsockname()[1]}"),
             "it is no Ray cluster": fit("b", f"127.0.0.1:{silent.getsockname()[1]}"),
             "an address such as": fit("c", "somewhere"),
+            "run this on a node": fit("f", f"ray://{ray_cluster.address}"),
         }
         monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
         runs["does not accept our token"] = fit("d", ray_cluster.address)

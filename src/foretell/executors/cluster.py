@@ -255,7 +255,9 @@ def _checked(address: str, named: str) -> str:
 
     Ray itself tries for 80 seconds and then ends the process, so it is tried in another one.
     """
-    parts = re.fullmatch(r"(?:ray://)?(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
+    if address.startswith("ray://"):
+        raise UsageError(f"{named}: run this on a node of the cluster, and give its host:port")
+    parts = re.fullmatch(r"(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
     if parts is None or int(parts[2]) > 65535:
         raise UsageError(f"{named}: must be 'ray', or an address such as 10.0.0.5:6379")
     try:
