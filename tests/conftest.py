@@ -186,6 +186,16 @@ class RayNode:
                     return True
         return False
 
+    def is_caught_running(self, name):
+        """Whether a process of this name runs on the node; if so, the node is stopped now."""
+        if not self.runs(name):
+            return False
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        if self.runs(name):  # it can no longer end by itself
+            return True
+        os.killpg(self.process.pid, signal.SIGCONT)
+        return False
+
     def kill(self):
         """Lose the node, as when its machine is switched off."""
         family = self.family()

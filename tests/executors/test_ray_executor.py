@@ -73,16 +73,21 @@ def test_campaign_is_the_same_on_a_cluster_that_loses_a_node_as_in_one_process(
     ray_cluster, foretell, directory
 ):
     alone = foretell("fit", "campaign.toml", "-o", "alone", "-j", 1, "-q")
-    on_ray = foretell("fit", "campaign.toml", "-o", "cluster", "--on", ray_cluster.address, "-q")
+    on_ray = foretell(
+        "fit", "campaign.toml", "-o", "cluster", "--on", ray_cluster.address, "--json", "-q"
+    )
+    second = ray_cluster.second
     assert on_ray.reaches(
-        lambda: n_journaled(directory / "cluster") > 3 and ray_cluster.second.runs("ray::_run")
+        lambda: n_journaled(directory / "cluster") > 3 and second.is_caught_running("ray::_run")
     ), on_ray.text
     n_before = n_journaled(directory / "cluster")
-    ray_cluster.second.kill()
+    second.kill()
     assert on_ray.wait(PATIENCE_S) == 0, on_ray.text
     assert alone.wait(PATIENCE_S) == 0, alone.text
     assert n_before < n_journaled(directory / "cluster") == n_journaled(directory / "alone")
     assert contents(directory / "cluster") == contents(directory / "alone")
+    assert "WARNING a worker was lost: " in (directory / "cluster" / "log.txt").read_text()
+    assert json.loads(on_ray.text)  # Ray's own remarks do not stand in it
 
 
 @pytest.mark.slow

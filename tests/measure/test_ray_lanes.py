@@ -46,8 +46,11 @@ def test_no_run_is_lost_with_its_node_nor_with_the_command(ray_cluster, foretell
     kept = table.with_suffix(".journal").read_bytes()
 
     second = foretell(*command)
-    assert second.reaches(lambda: ray_cluster.second.runs("sleep")), second.text
-    ray_cluster.second.kill()
+    node = ray_cluster.second
+    assert second.reaches(
+        lambda: n_journaled(table) > n_finished and node.is_caught_running("ray::_make")
+    ), second.text
+    node.kill()
     assert second.wait(PATIENCE_S) == 0, second.text
     assert table.with_suffix(".journal").read_bytes().startswith(kept)
     assert 2 <= n_finished < 8

@@ -135,7 +135,7 @@ class Cluster:
         if is_spread and _sum(nodes).holds(asked):
             return
         if not any(node.room.holds(asked) for node in nodes):
-            who = "the Ray cluster has not" if is_spread else "no node of the Ray cluster has"
+            who = "the Ray cluster does not have" if is_spread else "no node of the Ray cluster has"
             raise UsageError(f"{who} {asked}. {_listed(nodes)}")
 
     def check_still_room(self, asked: Room) -> None:
@@ -198,6 +198,12 @@ def losses() -> tuple[type[BaseException], ...]:
         exceptions.ObjectFetchTimedOutError,
         exceptions.TaskUnschedulableError,
     )
+
+
+def first_line(error: BaseException) -> str:
+    """Say in one line what Ray says in many."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
 
 
 def versions() -> dict[str, str]:
@@ -307,11 +313,25 @@ def _connect(address: str | None, n_cpus: int | None) -> None:
             "include_dashboard": False,
             "object_store_memory": _LOCAL_STORE_BYTES,
         }
+    _hush()
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except (Exception, SystemExit) as error:
         where = "here" if address is None else f"at {address}"
         raise UsageError(f"Ray {where} cannot be used: {_last_line(error)}") from None
+
+
+def _hush() -> None:
+    """Let Ray log what it says of lost nodes: it prints it where our results go.
+
+    It has no option for that. If it changes inside, its remarks are printed again, no more.
+    """
+    from ray._private import worker
+
+    def log(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
+        logging.getLogger("ray").warning("%s", "\n".join(map(str, data["lines"])))
+
+    worker.print_to_stdstream = log
 
 
 def _name(node: Mapping[str, Any]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
 from foretell.errors import UsageError
 from foretell.executors._base import Executor, Work, WorkerDied
-from foretell.executors.cluster import Cluster, Room, check_versions, losses, versions
+from foretell.executors.cluster import Cluster, Room, check_versions, first_line, losses, versions
 from foretell.executors.threads import limit_threads
 
 _POLL_S = 2.0
@@ -36,9 +37,18 @@ class RayExecutor(Executor):
     ----------
     n_workers
         How many tasks run at once; by default one on each CPU of the cluster.
+    log
+        Is told of every loss.
     """
 
-    def __init__(self, state: Any, n_workers: int | None, on: str) -> None:
+    def __init__(
+        self,
+        state: Any,
+        n_workers: int | None,
+        on: str,
+        log: logging.Logger | None = None,
+    ) -> None:
+        self._log = log or logging.getLogger(__name__)
         self._cluster = Cluster(on, n_workers)
         self._waiting: deque[_Ticket] = deque()
         self._running: dict[Any, _Ticket] = {}
@@ -77,8 +87,9 @@ class RayExecutor(Executor):
             ticket = self._running.pop(ended[0])
             try:
                 return ticket.task, ray.get(ended[0])
-            except losses():
+            except losses() as error:
                 ticket.n_lost += 1
+                self._log.warning("a worker was lost: %s", first_line(error))
                 if ticket.n_lost > _MOST_LOSSES:
                     return ticket.task, WorkerDied(
                         f"the worker died {ticket.n_lost} times; it may have run out of memory"

@@ -12,7 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from foretell.errors import UsageError, listing
-from foretell.executors.cluster import Cluster, Room, check_versions, code_digest, losses
+from foretell.executors.cluster import (
+    Cluster,
+    Room,
+    check_versions,
+    code_digest,
+    first_line,
+    losses,
+)
 from foretell.measure.lanes import Finished, Lanes, attempt
 from foretell.measure.machine import describe_machine, describe_versions
 from foretell.measure.plan import Run
@@ -131,11 +138,11 @@ class RayLanes(Lanes):
 
     def _lost(self, ticket: _Ticket, error: BaseException) -> Finished | None:
         ticket.n_lost += 1
-        self._log.warning("run %d was lost: %s", ticket.run.index, _first_line(error))
+        self._log.warning("run %d was lost: %s", ticket.run.index, first_line(error))
         if ticket.n_lost <= _MOST_LOSSES:
             return None
         reason = f"its node or worker was lost {ticket.n_lost} times, the last time: "
-        measured = Measured(LOST, reason + _first_line(error))
+        measured = Measured(LOST, reason + first_line(error))
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Finished(ticket.run, measured, ticket.n_lost, now, "", ticket.n_lost)
 
@@ -239,8 +246,3 @@ def _drop() -> None:
     if _kept is not None:
         _kept[1].close()
         _kept = None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -125,7 +125,7 @@ class _Job:
                 self.campaign.seed,
                 lambda: self._has_time(clock, _CLEANED_SHARE),
             )
-            executor = stack.enter_context(self.options.executor(bench))
+            executor = stack.enter_context(self.options.executor(bench, log))
             fits = self._fit(executor, bench, clock)
             answers = self._rehearse(executor, bench, fits, journal, clock)
             assembled = self._assemble(bench, fits, answers)

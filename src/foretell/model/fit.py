@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -168,9 +169,9 @@ class RunOptions:
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise UsageError(f"the time limit must be positive, not {self.time_limit_s:g} s")
 
-    def executor(self, state: object) -> Executor:
+    def executor(self, state: object, log: logging.Logger) -> Executor:
         """Open what runs tasks on a shared state."""
-        return open_executor(state, self.n_jobs, self.on)
+        return open_executor(state, self.n_jobs, self.on, log)
 
 
 def run_campaign(
@@ -224,7 +225,7 @@ class _Job:
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
             learner = self._learner(table, plan)
-            executor = stack.enter_context(self.options.executor(learner))
+            executor = stack.enter_context(self.options.executor(learner, log))
             clock = Clock(self.options.started, self.options.time_limit_s)
             engine = Engine(executor, journal, clock, log, report=self.options.progress)
             studies = self._studies(engine, plan.outer, spaces)
