@@ -16,6 +16,7 @@ import pytest
 
 from foretell import fit_model, read_dataset
 from foretell.errors import NothingUsableError, StorageError, UsageError
+from foretell.files.journal import decode, encode
 from foretell.measure.measure import MeasureOptions, measure_sweep
 
 from .conftest import command, python, script
@@ -342,8 +343,6 @@ def _sleepers(word):
 
 
 def _journaled(folder: Path):
-    from foretell.files.journal import decode
-
     path = folder / "runs.journal"
     records = decode(path.read_bytes())[0] if path.exists() else []
     return [r for r in records if r["kind"] == "run"]
@@ -368,7 +367,7 @@ def test_a_table_edited_by_hand_is_not_written_over(folder):
     measure_sweep(SWEEP, folder / "runs.csv")
     edited = (folder / "runs.csv").read_text().replace("ok", "fine", 1)
     (folder / "runs.csv").write_text(edited)
-    with pytest.raises(StorageError, match="was changed since foretell wrote it"):
+    with pytest.raises(StorageError, match="is not what foretell wrote from its journal"):
         measure_sweep(SWEEP, folder / "runs.csv")
     assert (folder / "runs.csv").read_text() == edited
     (folder / "runs.csv").rename(folder / "mine.csv")
@@ -379,9 +378,38 @@ def test_a_table_edited_by_hand_is_not_written_over(folder):
 
 def test_a_table_of_someone_else_is_not_written_over(folder):
     (folder / "runs.csv").write_text("n,time_s\n1,2\n")
-    with pytest.raises(StorageError, match="exists already, and no journal of foretell"):
+    with pytest.raises(StorageError, match="exists already, and foretell did not write it"):
         measure_sweep(SWEEP, folder / "runs.csv")
     assert (folder / "runs.csv").read_text() == "n,time_s\n1,2\n"
+
+
+@pytest.mark.parametrize("name", ["runs.journal", "runs.json", "runs.log"])
+def test_files_of_someone_else_beside_the_table_are_not_touched(folder, name):
+    (folder / name).write_text("mine")
+    with pytest.raises(StorageError, match="exists already, and foretell did not write it"):
+        measure_sweep(SWEEP, folder / "runs.csv")
+    assert (folder / name).read_text() == "mine"
+    assert {p.name for p in folder.iterdir()} <= {name, "jobs.py", "__pycache__"}
+
+
+def test_a_sweep_continued_with_other_meters_says_which_runs_were_measured_how(folder):
+    first = {**SWEEP, "power": {"idle_w": 1, "busy_w": 2}, "meters": ["energy"]}
+    measure_sweep(first, folder / "runs.csv")
+    journal = folder / "runs.journal"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    (folder / "runs.csv").unlink()
+    record = decode(lines[1])[0][0]
+    record["sources"]["energy_estimated_j"] = "estimated: by a friend"
+    journal.write_bytes(b"".join([lines[0], encode(record), *lines[2:5]]))
+    measure_sweep(first, folder / "runs.csv")
+    found = json.loads((folder / "runs.json").read_text())
+    if "energy_estimated_j" in found["columns"]:
+        own = found["columns"]["energy_estimated_j"]
+        assert own.startswith("estimated: by a friend; estimated: 1 W idle to 2 W")
+    assert len(found["sessions"]) == 2
+    before = (folder / "runs.json").read_bytes()
+    measure_sweep(first, folder / "runs.csv")  # nothing is left to do, and nothing changes
+    assert (folder / "runs.json").read_bytes() == before
 
 
 def test_a_lost_table_is_written_again_from_the_journal(folder):

@@ -38,6 +38,7 @@ _TABLES = {".csv", ".tsv", ".parquet"}
     help="Table of runs to use instead of the one the campaign names.",
 )
 @click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
+@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
 @click.option("--time-limit", type=float, metavar="S", help="End after about this many seconds.")
 @click.option("--seed", type=int, metavar="K", help="Override the campaign's seed.")
 @click.option("--racing", is_flag=True, help="Stop trials once they are worse than the best.")
@@ -49,6 +50,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     target: str | None,
     data: Path | None,
     jobs: int | None,
+    on: str | None,
     time_limit: float | None,
     seed: int | None,
     racing: bool,
@@ -63,7 +65,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     """
     from foretell.cli._progress import shown_progress
 
-    asked = _Asked(source, output, target, data, jobs, time_limit, seed, racing)
+    asked = _Asked(source, output, target, data, jobs, on, time_limit, seed, racing)
     with shown_progress(quiet=quiet) as progress:
         try:
             fit = asked.table(progress) if asked.is_table else asked.campaign(progress)
@@ -91,6 +93,7 @@ class _Asked:
     target: str | None
     data: Path | None
     jobs: int | None
+    on: str | None
     time_limit: float | None
     seed: int | None
     racing: bool
@@ -142,8 +145,8 @@ class _Asked:
         from foretell.executors import n_cores
         from foretell.model.fit import RunOptions
 
-        n_jobs = n_cores() if self.jobs is None else self.jobs
-        options = RunOptions(self.output, n_jobs, self.time_limit, progress)
+        n_jobs = n_cores() if self.jobs is None and self.on is None else self.jobs
+        options = RunOptions(self.output, n_jobs, self.time_limit, progress, self.on)
         return options if cli.started_at is None else replace(options, started=cli.started_at)
 
 

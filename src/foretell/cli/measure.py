@@ -100,6 +100,8 @@ def _estimate_text(planned: Planned, estimate: Estimate) -> str:
 
 
 def _summary(measured: MeasuredSweep) -> str:
+    from foretell.measure.table import to_row
+
     records = measured.records
     lines = [f"{measured.table}   {len(records)} runs, {measured.n_ok} of them went well"]
     failed = [r for r in records if r["status"] != "ok"]
@@ -108,7 +110,7 @@ def _summary(measured: MeasuredSweep) -> str:
         lines.append(f"{record['status']}: {settings}: {record['reason']}")
     if len(failed) > 3:
         lines.append(f"… and {len(failed) - 3} more; {measured.table.with_suffix('.log')} has all")
-    n_shared = sum(r["values"].get("other_load", 0.0) >= 0.25 for r in records)
+    n_shared = sum(to_row(r).get("is_shared") == "yes" for r in records)
     if n_shared:
         lines.append(f"{n_shared} runs shared the machine with other load: is_shared is yes")
     lines += [f"no {name}: {why}" for name, why in measured.missing.items()]

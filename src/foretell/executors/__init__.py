@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from foretell.executors._base import Executor, WorkerDied
 from foretell.executors.processes import ProcessExecutor
 from foretell.executors.serial import SerialExecutor
@@ -19,6 +21,21 @@ __all__ = [
 ]
 
 
-def open_executor(state: object, n_workers: int) -> Executor:
-    """Choose the executor for a number of workers; one worker is this very process."""
-    return SerialExecutor(state) if n_workers == 1 else ProcessExecutor(state, n_workers)
+def open_executor(
+    state: object,
+    n_workers: int | None = None,
+    on: str | None = None,
+    log: logging.Logger | None = None,
+) -> Executor:
+    """Choose the executor for a place and a number of workers.
+
+    No place is this machine, where one worker is this very process. No number is one worker here,
+    and every CPU of a cluster, whose losses are logged.
+    """
+    if on is not None:
+        from foretell.executors.distributed import RayExecutor
+
+        return RayExecutor(state, n_workers, on, log)
+    if n_workers is None or n_workers == 1:
+        return SerialExecutor(state)
+    return ProcessExecutor(state, n_workers)

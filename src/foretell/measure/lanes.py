@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,12 +21,19 @@ from foretell.measure.workloads import Workload
 
 
 class Finished(NamedTuple):
-    """A run, what came of it, after how many attempts, and when the last of them began."""
+    """A run, what came of it, after how many attempts, and when the last of them began.
+
+    ``spent_s`` is the time of all attempts and of warming up. On a cluster also: the node it ran
+    on, and how often it was lost together with a node.
+    """
 
     run: Run
     measured: Measured
     n_attempts: int
     started_at: str
+    spent_s: float
+    node: str | None = None
+    n_lost: int = 0
 
 
 class Lanes(ABC):
@@ -53,6 +61,7 @@ class Lanes(ABC):
 
 def attempt(supervisor: Supervisor, sweep: Sweep, run: Run) -> Finished:
     """Make a run on a supervisor: warm up, measure, and try again where that may help."""
+    began = time.monotonic()
     for _ in range(sweep.warm_up):
         if supervisor.measure(run.configuration).status != OK:
             break  # the run itself will tell
@@ -63,7 +72,8 @@ def attempt(supervisor: Supervisor, sweep: Sweep, run: Run) -> Finished:
         measured = supervisor.measure(run.configuration)
         # A run that took too long would do so again.
         if measured.status in {OK, TIMED_OUT} or n_attempts > sweep.retries:
-            return Finished(run, measured, n_attempts, started_at)
+            spent_s = round(time.monotonic() - began, 3)
+            return Finished(run, measured, n_attempts, started_at, spent_s)
 
 
 class LocalLanes(Lanes):
@@ -71,11 +81,14 @@ class LocalLanes(Lanes):
 
     def __init__(self, sweep: Sweep, workload: Workload, meters: Sequence[Meter]) -> None:
         self._sweep = sweep
-        others = [open_meters(sweep)[0] for _ in range(sweep.at_once - 1)]
-        self._supervisors = [Supervisor(sweep, workload, m) for m in [meters, *others]]
+        self._workload = workload
+        self._supervisors = [Supervisor(sweep, workload, meters)]
 
     def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
         """Make the runs in order; with several lanes, each takes the next one waiting."""
+        while len(self._supervisors) < min(self._sweep.at_once, len(runs)):
+            meters, _ = open_meters(self._sweep)
+            self._supervisors.append(Supervisor(self._sweep, self._workload, meters))
         if len(self._supervisors) == 1:
             for run in runs:
                 yield attempt(self._supervisors[0], self._sweep, run)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,13 +14,21 @@ from typing import Any
 from foretell.errors import NothingUsableError, UsageError
 from foretell.files.directory import locked, logged
 from foretell.files.journal import Journal, decode
-from foretell.measure.lanes import Lanes, LocalLanes
+from foretell.measure.lanes import Finished, Lanes, LocalLanes
 from foretell.measure.machine import describe_machine, describe_versions
-from foretell.measure.outcome import OK, Measured
+from foretell.measure.outcome import OK
 from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
-from foretell.measure.supervisor import open_meters
+from foretell.measure.supervisor import open_meters, sources_of
 from foretell.measure.sweep import Sweep, read_sweep
-from foretell.measure.table import Record, check_untouched, describe, n_usable, write_table
+from foretell.measure.table import (
+    Record,
+    check_foreign,
+    check_untouched,
+    describe,
+    n_usable,
+    write_table,
+)
+from foretell.measure.workloads import Workload
 
 _WRITE_EVERY_S = 5.0
 
@@ -104,7 +113,7 @@ def estimate_time(planned: Planned, table: Path | None = None) -> Estimate:
 def _finished(sweep: Sweep, table: Path) -> list[Record]:
     """Return the finished runs of this very sweep, without touching any file."""
     path = table.with_suffix(".journal")
-    if not path.exists():
+    if not path.is_file():
         return []
     records = decode(path.read_bytes())[0]
     if not records or records[0].get("sweep") != sweep.fingerprint():
@@ -167,6 +176,8 @@ class _Job:
     records: list[Record] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, Any] = field(default_factory=dict)
+    sessions: list[Record] = field(default_factory=list)
     written_at: float = 0.0
 
     def run(self) -> MeasuredSweep:
@@ -175,53 +186,80 @@ class _Job:
         workload = sweep.make_workload(self.planned.folder)
         journal_path = self.table.with_suffix(".journal")
         with ExitStack() as stack:
+            check_foreign(self.table, journal_path)
             stack.enter_context(locked(self.table.with_suffix(".lock"), self.table))
             journal = stack.enter_context(Journal(journal_path, {"sweep": sweep.fingerprint()}))
             self.records = [r for r in journal.records if r["kind"] == "run"]
+            self.sessions = [r for r in journal.records if r["kind"] == "session"]
             check_untouched(self.table, self.records)
             log = stack.enter_context(logged(self.table.with_suffix(".log")))
-            meters, self.missing = open_meters(sweep)
+            lanes = stack.enter_context(self._lanes(workload, journal, log))
             for name, why in self.missing.items():
                 log.warning("no %s: %s", name, why)
-            self.sources = {column: m.source() for m in meters for column in m.columns}
-            lanes: Lanes = stack.enter_context(self._lanes(meters, workload))
             done = {r["run"] for r in self.records}
             waiting = [run for run in self.planned.runs if run.index not in done]
             log.info("%d runs, %d of them finished before", len(self.planned.runs), len(done))
-            for run, measured, n_attempts, started_at in lanes.measure(waiting):
-                record = _record(run, measured, n_attempts, started_at)
+            if waiting:
+                self._begin_session(journal)
+            for finished in lanes.measure(waiting):
+                record = _record(finished, len(self.sessions) - 1)
                 journal.append([record])
                 self.records.append(record)
+                measured = finished.measured
                 for complaint in measured.complaints:
-                    log.warning("run %d: %s", run.index + 1, complaint)
+                    log.warning("run %d: %s", finished.run.index + 1, complaint)
                 if measured.status != OK:
-                    log.warning("run %d %s: %s\n%s", run.index + 1, measured.status,
+                    log.warning("run %d %s: %s\n%s", finished.run.index + 1, measured.status,
                                 measured.reason, measured.output)  # fmt: skip
                 self._tell()
                 self._write(is_last=False)
             self._write(is_last=True)
         return self._result()
 
-    def _lanes(self, meters: Sequence[Any], workload: Any) -> Lanes:
+    def _begin_session(self, journal: Journal) -> None:
+        """Note where the runs to come are made, and where their numbers come from.
+
+        Another command may go on with the sweep on another machine, with other meters.
+        """
+        session = {
+            "kind": "session",
+            "started_at": _now(),
+            "machine": describe_machine(),
+            "versions": describe_versions(),
+            "sources": self.sources,
+        }
+        journal.append([session])
+        self.sessions.append(session)
+
+    def _lanes(self, workload: Workload, journal: Journal, log: logging.Logger) -> Lanes:
+        """Open the place where runs are made, and learn what can be measured there."""
+        sweep = self.planned.sweep
         if self.options.on is None:
-            return LocalLanes(self.planned.sweep, workload, meters)
-        raise UsageError(f"--on {self.options.on}: there is no such place to run")
+            meters, self.missing = open_meters(sweep)
+            self.sources = sources_of(meters)
+            return LocalLanes(sweep, workload, meters)
+        from foretell.measure.ray_lanes import RayLanes
+
+        lanes = RayLanes(sweep, workload, self.options.on, log)
+        self.missing, self.sources = lanes.missing, lanes.sources
+        self.nodes = {r["node"]: r["about"] for r in journal.records if r["kind"] == "node"}
+        new = {name: about for name, about in lanes.nodes.items() if name not in self.nodes}
+        journal.append({"kind": "node", "node": n, "about": about} for n, about in new.items())
+        self.nodes |= new
+        return lanes
 
     def _write(self, *, is_last: bool) -> None:
         """Write the table now and then, and at the end; the journal has everything in between."""
         if not is_last and time.monotonic() < self.written_at + _WRITE_EVERY_S:
             return
         about = {
-            "machine": describe_machine(),
-            "versions": describe_versions(),
+            **({"nodes": self.nodes} if self.nodes else {}),
             "meters_missing": self.missing,
-            "started_at": min(r["started_at"] for r in self.records),
-            "ended_at": _now(),
             "sweep": self.planned.sweep.model_dump(
                 mode="json", by_alias=True, exclude_defaults=True
             ),
         }
-        description = describe(self.records, self.table, self.sources, about)
+        description = describe(self.records, self.sessions, self.table, about)
         write_table(self.records, self.table, description)
         self.written_at = time.monotonic()
 
@@ -244,20 +282,23 @@ class _Job:
         return MeasuredSweep(self.table, self.records, self.missing)
 
 
-def _record(run: Run, measured: Measured, n_attempts: int, started_at: str) -> dict[str, Any]:
-    plain = measured.to_json()
-    began = datetime.fromisoformat(started_at)
+def _record(finished: Finished, session: int) -> dict[str, Any]:
+    run, plain = finished.run, finished.measured.to_json()
+    of_cluster = {"node": finished.node, "n_lost": finished.n_lost}
     return {
         "kind": "run",
         "run": run.index,
+        "session": session,
         "configuration": run.configuration,
         "repeat": run.repeat,
         "status": plain["status"],
         "reason": plain["reason"],
         "values": plain["values"],
-        "n_attempts": n_attempts,
-        "started_at": started_at,
-        "spent_s": round((datetime.now(UTC) - began).total_seconds(), 3),
+        "n_attempts": finished.n_attempts,
+        **({} if finished.node is None else of_cluster),
+        "started_at": finished.started_at,
+        "ended_at": _now(),
+        "spent_s": finished.spent_s,
     }
 
 

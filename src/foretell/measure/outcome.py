@@ -8,6 +8,7 @@ from typing import Any
 from foretell.dataset import STATUS_OK
 
 OK, FAILED, TIMED_OUT, OUT_OF_MEMORY = STATUS_OK, "failed", "timed out", "out of memory"
+LOST = "lost"  # with the nodes it ran on
 _MOST_TEXT = 10_000  # characters in a cell
 _MOST_REASON = 300
 

@@ -36,6 +36,11 @@ class AbortedError(Exception):
     """Nobody wants another run."""
 
 
+def sources_of(meters: Sequence[Meter]) -> dict[str, str]:
+    """Return where the numbers of each column come from."""
+    return {column: meter.source() for meter in meters for column in meter.columns}
+
+
 class Supervisor:
     """Makes runs, one at a time; where a workload allows it, in one process after another run."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from foretell.files.text_file import FileKind, read_toml_file
 from foretell.measure.expressions import Expression
 from foretell.measure.meters import METERS
 from foretell.measure.values import Range, Scalar, Values, listed
-from foretell.measure.workloads import Workload, load_workload
+from foretell.measure.workloads import Needs, Workload, load_workload
 
 SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 
@@ -30,6 +31,7 @@ Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 #: Columns that every table of runs has, and a folder; no parameter may have their names.
 _RESERVED = (
     "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "wall_time_s",
+    "node", "n_lost",
 )  # fmt: skip
 
 
@@ -67,6 +69,26 @@ class Power(pydantic.BaseModel):
         return self
 
 
+class Asked(pydantic.BaseModel):
+    """What each run asks of a cluster: numbers, or expressions of its parameters."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    cpus: float | str = 1.0
+    gpus: float | str = 0.0
+    memory_mib: float | str = 0.0
+
+    def of(self, configuration: Mapping[str, Any]) -> Needs:
+        """Return what a run with these settings asks for."""
+        found = {}
+        for name, given in self:
+            value = Expression(given).value(configuration) if isinstance(given, str) else given
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise UsageError(f"needs.{name}: must be a number from 0 on, not {shown(value)}")
+            found[name] = float(value)
+        return Needs(found["cpus"], found["gpus"], int(found["memory_mib"] * 2**20))
+
+
 class Sweep(pydantic.BaseModel):
     """A set of runs to measure."""
 
@@ -90,6 +112,7 @@ class Sweep(pydantic.BaseModel):
     at_once: Annotated[int, pydantic.Field(ge=1, le=10_000)] = 1
     meters: list[str] | None = None
     power: Power | None = None
+    needs: Asked | None = None
 
     @pydantic.field_validator("only", "exclude", mode="before")
     @classmethod
@@ -106,7 +129,7 @@ class Sweep(pydantic.BaseModel):
         """Tell sweeps apart whose runs must not mix: all that decides what a run is."""
         # Without defaults, so that an option of a later version refuses no old journal.
         own = self.model_dump(
-            mode="json", exclude={"expected_s"}, exclude_defaults=True, by_alias=True
+            mode="json", exclude={"expected_s", "needs"}, exclude_defaults=True, by_alias=True
         )
         return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
 
@@ -201,6 +224,9 @@ def _check_expressions(sweep: Sweep, names: list[str] | None = None) -> None:
             _expression(text, word, names and [*names, *sweep.derive])
     for name, text in sweep.derive.items():
         _expression(text, f"derive.{name}", names)
+    for name, given in sweep.needs or ():
+        if isinstance(given, str):
+            _expression(given, f"needs.{name}", names and [*names, *sweep.derive])
 
 
 def _expression(text: str, place: str, known: list[str] | None) -> None:

@@ -13,11 +13,18 @@ from typing import Any
 from foretell.dataset import KIND_OF_RUNS, PARAMETER, description_path
 from foretell.errors import StorageError
 from foretell.files.directory import write_whole
+from foretell.files.journal import is_journal
 from foretell.measure.outcome import OK
 
 FORMAT = 1
 #: Cores kept busy by others from which on a run has shared the machine.
 _HEAVY_LOAD = 0.25
+
+#: Remarks on runs that were made on a cluster; columns that are remarks, before and after what
+#: was measured.
+_OF_CLUSTERS = ("node", "n_lost")
+_FIRST_REMARKS = ("repeat", "status")
+_LAST_REMARKS = ("is_shared", "n_attempts", *_OF_CLUSTERS, "started_at", "reason")
 
 Record = Mapping[str, Any]
 
@@ -33,6 +40,7 @@ def to_row(record: Record) -> dict[str, Any]:
         **record["values"],
         **shared,
         "n_attempts": record["n_attempts"],
+        **{name: record[name] for name in _OF_CLUSTERS if name in record},
         "started_at": record["started_at"],
         "reason": record["reason"],
     }
@@ -42,9 +50,8 @@ def columns_of(records: Sequence[Record]) -> list[str]:
     """Return all columns: settings first, then what was measured, then remarks."""
     settings = list(dict.fromkeys(name for r in records for name in r["configuration"]))
     measured = list(dict.fromkeys(name for r in records for name in to_row(r)))
-    remarks = ["is_shared", "n_attempts", "started_at", "reason"]
-    inner = [name for name in measured if name not in {*settings, *remarks}]
-    return [*settings, *inner, *(name for name in remarks if name in measured)]
+    inner = [name for name in measured if name not in {*settings, *_LAST_REMARKS}]
+    return [*settings, *inner, *(name for name in _LAST_REMARKS if name in measured)]
 
 
 def to_csv(records: Sequence[Record]) -> bytes:
@@ -57,46 +64,72 @@ def to_csv(records: Sequence[Record]) -> bytes:
     return text.getvalue().encode()
 
 
+def check_foreign(table: Path, journal: Path) -> None:
+    """Raise a StorageError if any file that would be written is someone else's."""
+    if journal.exists() and not (journal.is_file() and is_journal(journal)):
+        raise _foreign(journal)
+    if journal.exists():
+        return
+    for path in (table, description_path(table), table.with_suffix(".log")):
+        if path.exists():
+            raise _foreign(path)
+
+
+def _foreign(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} exists already, and foretell did not write it for this sweep; nothing is written "
+        "over. Give another file with -o."
+    )
+
+
 def check_untouched(path: Path, records: Sequence[Record]) -> None:
     """Raise a StorageError if a table is not what foretell wrote from its journal."""
     if not path.exists():
         return
     content = path.read_bytes()
-    if not records:
-        raise StorageError(
-            f"{path} exists already, and no journal of foretell beside it; nothing is written "
-            "over. Give another file with -o."
-        )
     n_rows = content.count(b"\n") - 1  # no cell has a second line
     if n_rows > len(records) or to_csv(records[: max(n_rows, 0)]) != content:
         raise StorageError(
-            f"{path} was changed since foretell wrote it, and would be written over. Move it away "
-            "to keep the changes, and run the same command again: the journal has every run."
+            f"{path} is not what foretell wrote from its journal, and would be written over. Move "
+            "it away to keep it, and run the same command again: the journal has every run."
         )
 
 
 def describe(
-    records: Sequence[Record], table: Path, sources: Mapping[str, str], about: Mapping[str, Any]
+    records: Sequence[Record],
+    sessions: Sequence[Record],
+    table: Path,
+    about: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return what the table does not say: what each column is, and where it was measured."""
     settings = {name for r in records for name in r["configuration"]}
     columns = {
-        name: PARAMETER if name in settings else sources.get(name, _role(name))
+        name: PARAMETER if name in settings else _role(name, records, sessions)
         for name in columns_of(records)
     }
+    own = ("started_at", "machine", "versions")
     return {
         "kind": KIND_OF_RUNS,
         "format": FORMAT,
         "table": table.name,
         "columns": columns,
         "runs": dict(Counter(r["status"] for r in records)),
+        "started_at": min(r["started_at"] for r in records),
+        "ended_at": max(r["ended_at"] for r in records),
+        "machine": sessions[0]["machine"],
+        "versions": sessions[0]["versions"],
+        "sessions": [{name: session[name] for name in own} for session in sessions],
         **about,
     }
 
 
-def _role(name: str) -> str:
-    remarks = {"repeat", "status", "is_shared", "n_attempts", "started_at", "reason"}
-    return "remark" if name in remarks else "measured"
+def _role(name: str, records: Sequence[Record], sessions: Sequence[Record]) -> str:
+    """Say what a column is: a remark, or measured, and by what in each session that has it."""
+    if name in {*_FIRST_REMARKS, *_LAST_REMARKS}:
+        return "remark"
+    used = dict.fromkeys(r["session"] for r in records if name in r["values"])
+    sources = dict.fromkeys(sessions[i]["sources"].get(name, "measured") for i in used)
+    return "; ".join(sources) or "measured"
 
 
 def write_table(records: Sequence[Record], table: Path, description: Mapping[str, Any]) -> None:

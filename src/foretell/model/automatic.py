@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
 from foretell.errors import DatasetError, NothingUsableError, UsageError
-from foretell.executors import Executor, open_executor, single_threaded
+from foretell.executors import Executor, single_threaded
 from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model.automatic_outputs import AutomaticFit, Report, write_automatic
@@ -125,7 +125,7 @@ class _Job:
                 self.campaign.seed,
                 lambda: self._has_time(clock, _CLEANED_SHARE),
             )
-            executor = stack.enter_context(open_executor(bench, self.options.n_jobs))
+            executor = stack.enter_context(self.options.executor(bench, log))
             fits = self._fit(executor, bench, clock)
             answers = self._rehearse(executor, bench, fits, journal, clock)
             assembled = self._assemble(bench, fits, answers)

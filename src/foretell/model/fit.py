@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from foretell.dataset import Dataset, read_dataset
 from foretell.errors import NothingUsableError, UsageError
-from foretell.executors import open_executor, single_threaded
+from foretell.executors import Executor, open_executor, single_threaded
 from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model import directory as layout
@@ -50,10 +51,11 @@ def fit_model(
     data: str | Path | pd.DataFrame | Dataset | None = None,
     *,
     output: str | Path | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     seed: int | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    on: str | None = None,
 ) -> Fit: ...
 
 
@@ -63,10 +65,11 @@ def fit_model(
     *,
     target: str,
     output: str | Path | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     seed: int | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    on: str | None = None,
 ) -> AutomaticFit: ...
 
 
@@ -76,10 +79,11 @@ def fit_model(  # noqa: PLR0913 - all but the first by name
     *,
     target: str | None = None,
     output: str | Path | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     seed: int | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    on: str | None = None,
 ) -> Fit | AutomaticFit:
     """Fit a table of runs automatically, or run a campaign.
 
@@ -96,11 +100,15 @@ def fit_model(  # noqa: PLR0913 - all but the first by name
         Directory for the results. The same call on the same directory continues where it stopped.
         By default nothing is kept but what is returned.
     n_jobs
-        Worker processes. The result does not depend on it.
+        Worker processes; by default one, or every CPU of a cluster. The result does not depend on
+        it.
     time_limit_s
         Stop searching so as to end at about this time; the result says when it cut the search.
     progress
         Called with a Progress as trials end.
+    on
+        Where to run: by default this machine; ``"ray"`` is a Ray cluster, found as Ray does or
+        started here; anything else is the address of one. The result does not depend on it.
 
     >>> import pandas as pd
     >>> runs = pd.DataFrame({"nodes": [1, 2, 4, 8] * 3, "time_s": [80, 42, 23, 14] * 3})
@@ -114,7 +122,7 @@ def fit_model(  # noqa: PLR0913 - all but the first by name
     >>> bool(50 < model.predict(pd.DataFrame({"nodes": [1.5]}))[0] < 60)
     True
     """
-    options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress)
+    options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress, on)
     if target is not None:
         return _fit_table(campaign, data, target, options, seed)
     if not isinstance(campaign, str | Path | Mapping | Campaign):
@@ -141,22 +149,29 @@ def _fit_table(
 class RunOptions:
     """How to run a campaign; none of it changes the result, but for a time limit that cuts.
 
-    ``started`` is when the time of the limit began, by the monotonic clock.
+    ``n_jobs`` is by default one, or every CPU of a cluster; ``on`` is ``ray`` or the address of a
+    cluster, and otherwise this machine; ``started`` is when the time of the limit began, by the
+    monotonic clock.
     """
 
     output: Path | None = None
-    n_jobs: int = 1
+    n_jobs: int | None = None
     time_limit_s: float | None = None
     progress: Callable[[Progress], None] | None = None
+    on: str | None = None
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        if self.n_jobs < 1:
+        if self.n_jobs is not None and self.n_jobs < 1:
             raise UsageError(f"the number of jobs must be at least 1, not {self.n_jobs}")
-        if self.n_jobs > _MOST_JOBS:
+        if self.n_jobs is not None and self.n_jobs > _MOST_JOBS:
             raise UsageError(f"the number of jobs must be at most {_MOST_JOBS}, not {self.n_jobs}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise UsageError(f"the time limit must be positive, not {self.time_limit_s:g} s")
+
+    def executor(self, state: object, log: logging.Logger) -> Executor:
+        """Open what runs tasks on a shared state."""
+        return open_executor(state, self.n_jobs, self.on, log)
 
 
 def run_campaign(
@@ -210,7 +225,7 @@ class _Job:
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
             learner = self._learner(table, plan)
-            executor = stack.enter_context(open_executor(learner, self.options.n_jobs))
+            executor = stack.enter_context(self.options.executor(learner, log))
             clock = Clock(self.options.started, self.options.time_limit_s)
             engine = Engine(executor, journal, clock, log, report=self.options.progress)
             studies = self._studies(engine, plan.outer, spaces)

@@ -108,12 +108,16 @@ class Workload(ABC):
         Whether that process is part of the job, or only starts it.
     times_itself
         Whether ``run`` says by ``watch.job()`` what of it is the job; otherwise all of it is.
+    is_spread
+        Whether ``run`` itself asks a Ray cluster for what the job needs, on any of its nodes. On a
+        cluster, RAY_ADDRESS is its address.
     """
 
     options_class: ClassVar[type[Options]] = Options
     shares_process: ClassVar[bool] = False
     is_job: ClassVar[bool] = True
     times_itself: ClassVar[bool] = False
+    is_spread: ClassVar[bool] = False
 
     def __init__(self, options: Any, folder: Path) -> None:
         self.options = options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,6 +105,7 @@ class RayTrainWorkload(Workload):
     options_class = RayTrainOptions
     shares_process = True
     times_itself = True
+    is_spread = True
 
     def __init__(self, options: Any, folder: Path) -> None:
         super().__init__(options, folder)
@@ -160,7 +162,9 @@ class RayTrainWorkload(Workload):
         except UsageError as error:
             raise RunFailedError(str(error)) from None
         o = self.options
-        connect(o.address, cpus=o.cpus, object_store_mib=o.object_store_mib)
+        # On a cluster, runs are told where they are.
+        address = o.address or (None if o.cpus else os.environ.get("RAY_ADDRESS"))
+        connect(address, cpus=o.cpus, object_store_mib=o.object_store_mib)
         check_room(job)
         self._launcher.prepare(job)
         with watch.job():
