@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -31,6 +31,12 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.accuracy
+
+# The studies in docs/, from the runs that come along: tables and pictures are written again.
+studies: $(VENV)/.dev
+	$(BIN)/python docs/studies/ray_training.py
+	$(BIN)/python docs/studies/vgg_layers.py
+	$(BIN)/python docs/studies/any_program.py
 
 clean:
 	rm -rf $(VENV) demo-output benchmarks/output

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,10 @@ class Study:
     page: Path
     pictures: Path
 
+    def beside(self, name: str) -> Study:
+        """Return the study with another table of the same folder."""
+        return replace(self, runs=self.runs.with_name(name))
+
     def table(self) -> pd.DataFrame:
         """Read the runs that went well."""
         runs = pd.read_csv(self.runs)
@@ -88,16 +92,18 @@ class Study:
         sys.stdout.write(results)
 
 
-def open_study(name: str, description: str) -> Study:
+def open_study(name: str, description: str, table: str = "runs.csv") -> Study:
     """Read the command line: the shipped runs and this repository's page, unless others are named.
 
     Parameters
     ----------
     name
         The folder of the runs under ``examples``, and the page's name.
+    table
+        The name of the table in this folder.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--runs", type=Path, default=EXAMPLES / name / "runs.csv")
+    parser.add_argument("--runs", type=Path, default=EXAMPLES / name / table)
     parser.add_argument("--page", type=Path, default=STUDIES / f"{name}.md")
     parser.add_argument("--pictures", type=Path, default=DOCS / "pictures")
     given = parser.parse_args()

@@ -20,10 +20,12 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
-from foretell.measure.sweep import Design, Power, Sweep, read_sweep
+from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
 from foretell.measure.values import Range
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
+from foretell.measure.workloads.ray_train import RayTrainOptions
+from foretell.measure.workloads.torch_layers import TorchLayersOptions
 from foretell.model import campaign as campaigns
 from foretell.model.campaign import Campaign, read_campaign
 from foretell.model.campaign.ini import parse_ini, read_sections
@@ -474,8 +476,11 @@ SWEEP_TABLES = {
     "Values": Range,
     "Design": Design,
     "Power": Power,
+    "Needs": Asked,
     "command": CommandOptions,
     "python": PythonOptions,
+    "ray_train": RayTrainOptions,
+    "torch_layers": TorchLayersOptions,
 }
 
 
