@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from foretell.closeable import Closeable
 
 #: Module-level function of the shared state and one task.
 Work = Callable[[Any, Any], Any]
@@ -15,7 +16,7 @@ class WorkerDied(Exception):  # noqa: N818 - it is a result, not a mistake
     """The process that ran a task ended before the task did."""
 
 
-class Executor(ABC):
+class Executor(Closeable):
     """Runs ``work(state, task)`` somewhere; the state is handed over once, never per task."""
 
     def __init__(self, state: Any, n_workers: int) -> None:
@@ -43,14 +44,3 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop at once, abandoning what still runs."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from foretell.closeable import Closeable
 from foretell.errors import StorageError
 
 FORMAT = 1
@@ -24,7 +24,7 @@ FORMAT = 1
 _START = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*)?")
 
 
-class Journal:
+class Journal(Closeable):
     """An open journal; the caller holds the lock of its directory.
 
     Parameters
@@ -60,17 +60,6 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _write(self, records: list[dict[str, Any]]) -> None:
         size = self._file.seek(0, os.SEEK_END)

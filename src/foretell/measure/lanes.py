@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from itertools import islice
 from queue import SimpleQueue
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from foretell.closeable import Closeable
 from foretell.measure.meters import Meter
 from foretell.measure.outcome import OK, TIMED_OUT, Measured
 from foretell.measure.plan import Run
@@ -36,7 +36,7 @@ class Finished(NamedTuple):
     n_lost: int = 0
 
 
-class Lanes(ABC):
+class Lanes(Closeable):
     """Makes runs somewhere, and yields each as it ends."""
 
     @abstractmethod
@@ -46,17 +46,6 @@ class Lanes(ABC):
     @abstractmethod
     def close(self) -> None:
         """End what still runs."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def attempt(supervisor: Supervisor, sweep: Sweep, run: Run) -> Finished:
