@@ -196,6 +196,19 @@ def test_a_failed_run_is_tried_again_as_often_as_asked_for(measured, folder):
     assert table["n_attempts"].tolist() == [3]
 
 
+def test_a_run_that_shared_the_machine_is_tried_again_and_the_last_attempt_counts(measured):
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        table = measured(
+            command("sleep", "0.3"), {"n": [1]}, meters=["load"], retries=2, most_other_load=0.1
+        )
+    finally:
+        busy.kill()
+        busy.wait()
+    assert table["status"].tolist() == ["ok"]
+    assert table["n_attempts"].tolist() == [3]
+
+
 def test_runs_at_once_overlap(measured):
     meeting = script(
         """
@@ -564,6 +577,7 @@ def test_progress_tells_done_failed_and_all(folder):
     seen = []
     sweep = {**SWEEP, "workload": python("picky"), "parameters": {"n": [1, 2, 5]}}
     measure_sweep(sweep, folder / "runs.csv", MeasureOptions(progress=seen.append))
-    assert [p.n_done for p in seen] == [1, 2, 3]
+    assert [p.n_done for p in seen] == [0, 1, 2, 3]
+    assert seen[0].left_s is None
     assert seen[-1].n_failed == 1
     assert {p.n_total for p in seen} == {3}

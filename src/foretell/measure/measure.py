@@ -201,6 +201,7 @@ class _Job:
             log.info("%d runs, %d of them finished before", len(self.planned.runs), len(done))
             if waiting:
                 self._begin_session(journal)
+                self._tell()
             for finished in lanes.measure(waiting):
                 record = _record(finished, len(self.sessions) - 1)
                 journal.append([record])
@@ -267,8 +268,8 @@ class _Job:
         if self.options.progress is None:
             return
         n_done, n_total = len(self.records), len(self.planned.runs)
-        spent_s = [r["spent_s"] for r in self.records]
-        left_s = sum(spent_s) / len(spent_s) * (n_total - n_done) / self.planned.sweep.at_once
+        mean_s = sum(r["spent_s"] for r in self.records) / n_done if n_done else None
+        left_s = mean_s and mean_s * (n_total - n_done) / self.planned.sweep.at_once
         n_failed = n_done - n_usable(self.records)
         self.options.progress(SweepProgress(n_done, n_failed, n_total, left_s))
 

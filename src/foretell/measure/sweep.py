@@ -109,6 +109,7 @@ class Sweep(pydantic.BaseModel):
     expected_s: Positive | None = None
     warm_up: Count = 0
     retries: Count = 0
+    most_other_load: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None = None
     at_once: Annotated[int, pydantic.Field(ge=1, le=10_000)] = 1
     meters: list[str] | None = None
     power: Power | None = None

@@ -1,4 +1,4 @@
-"""The contract of techniques as a check, for ours and for those of other packages."""
+"""The contract of techniques."""
 
 from __future__ import annotations
 

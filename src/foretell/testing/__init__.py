@@ -1,0 +1,9 @@
+"""The contracts of plug-ins as checks, for ours and for those of other packages."""
+
+from __future__ import annotations
+
+from foretell.testing.meters import check_meter
+from foretell.testing.techniques import check_technique, example_rows
+from foretell.testing.workloads import check_workload
+
+__all__ = ["check_meter", "check_technique", "check_workload", "example_rows"]
