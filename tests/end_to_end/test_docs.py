@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import importlib
 import importlib.util
 import inspect
 import json
@@ -489,6 +490,24 @@ def test_every_option_of_a_sweep_is_described(heading):
     fields = SWEEP_TABLES[heading].model_fields
     described = [name for row in rows("docs/reference/sweep.md", heading) for name in code(row[0])]
     assert described == [field.alias or name for name, field in fields.items()]
+
+
+# Studies
+
+STUDIES = {
+    "ray-training": "actors.csv",
+    "vgg-layers": "runs.csv",
+}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_page_of_a_study_tells_of_the_runs_that_come_along(study, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "studies"))
+    page = importlib.import_module("page")
+    table = ROOT / "examples" / study / STUDIES[study]
+    found = page.Study(table, ROOT, ROOT)
+    assert found.facts().split(";")[0] in read(f"docs/studies/{study}.md"), "run make studies"
+    assert len(found.table()) > 100
 
 
 # Architecture

@@ -38,8 +38,8 @@ def normal(scale, n=100, seed=0):
     return np.random.default_rng(seed).normal(0, scale, n)
 
 
-def of(*folds, log_range=2.0):
-    return calibrate(folds, NO_RESIDUALS, log_range)
+def of(*folds, log_range=2.0, cuttable=(NODES, SIZE)):
+    return calibrate(folds, NO_RESIDUALS, log_range, cuttable)
 
 
 def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False):
@@ -131,9 +131,20 @@ def test_each_column_and_each_way_has_its_own_errors():
     assert both >= width(GROWING, spot(nodes=0.7))
 
 
-def test_a_column_that_was_not_rehearsed_is_taken_for_any():
-    one = of(rehearsed(INSIDE, normal(0.02)), rehearsed(BEYOND, normal(0.3), 1.0))
-    assert width(one, spot(size=1.0)) == pytest.approx(width(one, spot(nodes=1.0)))
+FEW = (rehearsed(INSIDE, normal(0.02)), rehearsed(BETWEEN, normal(0.02), column=SIZE),
+       rehearsed(BEYOND, normal(0.05), 1.0, SIZE))  # fmt: skip
+
+
+def test_a_column_left_out_of_the_rehearsals_is_taken_for_the_others():
+    found = of(*FEW)
+    assert width(found, spot(nodes=1.0)) == pytest.approx(width(found, spot(size=1.0)))
+    assert width(found, spot(between=True)) < 0.2
+
+
+def test_a_column_with_too_few_values_to_rehearse_is_less_certain_outside_and_between():
+    found = of(*FEW, cuttable=[SIZE])
+    assert width(found, spot(nodes=1.0)) > 3 * width(found, spot(size=1.0))
+    assert width(found, spot(between=True)) > 2 * width(of(*FEW), spot(between=True))
 
 
 def test_an_unknown_level_is_as_uncertain_as_it_was_without_knowing_levels():

@@ -23,9 +23,9 @@ Residual = Annotated[float, pydantic.Field(ge=-_MOST_RESIDUAL, le=_MOST_RESIDUAL
 INSIDE, BETWEEN, BEYOND, UNKNOWN = 0, 1, 2, 3
 #: Residuals kept of each kind: enough for a quantile of one percent.
 _MOST_RESIDUALS = 400
-#: Without any fold beyond the data: how much of the target's log range a prediction may be off
-#: at a distance of one range.
-_UNREHEARSED = 0.25
+#: Of a column with too few values to rehearse: how much of the target's log range a prediction may
+#: be off at a distance of one range, and between its values.
+_UNREHEARSED, _UNREHEARSED_BETWEEN = 0.25, 0.05
 _LEAST_SIZE = 1e-4
 _TOLERANCE = 1e-9
 #: The folds that tell how wide intervals must be have also weighed the members.
@@ -86,10 +86,10 @@ class Calibration(pydantic.BaseModel):
     between, beyond
         Residuals in units of the size expected there.
     between_size, between_sizes
-        The size of residuals between levels: of any column, and of those rehearsed.
+        The size of residuals between levels: of a column not rehearsed, and of those rehearsed.
     base, slope, slopes
         The size of residuals grows from the base with the distance, measured in ranges: with a
-        slope for any column, and with slopes below and above the range for those rehearsed.
+        slope for a column not rehearsed, and with slopes below and above the range for the others.
     reaches
         The largest ratio rehearsed below and above the range of each column.
     unknown, unknown_widening
@@ -190,7 +190,12 @@ class Rehearsed:
     ratio: Array
 
 
-def calibrate(rehearsed: Sequence[Rehearsed], scatter: Array, log_range: float) -> Calibration:
+def calibrate(
+    rehearsed: Sequence[Rehearsed],
+    scatter: Array,
+    log_range: float,
+    cuttable: Sequence[str] = (),
+) -> Calibration:
     """Learn the size of errors from rehearsals.
 
     Parameters
@@ -199,6 +204,9 @@ def calibrate(rehearsed: Sequence[Rehearsed], scatter: Array, log_range: float) 
         Residuals of repeats around their configuration, for want of folds.
     log_range
         The range of the log target: what there is to be wrong by, where nothing was rehearsed.
+    cuttable
+        Columns with values enough to be rehearsed. Of many, some were not; the others speak for
+        them.
     """
     of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in range(4)}
     inside = _joined([r.residuals for r in of_kind[INSIDE]])
@@ -206,46 +214,58 @@ def calibrate(rehearsed: Sequence[Rehearsed], scatter: Array, log_range: float) 
     if not len(inside):  # too few points for any fold
         inside = np.concatenate([guess, scatter])
     least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
-    between = _between(of_kind[BETWEEN], inside, least)
+    between = _between(of_kind[BETWEEN], inside, least, log_range, cuttable)
     levels = of_kind[UNKNOWN]
     unknown = _joined([r.residuals for r in levels]) if levels else guess
     return Calibration(
         inside=Residuals.of(inside),
         **between,
-        **_beyond(of_kind[BEYOND], inside, least, log_range),
+        **_beyond(of_kind[BEYOND], inside, least, log_range, cuttable),
         unknown=Residuals.of(unknown),
         unknown_widening=1 + _LEVELS_THAT_TELL / max(1, len(levels)),
     )
 
 
-def _between(folds: Sequence[Rehearsed], inside: Array, least: float) -> dict[str, Any]:
+def _between(
+    folds: Sequence[Rehearsed],
+    inside: Array,
+    least: float,
+    log_range: float,
+    cuttable: Sequence[str],
+) -> dict[str, Any]:
     """Learn the size of residuals between the levels of each column."""
+    unrehearsed = max(least, _UNREHEARSED_BETWEEN * log_range)
     if not folds:
-        size = {"between_size": least, "between_sizes": {}}
+        size = {"between_size": unrehearsed, "between_sizes": {}}
         return {"between": Residuals.of(inside / least), **size}
     pooled = max(float(np.abs(_joined([f.residuals for f in folds])).mean()), least)
-    sizes = {}
+    sizes = dict.fromkeys(cuttable, pooled)
     for name in dict.fromkeys(name for f in folds for name in f.columns):
         own = np.abs(_joined([f.residuals for f in folds if name in f.columns])).mean()
         sizes[name] = max(_OWN * float(own) + (1 - _OWN) * pooled, least)
     scaled = [f.residuals / sizes[f.columns[0]] for f in folds]
     return {
         "between": Residuals.of(_joined(scaled)),
-        "between_size": pooled,
+        "between_size": max(pooled, unrehearsed),
         "between_sizes": sizes,
     }
 
 
 def _beyond(
-    folds: Sequence[Rehearsed], inside: Array, least: float, log_range: float
+    folds: Sequence[Rehearsed],
+    inside: Array,
+    least: float,
+    log_range: float,
+    cuttable: Sequence[str],
 ) -> dict[str, Any]:
     """Learn how residuals grow with the distance, along each column and both ways."""
+    unrehearsed = max(least, _UNREHEARSED * log_range)
     if not folds:
-        slope = max(least, _UNREHEARSED * log_range)
-        return {"beyond": Residuals.of(inside / least), "base": least, "slope": slope,
+        return {"beyond": Residuals.of(inside / least), "base": least, "slope": unrehearsed,
                 "slopes": {}, "reaches": {}}  # fmt: skip
     pooled = _slope(folds, least)
-    slopes, reaches = {}, {}
+    slopes: dict[str, tuple[float, ...]] = dict.fromkeys(cuttable, (pooled, pooled))
+    reaches = {}
     for name in dict.fromkeys(name for f in folds for name in f.columns):
         below, above = (
             [f for f in folds if name in f.columns and f.direction == way] for way in (-1, 1)
@@ -264,7 +284,7 @@ def _beyond(
     return {
         "beyond": Residuals.of(_joined(scaled)),
         "base": least,
-        "slope": pooled,
+        "slope": max(pooled, unrehearsed),
         "slopes": slopes,
         "reaches": reaches,
     }

@@ -151,4 +151,5 @@ def calibrate_member(
     points = bench.points
     of_run, log_y = bench.runs(np.arange(len(points)))
     scatter = log_y - points.log_y[of_run]
-    return calibrate(rehearsed, scatter, float(np.ptp(log_y)))
+    cuttable = [names[c] for c in bench.cuttable]
+    return calibrate(rehearsed, scatter, float(np.ptp(log_y)), cuttable)

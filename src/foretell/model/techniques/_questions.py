@@ -20,7 +20,7 @@ from foretell.model.techniques._base import Array
 Kind = Literal["inside", "between", "beyond", "unknown level"]
 Rows = NDArray[np.int64]
 
-_FEWEST_LEVELS = 4  # of a column that is cut
+FEWEST_LEVELS = 4  # of a column that is cut
 _LEAST_LEFT = 3  # levels that stay in training
 _MOST_POINTS = 120
 #: Of more points than this, more are rehearsed on: there, few say nothing of how well many do.
@@ -92,7 +92,7 @@ def plan_folds(x: Array, numeric: list[int], groups: Groups, seed: int) -> list[
 def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
     values = x[use, column]
     levels = np.unique(values)
-    if len(levels) < _FEWEST_LEVELS:
+    if len(levels) < FEWEST_LEVELS:
         return []
     counts = {
         min(max(1, round(len(levels) * s)), len(levels) - _LEAST_LEFT) for s in _BEYOND_SHARES
@@ -111,7 +111,7 @@ def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
 def _between(x: Array, use: Rows, column: int) -> list[Fold]:
     values = x[use, column]
     levels = np.unique(values)
-    if len(levels) < _FEWEST_LEVELS:
+    if len(levels) < FEWEST_LEVELS:
         return []
     inner = levels[1:-1]
     block = max(1, len(levels) // _LEVELS_PER_BLOCK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from foretell.model.techniques._base import (
 )
 from foretell.model.techniques._nested import join_states, part_of, regressor_class
 from foretell.model.techniques._process import Points
-from foretell.model.techniques._questions import Fold, plan_folds
+from foretell.model.techniques._questions import FEWEST_LEVELS, Fold, plan_folds
 from foretell.model.techniques._robust import Cleaned, clean
 from foretell.model.techniques._state import read_array, read_number
 from foretell.model.techniques._vote import Vote, relative_errors, trimmed_mean
@@ -270,6 +271,12 @@ class Bench:
         folds = plan_folds(points.x, list(numeric), rows.groups, seed)
         log_gp = fit_cleaned(cleaned, seed=seed, with_totals=has_time())
         return cls(tuple(names), cleaned, points, drawn, log_gp, folds, numeric, seed)
+
+    @cached_property
+    def cuttable(self) -> tuple[int, ...]:
+        """The columns with values enough to be held out in part, whether they were or not."""
+        x = self.points.x
+        return tuple(j for j in self.numeric if len(np.unique(x[:, j])) >= FEWEST_LEVELS)
 
     def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
         """Return every run of some points: its position among them, and its log target."""
