@@ -139,6 +139,10 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
                 plural = "worker" if workers == 1 else "workers"
                 axes.loglog(mean.index, mean, marker=marker, color=color, fillstyle="none",
                             label=f"{workers} {plural}")  # fmt: skip
+            images = sorted(runs["num_images"].unique())
+            axes.set_xticks(images, [f"{n:,}" for n in images])
+            axes.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+            axes.minorticks_off()
             axes.set(xlabel="images", title=f"{model} model, batches of 64")
             axes.title.set(fontsize=10)
         panels[0].set_ylabel("one epoch, s")

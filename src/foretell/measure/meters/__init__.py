@@ -8,12 +8,12 @@ from foretell.registry import Registry
 METERS: Registry[Meter] = Registry(
     "meter",
     {
-        "counters": "foretell.measure.meters.counters:CountersMeter",  # first: it starts slowly
         "cpu_time": "foretell.measure.meters.cpu_time:CpuTimeMeter",
         "memory": "foretell.measure.meters.memory:MemoryMeter",
         "disk": "foretell.measure.meters.disk:DiskMeter",
         "load": "foretell.measure.meters.load:LoadMeter",
         "energy": "foretell.measure.meters.energy:EnergyMeter",
+        "counters": "foretell.measure.meters.counters:CountersMeter",
     },
     group="foretell.meters",
 )

@@ -61,9 +61,12 @@ class Meter(ABC):
     ----------
     columns
         What it measures, with its unit in the name.
+    is_slow
+        Whether it takes a while to start, which must not count for the others.
     """
 
     columns: ClassVar[Sequence[str]]
+    is_slow: ClassVar[bool] = False
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting

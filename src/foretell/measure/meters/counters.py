@@ -28,6 +28,7 @@ class CountersMeter(Meter):
     """Counts of the runner and all processes it starts, in user mode where the kernel says so."""
 
     columns = tuple(_EVENTS.values())
+    is_slow = True
 
     def missing(self) -> str | None:
         """Say what keeps perf from counting."""

@@ -9,10 +9,11 @@ from foretell.measure.meters._base import Meter, Tree
 
 
 class Panel:
-    """Starts, samples and reads meters; those that take longest start first and stop last."""
+    """Starts, samples and reads meters; slow ones start first and stop last."""
 
     def __init__(self, meters: Sequence[Meter]) -> None:
-        self._working = list(meters)
+        self._columns = [column for meter in meters for column in meter.columns]
+        self._working = sorted(meters, key=lambda meter: not meter.is_slow)
         self.complaints: list[str] = []
 
     def start(self, tree: Tree) -> None:
@@ -24,11 +25,11 @@ class Panel:
         self._each(lambda meter: meter.sample(tree))
 
     def stop(self, tree: Tree) -> dict[str, float]:
-        """Read all that work, and return what they measured."""
+        """Read all that work, and return what they measured, in the order of the meters."""
         found: dict[str, float] = {}
         self._working.reverse()
         self._each(lambda meter: found.update(meter.stop(tree)))
-        return found
+        return {column: found[column] for column in self._columns if column in found}
 
     def _each(self, work: Callable[[Meter], Any]) -> None:
         for meter in list(self._working):
