@@ -177,6 +177,17 @@ def test_a_workload_of_ones_own_is_a_class_with_one_method(measured, folder):
     assert table["double"].tolist() == [42]
 
 
+def test_a_module_is_taken_from_the_folder_of_its_own_sweep(folder):
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "same.py").write_text(f"def f(n):\n    return {{'name': '{name}'}}\n")
+        (folder / name / "sweep.toml").write_text(
+            "meters = []\n[workload]\nuse = 'python'\ncall = 'same:f'\n[parameters]\nn = 1\n"
+        )
+        measure_sweep(folder / name / "sweep.toml", folder / f"{name}.csv")
+        assert pd.read_csv(folder / f"{name}.csv")["name"].tolist() == [name]
+
+
 # Warm-ups, retries, several at once
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from foretell.errors import UsageError
+from foretell.measure.measure import plan_sweep
 from foretell.measure.sweep import read_sweep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -108,9 +109,9 @@ def test_needs_do_not_tell_one_sweep_from_another():
     assert sweeps[0].fingerprint() == sweeps[1].fingerprint()
 
 
-def test_needs_of_an_unknown_parameter_are_refused_when_the_sweep_is_read():
+def test_needs_of_an_unknown_parameter_are_refused_when_the_sweep_is_planned():
     with pytest.raises(UsageError, match=r"needs\.cpus.*thread.*Did you mean 'threads'"):
-        read_sweep(sweep_with({"cpus": "thread"}))
+        plan_sweep(sweep_with({"cpus": "thread"}))
 
 
 def test_needs_below_zero_are_refused():

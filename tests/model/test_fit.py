@@ -414,7 +414,7 @@ def test_merging_repeats_changes_nothing_under_normalization(monkeypatch):
 
 
 def test_two_threads_of_one_process_cannot_share_a_directory(tmp_path):
-    with claimed(tmp_path / "out"), pytest.raises(StorageError, match="another foretell works"):
+    with claimed(tmp_path / "out"), pytest.raises(StorageError, match="another foretell writes"):
         fit(output=tmp_path / "out")
     assert fit(output=tmp_path / "out").results["best"] == "LRRidge"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foretell.testing.meters import check_meter
-from foretell.testing.techniques import check_technique, example_rows
+from foretell.testing.techniques import check_technique, example_rows, merged
 from foretell.testing.workloads import check_workload
 
-__all__ = ["check_meter", "check_technique", "check_workload", "example_rows"]
+__all__ = ["check_meter", "check_technique", "check_workload", "example_rows", "merged"]

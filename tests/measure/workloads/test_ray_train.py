@@ -95,7 +95,8 @@ def test_actors_stay_for_the_next_run_train_the_same_and_leave_nothing_behind(su
     assert second.values["loss"] == first.values["loss"]
     assert alone.values["accuracy"] > 0.5
 
-    family = psutil.Process().children(recursive=True)
+    assert supervisor._runner is not None
+    family = psutil.Process(supervisor._runner.pid).children(recursive=True)
     assert len([p for p in family if "_Member" in p.name() or "raylet" in p.name()]) >= 3
     supervisor.close()
     assert psutil.wait_procs(family, timeout=20)[1] == []

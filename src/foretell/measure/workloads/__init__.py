@@ -70,8 +70,9 @@ def load_workload(table: Mapping[str, Any], folder: Path) -> Workload:
 def load_object(name: str, folder: Path) -> Any:
     """Import ``module:name``, from the folder too."""
     module_name, _, attribute = name.partition(":")
-    if str(folder) not in sys.path:
+    if sys.path[0] != str(folder):
         sys.path.insert(0, str(folder))
+    _forget_namesake(module_name, folder)
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # a module of the user's own may raise anything
@@ -81,3 +82,15 @@ def load_object(name: str, folder: Path) -> Any:
     if not hasattr(module, attribute):
         raise UsageError(f"{module_name} has no '{attribute}'")
     return getattr(module, attribute)
+
+
+def _forget_namesake(module_name: str, folder: Path) -> None:
+    """Forget a module of that name that was imported from elsewhere, if the folder has its own."""
+    top = module_name.partition(".")[0]
+    own = [folder / f"{top}.py", folder / top / "__init__.py"]
+    known = getattr(sys.modules.get(top), "__file__", None)
+    if known is None or Path(known) in own or not any(path.exists() for path in own):
+        return
+    for name in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
