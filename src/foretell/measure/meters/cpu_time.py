@@ -26,7 +26,7 @@ class CpuTimeMeter(Meter):
 
     def stop(self, tree: Tree) -> dict[str, float]:
         """Return what was used since."""
-        return {"cpu_time_s": self._account.used_s()}
+        return {"cpu_time_s": round(self._account.used_s(), 3)}
 
 
 class CpuAccount:
