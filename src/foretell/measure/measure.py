@@ -63,13 +63,10 @@ class MeasureOptions:
 
 @dataclass(frozen=True)
 class Planned:
-    """A sweep ready to run.
-
-    ``folder`` is where modules and files of its workload lie.
-    """
+    """A sweep ready to run."""
 
     sweep: Sweep
-    folder: Path
+    workload: Workload
     runs: list[Run]
 
 
@@ -154,7 +151,7 @@ def _planned(sweep: Sweep, folder: Path, *, is_sure: bool) -> Planned:
             f"{n_runs:,} runs before 'only' and 'exclude': add --yes if you mean it, or draw some "
             'of them: design = {method = "latin", n = 100}'
         )
-    return Planned(sweep, folder, plan_runs(sweep, workload))
+    return Planned(sweep, workload, plan_runs(sweep, workload))
 
 
 def measure_sweep(
@@ -183,7 +180,6 @@ class _Job:
     def run(self) -> MeasuredSweep:
         """Claim the files, run what is missing, and write the table: top to bottom."""
         sweep = self.planned.sweep
-        workload = sweep.make_workload(self.planned.folder)
         journal_path = self.table.with_suffix(".journal")
         with ExitStack() as stack:
             check_foreign(self.table, journal_path)
@@ -193,7 +189,7 @@ class _Job:
             self.sessions = [r for r in journal.records if r["kind"] == "session"]
             check_untouched(self.table, self.records)
             log = stack.enter_context(logged(self.table.with_suffix(".log")))
-            lanes = stack.enter_context(self._lanes(workload, journal, log))
+            lanes = stack.enter_context(self._lanes(journal, log))
             for name, why in self.missing.items():
                 log.warning("no %s: %s", name, why)
             done = {r["run"] for r in self.records}
@@ -232,9 +228,9 @@ class _Job:
         journal.append([session])
         self.sessions.append(session)
 
-    def _lanes(self, workload: Workload, journal: Journal, log: logging.Logger) -> Lanes:
+    def _lanes(self, journal: Journal, log: logging.Logger) -> Lanes:
         """Open the place where runs are made, and learn what can be measured there."""
-        sweep = self.planned.sweep
+        sweep, workload = self.planned.sweep, self.planned.workload
         if self.options.on is None:
             meters, self.missing = open_meters(sweep)
             self.sources = sources_of(meters)

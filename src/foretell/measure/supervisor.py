@@ -105,8 +105,9 @@ class Supervisor:
         if answer["wall_time_s"] is not None:
             values["wall_time_s"] = answer["wall_time_s"]
         stages = {f"{name}_s": seconds for name, seconds in answer["stages_s"].items()}
+        taken = {*configuration, *reserved_names()}
         for name, value in [*stages.items(), *answer["numbers"].items()]:
-            if name in {*configuration, *values} or name in reserved_names():
+            if name in taken or name in values:
                 raise Failure(FAILED, f"it reports '{name}', the name of another column; rename it")
             values[name] = value
         if answer["status"] != OK:
