@@ -13,13 +13,18 @@ $(VENV)/.runtime: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,serve]'
+	touch $@
+
+# The pages are tested in a real browser. Where none is and none can be installed, those tests are skipped.
+$(VENV)/.browser: $(VENV)/.runtime
+	command -v chromium chromedriver > /dev/null || sh tests/install-browser
 	touch $@
 
 demo: $(VENV)/.runtime
 	$(BIN)/foretell demo
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.browser
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 check: $(VENV)/.dev

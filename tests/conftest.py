@@ -273,3 +273,26 @@ def ray_cluster(_lasting_cluster, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     _lasting_cluster.complete()
     return _lasting_cluster
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real Chromium without a window; one for all tests of a process."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("there is no chromium with its chromedriver here")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (
+        "headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+        "disable-background-networking", "disable-component-update", "disable-sync",
+        "disable-dev-shm-usage", "window-size=1200,900",
+    ):  # fmt: skip
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    driver.set_page_load_timeout(PATIENCE_S)
+    yield driver
+    driver.quit()

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from foretell.model.estimator import ForetellRegressor
     from foretell.model.fit import fit_model
     from foretell.model.outputs import Fit
-    from foretell.model.passport import Forecast
     from foretell.model.saved_model import SavedModel, load_model
-    from foretell.predictor import Predictor
+    from foretell.predictor import Forecast, Predictor
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
@@ -39,7 +38,7 @@ _HOMES = {
     "Dataset": "foretell.dataset",
     "DatasetError": "foretell.errors",
     "Fit": "foretell.model.outputs",
-    "Forecast": "foretell.model.passport",
+    "Forecast": "foretell.predictor",
     "ForetellError": "foretell.errors",
     "ForetellRegressor": "foretell.model.estimator",
     "ModelError": "foretell.errors",

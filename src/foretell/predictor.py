@@ -2,13 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
+
+TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN = "inside", "near", "far", "unknown level"
+#: The columns that ``foretell predict`` adds, in this order.
+FORECAST_COLUMNS = ("prediction", "lower", "upper", "outside", "expected_error", "trust")
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Predictions with their passports.
+
+    Attributes
+    ----------
+    lower, upper
+        The ends of an empirical interval; NaN where the model knows of none.
+    outside
+        Which columns leave the data and how far; empty where none does.
+    expected_error
+        The mean relative error measured on such questions; NaN where none was.
+    along
+        How many rows leave the data along each column, the most frequent first.
+    trust
+        *inside*, *near* (as far out as errors were measured), *far* (further), or *unknown level*.
+    """
+
+    value: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    outside: list[str]
+    expected_error: NDArray[np.float64]
+    trust: NDArray[np.object_]
+    along: dict[str, int]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per prediction, with the columns of ``foretell predict``."""
+        import pandas as pd
+
+        parts = (self.value, self.lower, self.upper, self.outside, self.expected_error, self.trust)
+        return pd.DataFrame(dict(zip(FORECAST_COLUMNS, parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What choosing among many configurations needs: no texts, and any quantiles.
+
+    Attributes
+    ----------
+    value
+        One prediction per configuration.
+    quantiles
+        One row per configuration, one column per probability: what the target stays below with
+        that probability. NaN where the model knows no intervals.
+    trust
+        As in a forecast.
+    """
+
+    value: NDArray[np.float64]
+    quantiles: NDArray[np.float64]
+    trust: NDArray[np.object_]
 
 
 @runtime_checkable
@@ -27,8 +86,18 @@ class Predictor(Protocol):
     def ranges(self) -> Mapping[str, tuple[float, float]]:
         """The smallest and largest value of each numeric column in training."""
 
+    @property
+    def categories(self) -> Mapping[str, Sequence[str]]:
+        """The levels of each column that is no number, in training."""
+
     def predict(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return one positive prediction per configuration, in the order of the rows."""
+
+    def forecast(self, frame: pd.DataFrame, interval: float = 0.9) -> Forecast:
+        """Predict with passports: an interval, how far outside the data, and the error there."""
+
+    def outlook(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> Outlook:
+        """Predict many configurations, with the quantiles that are asked for."""
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """Say for each configuration in which columns it leaves the training data, and how far."""

@@ -8,7 +8,7 @@ import pytest
 
 import foretell
 from foretell.errors import UsageError
-from foretell.model.passport import COLUMNS
+from foretell.predictor import FORECAST_COLUMNS
 
 
 def runs():
@@ -117,8 +117,15 @@ def test_an_interval_of_no_share_is_refused(model, level):
 
 def test_frame_has_the_columns_of_predict(model):
     frame = model.forecast(table(row(), row(size=160))).to_frame()
-    assert tuple(frame.columns) == COLUMNS
-    assert COLUMNS == ("prediction", "lower", "upper", "outside", "expected_error", "trust")
+    assert tuple(frame.columns) == FORECAST_COLUMNS
+    assert FORECAST_COLUMNS == (
+        "prediction",
+        "lower",
+        "upper",
+        "outside",
+        "expected_error",
+        "trust",
+    )
     assert np.array_equal(frame["prediction"], model.predict(table(row(), row(size=160))))
 
 
@@ -142,3 +149,25 @@ def test_a_model_of_a_campaign_says_what_is_outside_but_knows_no_interval():
     assert found.trust.tolist() == ["inside", "far"]
     assert 0 < found.expected_error[0] < 1  # as validation found it
     assert np.isnan(found.expected_error[1])
+
+
+def test_quantiles_of_an_outlook_are_the_ends_of_the_interval_with_as_much_outside(model):
+    rows = table(row(), row(size=160), row(size=5))
+    forecast = model.forecast(rows, interval=0.8)
+    outlook = model.outlook(rows, [0.1, 0.5, 0.9])
+    assert np.allclose(outlook.quantiles[:, 0], forecast.lower)
+    assert np.allclose(outlook.quantiles[:, 1], forecast.value)
+    assert np.allclose(outlook.quantiles[:, 2], forecast.upper)
+    assert outlook.trust.tolist() == forecast.trust.tolist()
+
+
+def test_quantiles_of_an_outlook_grow_with_the_probability(model):
+    quantiles = model.outlook(table(row(size=160)), [0.05, 0.3, 0.5, 0.8, 0.99]).quantiles[0]
+    assert (np.diff(quantiles) >= 0).all()
+    assert quantiles[0] < quantiles[-1]
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, -0.5, float("nan")])
+def test_an_outlook_refuses_what_is_no_probability(model, probability):
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        model.outlook(table(row()), [probability])

@@ -40,13 +40,13 @@ def command(
     MODEL is a model file, or a directory of `foretell fit`, whose best model is taken.
     DATA is a table with the model's columns, in any order, with or without the target.
     """
-    from foretell.model.passport import COLUMNS
     from foretell.model.saved_model import load_model
+    from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
     dataset = loaded.configurations(data)
     frame = dataset.frame
-    for name in COLUMNS:
+    for name in FORECAST_COLUMNS:
         if name in frame.columns:
             raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
     passports = loaded.forecast(dataset, interval)

@@ -36,7 +36,7 @@ from foretell.model.techniques.ensemble import LAWS, Assembled, Bench, member_te
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.passport import Forecast
+    from foretell.predictor import Forecast
 
 ENSEMBLE = "Ensemble"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,14 @@ from foretell.model.calibration import Spot
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.features.levels import level_names
 from foretell.model.measured_range import MeasuredRange, total_distance
+from foretell.predictor import (
+    TRUST_FAR,
+    TRUST_INSIDE,
+    TRUST_NEAR,
+    TRUST_UNKNOWN,
+    Forecast,
+    Outlook,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,67 +30,51 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN = "inside", "near", "far", "unknown level"
-#: The columns that ``foretell predict`` adds, in this order.
-COLUMNS = ("prediction", "lower", "upper", "outside", "expected_error", "trust")
-
-
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """Predictions with their passports.
-
-    Attributes
-    ----------
-    lower, upper
-        The ends of an empirical interval; NaN where the model knows of none.
-    outside
-        Which columns leave the data and how far; empty where none does.
-    expected_error
-        The mean relative error measured on such questions; NaN where none was.
-    along
-        How many rows leave the data along each column, the most frequent first.
-    trust
-        *inside*, *near* (as far out as errors were measured), *far* (further), or *unknown level*.
-    """
-
-    value: Array
-    lower: Array
-    upper: Array
-    outside: list[str]
-    expected_error: Array
-    trust: NDArray[np.object_]
-    along: dict[str, int]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per prediction, with the columns of ``foretell predict``."""
-        import pandas as pd
-
-        parts = (self.value, self.lower, self.upper, self.outside, self.expected_error, self.trust)
-        return pd.DataFrame(dict(zip(COLUMNS, parts, strict=True)))
-
 
 def forecast(model: SavedModel, frame: pd.DataFrame, value: Array, level: float) -> Forecast:
     """Add passports to predictions."""
     if not 0 < level < 1:
         raise UsageError(f"an interval holds a share between 0 and 1, such as 0.9, not {level:g}")
     place = places(model, frame)
-    is_outside = place.distance > 0
     calibration = model.calibration
     if calibration is None:
         unknown = np.full(len(value), np.nan)
         expected = model.scores.get("validation", {}).get("mape")
-        is_inside = ~is_outside & ~place.spot.is_unknown
+        is_inside = (place.distance == 0) & ~place.spot.is_unknown
         error = np.where(is_inside & (expected is not None), expected or 0.0, np.nan)
-        lower, upper, is_near = unknown, unknown, np.zeros(len(value), dtype=bool)
+        lower, upper = unknown, unknown
     else:
         low, high = calibration.bounds(place.spot, level)
         lower, upper = value * np.exp(low), value * np.exp(high)
         error = calibration.expected_error(place.spot)
-        is_near = calibration.is_near(place.spot)
-    trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
-    trust[is_outside & is_near] = TRUST_NEAR
-    trust[place.spot.is_unknown] = TRUST_UNKNOWN
+    trust = _trust(model, place.spot)
     return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
+
+
+def outlook(
+    model: SavedModel, frame: pd.DataFrame, value: Array, probabilities: Sequence[float]
+) -> Outlook:
+    """Add quantiles and trust to predictions, in the time that many rows allow."""
+    for p in probabilities:
+        if not 0 < p < 1:
+            raise UsageError(f"a probability lies between 0 and 1, such as 0.9, not {p:g}")
+    spot, _ = _spot(model, frame)
+    quantiles = np.full((len(value), len(probabilities)), np.nan)
+    if model.calibration is not None:
+        for j, p in enumerate(probabilities):
+            # A share of 80 % between the ends leaves 10 % above the upper one.
+            low, high = model.calibration.bounds(spot, abs(2 * p - 1))
+            quantiles[:, j] = value * np.exp(low if p < 0.5 else high if p > 0.5 else 0.0)
+    return Outlook(value, quantiles, _trust(model, spot))
+
+
+def _trust(model: SavedModel, spot: Spot) -> NDArray[np.object_]:
+    is_outside = (spot.distance != 0).any(axis=1)
+    trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
+    if model.calibration is not None:
+        trust[is_outside & model.calibration.is_near(spot)] = TRUST_NEAR
+    trust[spot.is_unknown] = TRUST_UNKNOWN
+    return trust
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,29 +96,41 @@ class Places:
 
 def places(model: SavedModel, frame: pd.DataFrame) -> Places:
     """Say where each row of a table lies, its columns named as in training."""
-    names = list(model.ranges)
-    n_rows = len(frame)
-    remarks: list[list[str]] = [[] for _ in range(n_rows)]
-    x = np.array([as_numbers(frame[name]) for name in names]).reshape(len(names), n_rows).T
-    measured = _measured(model, names)
-    distance, ratio = measured.distance(x), measured.ratio(x)
-    _remark_columns(remarks, names, measured, ratio, distance)
-    counts = dict(zip(names, (distance != 0).sum(axis=0).tolist(), strict=True))
-    is_unknown = np.zeros(n_rows, dtype=bool)
-    for name, unknown in model.feature_map.unknown_levels(frame).items():
+    spot, unknown_levels = _spot(model, frame)
+    names = list(spot.names)
+    remarks: list[list[str]] = [[] for _ in range(len(frame))]
+    _remark_columns(remarks, names, _measured(model, names), spot.ratio, spot.distance)
+    counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
+    for name, is_unknown in unknown_levels.items():
         levels = level_names(frame[name])
-        unknown_rows = np.flatnonzero(np.isin(levels, unknown))
+        unknown_rows = np.flatnonzero(is_unknown)
         counts[name] = len(unknown_rows)
         for i in unknown_rows:
             remarks[i].append(f"{name}: unknown level {levels[i]}")
-            is_unknown[i] = True
     return Places(
-        total_distance(distance),
-        ratio.max(axis=1, initial=1.0),
-        Spot(names, distance, ratio, measured.between(x), is_unknown),
+        total_distance(spot.distance),
+        spot.ratio.max(axis=1, initial=1.0),
+        spot,
         ["; ".join(r) for r in remarks],
         {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n},
     )
+
+
+def _spot(model: SavedModel, frame: pd.DataFrame) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
+    """Measure how far out rows lie; also say, by category, which have a level never trained on."""
+    names = list(model.ranges)
+    n_rows = len(frame)
+    x = np.array([as_numbers(frame[name]) for name in names]).reshape(len(names), n_rows).T
+    measured = _measured(model, names)
+    unknown_levels = {
+        name: np.isin(level_names(frame[name]), unknown)
+        for name, unknown in model.feature_map.unknown_levels(frame).items()
+    }
+    is_unknown = np.zeros(n_rows, dtype=bool)
+    for rows in unknown_levels.values():
+        is_unknown |= rows
+    distance, ratio = measured.distance(x), measured.ratio(x)
+    return Spot(names, distance, ratio, measured.between(x), is_unknown), unknown_levels
 
 
 def _measured(model: SavedModel, names: list[str]) -> MeasuredRange:

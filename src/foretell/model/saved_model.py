@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,8 +26,9 @@ from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, F
 from foretell.model.learner import Learned, Scaling
 from foretell.model.measured_range import MeasuredRange
 from foretell.model.model_header import ColumnHeader, FactorHeader, FeatureHeader, Header
-from foretell.model.passport import Forecast, forecast, places
+from foretell.model.passport import forecast, outlook, places
 from foretell.model.techniques import TECHNIQUES, State
+from foretell.predictor import Forecast, Outlook
 
 FORMAT = 2  # 1 knew no levels and no calibration
 _MOST_REASON = 200  # characters, of what may be a hostile text
@@ -64,6 +65,11 @@ class SavedModel:
     def columns(self) -> list[str]:
         """The columns a configuration needs, under the names the model was trained with."""
         return [c.name for c in self.feature_map.columns]
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each column that is no number."""
+        return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
     def used_features(self) -> list[str]:
@@ -124,6 +130,13 @@ class SavedModel:
         """Predict with passports: an interval, how far outside the data, and the error there."""
         configurations = self.configurations(frame)
         return forecast(self, configurations.frame, self.predict(configurations), interval)
+
+    def outlook(
+        self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
+    ) -> Outlook:
+        """Predict many rows, with the quantiles that are asked for, and without texts."""
+        configurations = self.configurations(frame)
+        return outlook(self, configurations.frame, self.predict(configurations), probabilities)
 
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
