@@ -1,4 +1,4 @@
-"""What each configuration takes: time, cost, energy, carbon and memory, predicted and at any risk."""
+"""What each configuration takes: time, cost, energy, carbon, memory; predicted, and at any risk."""
 
 from __future__ import annotations
 
@@ -87,9 +87,7 @@ class Figures:
 
     def take(self, rows: NDArray[np.int64]) -> Figures:
         """Keep some rows."""
-        bill = Bill(
-            *(a[rows] for a in (self.bill.nodes, self.bill.price_per_hour, self.bill.power_w))
-        )
+        bill = self.bill.take(rows)
         known = {name: k.take(rows) for name, k in self.known.items()}
         frame = self.frame.iloc[rows].reset_index(drop=True)
         return Figures(frame, self.prices, known, bill, self.is_far[rows])
@@ -172,7 +170,7 @@ def match_models(predictors: Sequence[Predictor]) -> dict[str, tuple[Predictor, 
         if quantity is None:
             raise UsageError(
                 f"what kind of quantity is '{predictor.target}'? The name of a target must end in "
-                "its unit, such as time_s, energy_j or memory_bytes; rename the column and fit again"
+                "its unit, such as time_s, energy_j or memory_bytes; rename it and fit again"
             )
         kind, unit = quantity
         if kind in found:

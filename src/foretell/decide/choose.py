@@ -57,7 +57,8 @@ class Chooser:
             figures.at(LIMITS[word], self.asked) / most
             for word, most in self.question.limits.items()
         ]
-        return np.max([np.ones(len(figures)), *ratios], axis=0)
+        excess: Array = np.max([np.ones(len(figures)), *ratios], axis=0)
+        return excess
 
     def best(self, figures: Figures, among: Mask, n: int = 1) -> Rows:
         """Return the best rows of some: by the objective, then by time, then by nodes."""

@@ -1,4 +1,4 @@
-"""Planning, the one path: models and a question in, the configuration to use and its reasons out."""
+"""Planning, the one path: models and a question in, the configuration to use and why out."""
 
 from __future__ import annotations
 

@@ -52,10 +52,8 @@ def _figures(plan: Plan, found: Option) -> str:
             continue
         text = write_quantity(estimate.value, kind, plan.currency)
         if kind in {TIME, plan.minimize} and math.isfinite(estimate.lower):
-            ends = (
-                write_quantity(e, kind, plan.currency) for e in (estimate.lower, estimate.upper)
-            )
-            text += f" ({' – '.join(ends)})"
+            ends = (estimate.lower, estimate.upper)
+            text += f" ({' – '.join(write_quantity(e, kind, plan.currency) for e in ends)})"
         parts.append(text)
     return ", ".join(parts)
 

@@ -114,6 +114,10 @@ class Bill:
     price_per_hour: NDArray[np.float64]
     power_w: NDArray[np.float64]
 
+    def take(self, rows: NDArray[np.int64]) -> Bill:
+        """Keep some rows."""
+        return Bill(self.nodes[rows], self.price_per_hour[rows], self.power_w[rows])
+
 
 @dataclass(frozen=True)
 class Tariff:
@@ -144,10 +148,8 @@ class Tariff:
 
     def bill(self, frame: pd.DataFrame) -> Bill:
         """Look up what each configuration costs and draws."""
-        nodes = _figures(self.nodes, frame)
-        return Bill(
-            nodes, self._looked_up("price_per_hour", frame), self._looked_up("power_w", frame)
-        )
+        price, power = (self._looked_up(word, frame) for word in ("price_per_hour", "power_w"))
+        return Bill(_figures(self.nodes, frame), price, power)
 
     def _looked_up(self, word: str, frame: pd.DataFrame) -> NDArray[np.float64]:
         given = getattr(self.prices, word)

@@ -55,8 +55,10 @@ def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:
     front = chooser.front(figures)
     rows.append(front[np.linspace(0, len(front) - 1, min(len(front), 4)).astype(int)])
     found = list(dict.fromkeys(np.concatenate(rows).tolist()))[:_N_STARTS]
-    starts: list[dict[str, Any]] = figures.frame.iloc[found].to_dict("records")
-    return starts
+    return [
+        {str(name): value for name, value in start.items()}
+        for start in figures.frame.iloc[found].to_dict("records")
+    ]
 
 
 def _objectives(chooser: Chooser, figures: Figures) -> tuple[float, ...]:

@@ -65,8 +65,8 @@ _PART = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*
 def quantity_of_name(name: str) -> tuple[str, float] | None:
     """Return the kind of quantity a column is by its name, and the size of its unit.
 
-    >>> quantity_of_name("wall_time_s"), quantity_of_name("runtime_ms"), quantity_of_name("energy_j")
-    (('time', 1.0), ('time', 0.001), ('energy', 1.0))
+    >>> quantity_of_name("wall_time_s"), quantity_of_name("energy_kj")
+    (('time', 1.0), ('energy', 1000.0))
     >>> quantity_of_name("nodes") is None
     True
     """
@@ -86,10 +86,7 @@ def read_quantity(text: str | float, kind: str) -> float:
     (5400.0, 5400000.0, 20.0)
     """
     of = KINDS[kind]
-    if isinstance(text, str):
-        value = _sum_of_parts(text, of)
-    else:
-        value = float(text)
+    value = _sum_of_parts(text, of) if isinstance(text, str) else float(text)
     if not (math.isfinite(value) and value > 0):
         raise UsageError(f"'{text}' is no {kind}: it must be more than 0; write {of.example}")
     return value
@@ -120,8 +117,8 @@ def _sum_of_parts(text: str, kind: Kind) -> float:
 def write_quantity(value: float, kind: str, currency: str = "") -> str:
     """Write a quantity for people.
 
-    >>> write_quantity(5400.0, TIME), write_quantity(7.2e6, ENERGY), write_quantity(0.312, COST, "$")
-    ('1 h 30 min', '2 kWh', '0.312 $')
+    >>> write_quantity(5400.0, TIME), write_quantity(7.2e6, ENERGY), write_quantity(0.3, COST, "$")
+    ('1 h 30 min', '2 kWh', '0.300 $')
     """
     if kind == TIME:
         return duration(value)
