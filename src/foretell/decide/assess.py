@@ -60,15 +60,15 @@ class Figures:
 
     def value(self, kind: str) -> Array:
         """Return what is predicted."""
-        return self._figure(kind, {name: k.value for name, k in self.known.items()})
+        return self.figure(kind, {name: k.value for name, k in self.known.items()})
 
     def at(self, kind: str, probability: int) -> Array:
         """Return what is not exceeded with the probability of that place in the list."""
-        return self._figure(
+        return self.figure(
             kind, {name: k.quantiles[:, probability] for name, k in self.known.items()}
         )
 
-    def _figure(self, kind: str, known: Mapping[str, Array]) -> Array:
+    def figure(self, kind: str, known: Mapping[str, Array]) -> Array:
         """Compute a quantity from those that models predict; all grow with them."""
         prices, bill = self.prices, self.bill
         if kind == TIME:
@@ -80,7 +80,7 @@ class Figures:
             return bill.nodes * bill.power_w
         if kind == CARBON:
             assert prices.carbon_g_per_kwh is not None
-            return self._figure(ENERGY, known) / _JOULES_PER_KWH * prices.carbon_g_per_kwh
+            return self.figure(ENERGY, known) / _JOULES_PER_KWH * prices.carbon_g_per_kwh
         if kind == ENERGY and ENERGY not in known:
             return bill.nodes * bill.power_w * (known[TIME] + prices.start_up_s)
         return known[kind]

@@ -1,0 +1,150 @@
+"""How far off predictions may be at several configurations at once, and what a run tells of it.
+
+The error of a model, in logs, is taken for a Gaussian field: as large at each configuration as the
+model's own intervals say, and alike at configurations that are near one another. A run tells the
+error where it was made, and a part of it elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from foretell.predictor import Predictor
+
+Array = NDArray[np.float64]
+
+#: Between the ends of a Gaussian's 90 % interval.
+_Z_90 = 2 * 1.6448536269514722
+#: How far apart along a column errors have little to do with one another, in measured ranges; and
+#: what they share all the same: part of an error comes from the other columns.
+_REACH, _SHARED = 0.5, 0.5
+#: What the errors of two levels of a category share.
+_SHARED_BY_LEVELS = 0.5
+#: An interval also holds the noise of runs; at least this share of it is the model's error.
+_LEAST_SHARE = 0.25
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Scales:
+    """How configurations are compared: the columns that models know, and what was measured.
+
+    Attributes
+    ----------
+    numbers
+        By column: whether it is compared in logs, and the width of its measured range.
+    """
+
+    numbers: Mapping[str, tuple[bool, float]]
+    categories: Sequence[str]
+
+    @classmethod
+    def of(cls, predictors: Sequence[Predictor]) -> Scales:
+        """Take the ranges from models; where they differ, the widest."""
+        ranges: dict[str, tuple[float, float]] = {}
+        for predictor in predictors:
+            for name, (low, high) in predictor.ranges.items():
+                from_, to = ranges.get(name, (low, high))
+                ranges[name] = (min(low, from_), max(high, to))
+        categories = dict.fromkeys(name for p in predictors for name in p.categories)
+        return cls({name: _width(*ends) for name, ends in ranges.items()}, list(categories))
+
+    def alike(self, frame: pd.DataFrame, others: pd.DataFrame) -> Array:
+        """Return the correlation of the errors at each row of one table with each of another."""
+        found = np.ones((len(frame), len(others)))
+        for name, (is_log, width) in self.numbers.items():
+            left, right = (_coordinates(f[name], is_log=is_log) for f in (frame, others))
+            distance = np.abs(left[:, None] - right[None, :]) / width
+            found *= _SHARED + (1 - _SHARED) * np.exp(-distance / _REACH)
+        for name in self.categories:
+            left, right = (f[name].astype(str).to_numpy() for f in (frame, others))
+            found *= np.where(left[:, None] == right[None, :], 1.0, _SHARED_BY_LEVELS)
+        return found
+
+
+def _width(low: float, high: float) -> tuple[bool, float]:
+    if low > 0:
+        return True, math.log(high / low) or 1.0
+    return False, (high - low) or 1.0
+
+
+def _coordinates(values: pd.Series[float], *, is_log: bool) -> Array:
+    numbers = values.to_numpy(dtype=float)
+    return np.log(np.maximum(numbers, 1e-300)) if is_log else numbers
+
+
+def log_sizes(lower: Array, upper: Array, noise: float) -> Array:
+    """Return the standard deviation of a model's error, from the ends of its 90 % intervals."""
+    total = (np.log(upper) - np.log(lower)) / _Z_90
+    field: Array = np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))
+    return field
+
+
+@dataclass
+class ErrorField:
+    """The errors at some configurations: what is expected of each, and how they go together.
+
+    Attributes
+    ----------
+    mean
+        The expected error: by how much, in logs, runs take more than is predicted.
+    noise
+        How much runs of the same configuration differ, in logs.
+    """
+
+    mean: Array
+    covariance: Array
+    noise: float
+
+    @classmethod
+    def of(cls, sizes: Array, alike: Array, noise: float) -> ErrorField:
+        """Start from what the model says of itself."""
+        return cls(np.zeros(len(sizes)), alike * np.outer(sizes, sizes), noise)
+
+    @property
+    def variance(self) -> Array:
+        """The variance of each error."""
+        found: Array = np.maximum(np.diag(self.covariance), _LEAST_VARIANCE)
+        return found
+
+    def first(self, n: int) -> ErrorField:
+        """Keep the first configurations."""
+        return ErrorField(self.mean[:n], self.covariance[:n, :n].copy(), self.noise)
+
+    def see_runs(self, rows: NDArray[np.int64], n_runs: Array) -> None:
+        """Take note that some rows were measured; the model knows what came of it."""
+        if not len(rows):
+            return
+        inner = self.covariance[np.ix_(rows, rows)] + np.diag(self.noise**2 / n_runs)
+        inner += np.eye(len(rows)) * (_LEAST_VARIANCE + 1e-9 * np.trace(inner) / len(rows))
+        cross = self.covariance[:, rows]
+        self.covariance = self.covariance - cross @ np.linalg.solve(inner, cross.T)
+
+    def see_run(self, row: int) -> None:
+        """Take note that a row will be measured, whatever comes of it."""
+        self.see_runs(np.array([row]), np.ones(1))
+
+    def see_at_least(self, row: int, log_error: float) -> None:
+        """Take note that a row takes at least so much more than is predicted."""
+        from scipy.stats import norm
+
+        variance = float(self.variance[row] + self.noise**2)
+        deviation = math.sqrt(variance)
+        place = (log_error - float(self.mean[row])) / deviation
+        hazard = math.exp(norm.logpdf(place) - norm.logsf(place))
+        weights = self.covariance[:, row] / variance
+        shrunk = hazard * (hazard - place)  # the share of the variance that is gone
+        self.mean = self.mean + weights * (deviation * hazard)
+        self.covariance = self.covariance - np.outer(weights, weights) * variance * shrunk
+
+    def effect(self, row: int) -> Array:
+        """Return by how much all errors move when that of a run at a row is one deviation more."""
+        variance = float(self.variance[row] + self.noise**2)
+        moved: Array = self.covariance[:, row] / math.sqrt(variance)
+        return moved

@@ -1,0 +1,57 @@
+"""The first runs, when nothing is known: small ones that tell what each column does by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+#: A model needs so many runs at least.
+FEWEST = 4
+
+
+def first_runs(
+    values: Mapping[str, Sequence[Any]], given: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """List runs that change one column at a time, starting from the least of everything.
+
+    The least of everything is usually the cheapest run. A time is often a product of what each
+    column does, so the effect of a column on a small job says much about a large one.
+
+    Parameters
+    ----------
+    values
+        What can be measured, by column.
+    given
+        What the job to plan for has: these numbers are tried, and no larger ones; of these
+        categories, no other.
+
+    >>> first_runs({"size": [1, 2, 4], "threads": [1, 2]}, {"size": 2})
+    [{'size': 1, 'threads': 1}, {'size': 2, 'threads': 1}, {'size': 1, 'threads': 2}, \
+{'size': 2, 'threads': 2}]
+    """
+    axes = {name: _levels(listed, given.get(name)) for name, listed in values.items()}
+    base = {name: levels[0] for name, levels in axes.items()}
+    runs = [base]
+    for name, levels in axes.items():
+        runs += [{**base, name: level} for level in levels[1:]]
+    if len(runs) < FEWEST:
+        runs.append({name: levels[-1] for name, levels in axes.items()})
+    middles = {name: _middle(listed) for name, listed in values.items()}
+    for name, middle in middles.items():
+        if len(runs) < FEWEST:
+            runs.append({**base, name: middle})
+    return [run for i, run in enumerate(runs) if run not in runs[:i]]
+
+
+def _levels(listed: Sequence[Any], given: Any) -> list[Any]:
+    """Return the values of a column to try, the least first."""
+    if any(isinstance(v, str | bool) for v in listed):
+        return list(dict.fromkeys(listed)) if given is None else [given]
+    ends = [min(listed), max(listed) if given is None else given]
+    return list(dict.fromkeys(ends))
+
+
+def _middle(listed: Sequence[Any]) -> Any:
+    return sorted(listed, key=str if any(isinstance(v, str) for v in listed) else None)[
+        len(listed) // 2
+    ]

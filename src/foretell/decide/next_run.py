@@ -1,0 +1,396 @@
+"""Advising, the one path: models and a question in, the next runs worth paying for out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from foretell.dataset import Dataset
+from foretell.decide.assess import Figures
+from foretell.decide.error_field import ErrorField, Scales, log_sizes
+from foretell.decide.objective import PlanRequest, read_request
+from foretell.decide.past_runs import PastRuns
+from foretell.decide.plan import Plan, Planner
+from foretell.decide.plausible import OPTIMISTIC, plausible
+from foretell.decide.run_value import Choice, Worth
+from foretell.decide.runs_to_measure import Source, places_in, plain_rows
+from foretell.errors import NothingUsableError, UsageError
+from foretell.predictor import Predictor
+from foretell.spaces.expressions import Expression
+from foretell.spaces.quantities import COST, ENERGY, TIME, read_quantity, write_quantity
+from foretell.spaces.values import Values
+
+#: Below this probability of changing the plan, no run is worth its cost.
+LEAST_CHANCE = 0.05
+_PESSIMISTIC = 0.95
+_MOST_SIZE = 1.5  # of an error, in logs: beyond it, nothing is known anyway
+_MOST_PAST = 800
+_UNITS = (TIME, ENERGY)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What measuring may cost: a kind of quantity, and how much of it."""
+
+    kind: str
+    most: float = np.inf
+
+    @classmethod
+    def of(cls, written: str | float | None, kinds: Sequence[str]) -> Budget:
+        """Read a budget; its unit says of what it is."""
+        usual = next((kind for kind in (TIME, COST, ENERGY) if kind in kinds), kinds[0])
+        if written is None:
+            return cls(usual)
+        if not isinstance(written, str) or _is_number(written):
+            if COST not in kinds:
+                raise UsageError(
+                    f"--budget {written}: a number is money, which needs --prices; write a time as "
+                    "30m or 2h"
+                )
+            return cls(COST, read_quantity(written, COST))
+        for kind in _UNITS:
+            try:
+                found = cls(kind, read_quantity(written, kind))
+            except UsageError:
+                continue
+            if kind not in kinds:
+                raise UsageError(f"--budget {written}: no model predicts a {kind}")
+            return found
+        raise UsageError(
+            f"--budget {written}: that is no time, energy or money; write 30m, 500kJ or 20"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().strip("$€£"))
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class AdviceOptions:
+    """How advice is given.
+
+    Attributes
+    ----------
+    budget
+        What all proposed runs may cost together: a time such as "30m", an energy, or money.
+    n_runs
+        How many runs to propose.
+    measure
+        What may be measured: values by column, or a table of all runs there are. By default what
+        may be planned, and smaller ones like it.
+    least_chance
+        Runs that change the plan less probably are not proposed.
+    sweep
+        The sweep that measured the data: its time limit and its rules hold for proposed runs.
+    """
+
+    budget: str | float | None = None
+    n_runs: int = 1
+    measure: Mapping[str, Values] | pd.DataFrame | None = None
+    least_chance: float = LEAST_CHANCE
+    sweep: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_runs < 1:
+            raise UsageError(f"the number of runs must be at least 1, not {self.n_runs}")
+        if not 0 < self.least_chance < 1:
+            raise UsageError(
+                f"a probability lies between 0 and 1, such as 0.05, not {self.least_chance:g}"
+            )
+
+    @property
+    def time_limit_s(self) -> float:
+        """The time limit of runs; infinite without one."""
+        return float((self.sweep or {}).get("time_limit_s") or np.inf)
+
+    @property
+    def rules(self) -> list[tuple[Expression, bool]]:
+        """What must hold for a run, and what must not."""
+        found = []
+        for word, wanted in (("only", True), ("exclude", False)):
+            texts = (self.sweep or {}).get(word) or []
+            texts = [texts] if isinstance(texts, str) else texts
+            found += [(Expression(text), wanted) for text in texts]
+        return found
+
+    @property
+    def n_passes(self) -> int:
+        """How often a run executes the job."""
+        return 1 + int((self.sweep or {}).get("warm_up") or 0)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One run to make.
+
+    Attributes
+    ----------
+    cost
+        What it is predicted to take, in the unit of the budget.
+    time_s
+        Its predicted time; NaN where no model tells.
+    chance, gain
+        How likely it changes the plan, and the expected improvement of the plan as a share; with a
+        single configuration to predict, the share by which its interval narrows.
+    instead
+        The configuration that would be planned most often if the plan changed.
+    """
+
+    configuration: dict[str, Any]
+    cost: float
+    time_s: float
+    chance: float
+    gain: float
+    instead: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer.
+
+    Attributes
+    ----------
+    plan
+        What would be planned without any further run.
+    proposals
+        The runs to make, the most valuable for its cost first; none when the stop rule says so.
+    best_chance, left_chance
+        How likely the most telling affordable run changes the plan: now, and after the proposals.
+    n_runs, n_unaffordable, n_too_long
+        How many runs were looked at; how many of them exceed the budget, and how many would run
+        into the time limit, as far as is known.
+    is_target
+        Whether a single configuration is to be predicted, so that there is nothing to choose.
+    """
+
+    plan: Plan
+    proposals: list[Proposal]
+    budget: Budget
+    least_chance: float
+    best_chance: float
+    left_chance: float
+    n_runs: int
+    n_unaffordable: int
+    n_too_long: int
+    is_target: bool
+
+    @property
+    def cost(self) -> float:
+        """What all proposed runs take."""
+        return sum(p.cost for p in self.proposals)
+
+    def __repr__(self) -> str:
+        from foretell.decide.advice_text import advice_text
+
+        return advice_text(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        from foretell.decide.advice_text import advice_json
+
+        return advice_json(self)
+
+
+def advise(
+    models: Predictor | Sequence[Predictor],
+    request: PlanRequest | Mapping[str, Any] | Path | str,
+    *,
+    data: pd.DataFrame | Dataset | Path | str | None = None,
+    candidates: pd.DataFrame | Dataset | Path | str | None = None,
+    options: AdviceOptions | None = None,
+) -> Advice:
+    """Propose the next runs: those that most improve the plan for what they cost.
+
+    Parameters
+    ----------
+    models, request, candidates
+        As for a plan.
+    data
+        The runs made so far. What was measured is known, and what ran into a time limit takes at
+        least so long.
+    """
+    predictors = list(models) if isinstance(models, Sequence) else [models]
+    planner = Planner.of(predictors, read_request(request), candidates)
+    if len(planner.chooser.question.certainties) == 1:
+        raise UsageError(
+            "the model knows no intervals, so nobody can say what a run would tell; fit it in "
+            "automatic mode: foretell fit TABLE --target ..."
+        )
+    past = PastRuns.of(data, predictors)
+    return _Adviser(planner, predictors, past, options or AdviceOptions()).advise()
+
+
+@dataclass
+class _Adviser:
+    planner: Planner
+    predictors: Sequence[Predictor]
+    past: PastRuns
+    options: AdviceOptions
+
+    def advise(self) -> Advice:
+        """Find what may be planned and what may be measured, and weigh one against the other."""
+        plan = self.planner.plan()
+        choice = self._choice()
+        affordable = self._affordable()
+        worths = self._worths(choice, affordable)
+        best = max((w.chance for w in worths.values()), default=0.0)
+        proposals: list[Proposal] = []
+        left = self.budget.most
+        while worths and len(proposals) < self.options.n_runs:
+            run = max(worths, key=lambda r: (worths[r].gain / self._cost[r], -self._cost[r]))
+            proposals.append(self._proposal(choice, run, worths[run]))
+            left -= float(self._cost[run])
+            affordable = [r for r in affordable if r != run and self._cost[r] <= left]
+            for field in choice.fields.values():
+                field.see_run(len(choice) + run)
+            choice = replace(choice)  # what was worked out of the fields is no longer so
+            worths = self._worths(choice, affordable)
+        return Advice(
+            plan=plan,
+            proposals=proposals,
+            budget=self.budget,
+            least_chance=self.options.least_chance,
+            best_chance=best,
+            left_chance=max((w.chance for w in worths.values()), default=0.0),
+            n_runs=len(self.runs),
+            n_unaffordable=int((self._cost > self.budget.most).sum()),
+            n_too_long=int(self._is_too_long.sum()),
+            is_target=self.is_target,
+        )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What measuring may cost."""
+        return Budget.of(self.options.budget, self.planner.assessor.kinds)
+
+    @cached_property
+    def is_target(self) -> bool:
+        """Whether there is nothing to choose."""
+        return len(self.choices) == 1
+
+    @cached_property
+    def choices(self) -> Figures:
+        """The configurations that may turn out to be best."""
+        return plausible(self.planner)
+
+    @cached_property
+    def runs(self) -> Figures:
+        """The runs that could be made."""
+        source = Source(
+            self.planner.space,
+            self.predictors,
+            self.past,
+            self.options.measure,
+            self.options.rules,
+            self.planner.seed,
+        )
+        frame = source.runs(self.choices.frame)
+        if not len(frame):
+            raise UsageError("there is no run to choose from: the sweep's rules exclude them all")
+        return self.planner.assessor.assess(frame, (OPTIMISTIC, _PESSIMISTIC))
+
+    def _affordable(self) -> list[int]:
+        """Return the runs within the budget; raise an error when there is none."""
+        possible = np.flatnonzero(~self._is_too_long)
+        if not len(possible):
+            raise NothingUsableError(
+                f"each of {len(self.runs)} runs would take longer than the time limit of "
+                f"{write_quantity(self.options.time_limit_s, TIME)}; raise time_limit_s in the "
+                "sweep, or measure smaller ones: --measure COLUMN=VALUES"
+            )
+        found = [int(r) for r in possible if self._cost[r] <= self.budget.most]
+        if not found:
+            currency = self.planner.assessor.tariff.prices.currency
+            least, most = (
+                write_quantity(value, self.budget.kind, currency)
+                for value in (float(self._cost[possible].min()), self.budget.most)
+            )
+            raise UsageError(
+                f"--budget {most} is below the cheapest run, which takes about {least}; raise it, "
+                "or measure smaller ones: --measure COLUMN=VALUES"
+            )
+        return found
+
+    @cached_property
+    def _cost(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return self.options.n_passes * self.runs.value(self.budget.kind)
+
+    @cached_property
+    def _is_too_long(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Say which runs would be killed: they were before, or are predicted to take too long."""
+        limit_s = self.options.time_limit_s
+        found = np.zeros(len(self.runs), dtype=bool)
+        if TIME in self.planner.assessor.predictors:
+            predictor, unit = self.planner.assessor.predictors[TIME]
+            found |= predictor.predict(self.runs.frame) * unit > limit_s
+        late = self.past.too_long[self.past.limit_s >= min(limit_s, np.inf)]
+        if limit_s == np.inf:  # nobody says that the limit was raised
+            late = self.past.too_long
+        return found | (places_in(self.runs.frame, late) >= 0)
+
+    def _choice(self) -> Choice:
+        """Put together what is known of the errors: from models, past runs and time limits."""
+        n_choices, n_runs = len(self.choices), len(self.runs)
+        columns = list(self.past.measured.columns)
+        rng = np.random.default_rng([self.planner.seed, 3])
+        n_past = len(self.past.measured)
+        kept = np.sort(rng.permutation(n_past)[:_MOST_PAST])
+        parts = [self.choices.frame, self.runs.frame, self.past.measured.iloc[kept]]
+        frame = pd.concat([p[columns] for p in [*parts, self.past.too_long]], ignore_index=True)
+        alike = Scales.of(self.predictors).alike(frame, frame)
+        figures = self.planner.assessor.assess(frame, (OPTIMISTIC, _PESSIMISTIC))
+        seen = n_choices + n_runs + np.arange(len(kept))
+        fields = {}
+        for kind, (predictor, unit) in self.planner.assessor.predictors.items():
+            known = figures.known[kind]
+            noise = self.past.noise[predictor.target]
+            sizes = log_sizes(known.quantiles[:, 0], known.quantiles[:, 1], noise)
+            field = ErrorField.of(np.minimum(sizes, _MOST_SIZE), alike, noise)
+            field.see_runs(seen, self.past.n_runs[kept])
+            at_least = self.past.at_least.get(predictor.target, np.zeros(0)) * unit
+            for place, least in enumerate(at_least, start=n_choices + n_runs + len(kept)):
+                if np.isfinite(least) and least > 0:
+                    field.see_at_least(place, float(np.log(least / known.value[place])))
+            fields[kind] = field.first(n_choices + n_runs)
+        question = self.planner.chooser.question
+        is_allowed = ~self.choices.is_far | question.allow_far
+        return Choice(
+            self.choices,
+            self.planner.chooser,
+            fields,
+            is_allowed if is_allowed.any() else np.ones(n_choices, dtype=bool),
+            places_in(self.runs.frame, self.choices.frame),
+            self.planner.seed,
+        )
+
+    def _worths(self, choice: Choice, runs: Sequence[int]) -> dict[int, Worth]:
+        """Return the runs that are worth their cost, and what they may bring."""
+        if self.is_target:
+            found = {run: choice.narrowing(run) for run in runs}
+            return {r: w for r, w in found.items() if w.gain >= self.options.least_chance}
+        found = {run: choice.worth(run) for run in runs}
+        return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
+
+    def _proposal(self, choice: Choice, run: int, worth: Worth) -> Proposal:
+        times = self.runs.value(TIME) if TIME in self.planner.assessor.kinds else None
+        instead = worth.instead
+        return Proposal(
+            configuration=plain_rows(self.runs.frame.iloc[[run]])[0],
+            cost=float(self._cost[run]),
+            time_s=float("nan") if times is None else float(times[run]),
+            chance=worth.chance,
+            gain=worth.gain,
+            instead=None
+            if instead is None
+            else plain_rows(choice.figures.frame.iloc[[instead]])[0],
+        )
