@@ -140,8 +140,8 @@ def description_path(table: Path) -> Path:
     return table.with_suffix(".json")
 
 
-def _read_roles(table: Path) -> dict[str, str]:
-    """Return what each column is, if a description says so; any other file is none of ours."""
+def read_description(table: Path) -> dict[str, Any]:
+    """Return what the file beside a table says of it; nothing, where it is none of ours."""
     path = description_path(table)
     try:
         if path.stat().st_size > _MOST_DESCRIPTION:
@@ -150,9 +150,12 @@ def _read_roles(table: Path) -> dict[str, str]:
     except (OSError, ValueError, RecursionError):
         return {}
     is_ours = isinstance(found, dict) and found.get("kind") == KIND_OF_RUNS
-    if not is_ours or found.get("table") != table.name:
-        return {}
-    columns = found.get("columns")
+    return found if is_ours and found.get("table") == table.name else {}
+
+
+def _read_roles(table: Path) -> dict[str, str]:
+    """Return what each column is, if a description says so."""
+    columns = read_description(table).get("columns")
     if not isinstance(columns, dict):
         return {}
     return {str(name): str(role) for name, role in columns.items()}

@@ -28,14 +28,21 @@ _LINE_EVERY_S = 10.0
     type=click.Path(path_type=Path),
     help="Table to write (.csv); its journal, log and description stand beside it.",
 )
+@click.option(
+    "--append",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Add the runs to a table that foretell measured, such as those that `advise` proposes.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the runs and the time they take; run nothing.")
 @click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
 @click.option("--yes", is_flag=True, help="Run a sweep of very many runs without asking.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the description of the table.")
-def command(
+def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path | None,
+    append: Path | None,
     dry_run: bool,
     on: str | None,
     yes: bool,
@@ -48,18 +55,22 @@ def command(
     """
     from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
 
+    if output is not None and append is not None:
+        raise click.UsageError("-o writes a new table and --append adds to one; give one of them.")
+    table = output or append
     if dry_run:
         planned = plan_sweep(sweep, is_sure=True)
         click.echo(
-            f"{_plan_text(planned)}\n\n{_estimate_text(planned, estimate_time(planned, output))}"
+            f"{_plan_text(planned)}\n\n{_estimate_text(planned, estimate_time(planned, table))}"
         )
         return
-    if output is None:
+    if table is None:
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
-    if output.suffix != ".csv":
-        raise click.UsageError(f"the table must be a .csv file, not {output}")
+    if table.suffix != ".csv":
+        raise click.UsageError(f"the table must be a .csv file, not {table}")
     with _shown(quiet=quiet) as progress:
-        measured = measure_sweep(sweep, output, MeasureOptions(on, yes, progress))
+        options = MeasureOptions(on, yes, progress, append=append is not None)
+        measured = measure_sweep(sweep, table, options)
     if as_json:
         from foretell.dataset import description_path
 

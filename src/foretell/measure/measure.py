@@ -19,6 +19,7 @@ from foretell.measure.machine import describe_machine, describe_versions
 from foretell.measure.outcome import OK
 from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
 from foretell.measure.supervisor import open_meters, sources_of
+from foretell.measure.appending import Belonging
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import (
     Record,
@@ -54,11 +55,14 @@ class MeasureOptions:
         else the address of one.
     is_sure
         Whether a very large sweep was asked for on purpose.
+    append
+        Whether the runs come on top of a table that another sweep of the same job has written.
     """
 
     on: str | None = None
     is_sure: bool = False
     progress: Callable[[SweepProgress], None] | None = None
+    append: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,7 @@ def _finished(sweep: Sweep, table: Path) -> list[Record]:
     if not path.is_file():
         return []
     records = decode(path.read_bytes())[0]
-    if not records or records[0].get("sweep") != sweep.fingerprint():
-        return []
-    return [r for r in records if r["kind"] == "run"]
+    return Belonging.of(records, sweep).own(r for r in records if r["kind"] == "run")
 
 
 @dataclass
@@ -176,6 +178,7 @@ class _Job:
     nodes: dict[str, Any] = field(default_factory=dict)
     sessions: list[Record] = field(default_factory=list)
     written_at: float = 0.0
+    belonging: Belonging = field(init=False)
 
     def run(self) -> MeasuredSweep:
         """Claim the files, run what is missing, and write the table: top to bottom."""
@@ -184,7 +187,12 @@ class _Job:
         with ExitStack() as stack:
             check_foreign(self.table, journal_path)
             stack.enter_context(locked(self.table.with_suffix(".lock"), self.table))
-            journal = stack.enter_context(Journal(journal_path, {"sweep": sweep.fingerprint()}))
+            if self.options.append:
+                self.belonging = Belonging.on_top(self.table, sweep)
+            else:
+                self.belonging = Belonging(sweep)
+            journal = stack.enter_context(Journal(journal_path, self.belonging.header))
+            journal.append(self.belonging.announced(journal.records))
             self.records = [r for r in journal.records if r["kind"] == "run"]
             self.sessions = [r for r in journal.records if r["kind"] == "session"]
             check_untouched(self.table, self.records)
@@ -192,14 +200,14 @@ class _Job:
             lanes = stack.enter_context(self._lanes(journal, log))
             for name, why in self.missing.items():
                 log.warning("no %s: %s", name, why)
-            done = {r["run"] for r in self.records}
+            done = {r["run"] for r in self._own()}
             waiting = [run for run in self.planned.runs if run.index not in done]
             log.info("%d runs, %d of them finished before", len(self.planned.runs), len(done))
             if waiting:
                 self._begin_session(journal)
                 self._tell()
             for finished in lanes.measure(waiting):
-                record = _record(finished, len(self.sessions) - 1)
+                record = _record(finished, len(self.sessions) - 1) | self.belonging.mark
                 journal.append([record])
                 self.records.append(record)
                 measured = finished.measured
@@ -252,21 +260,24 @@ class _Job:
         about = {
             **({"nodes": self.nodes} if self.nodes else {}),
             "meters_missing": self.missing,
-            "sweep": self.planned.sweep.model_dump(
-                mode="json", by_alias=True, exclude_defaults=True
-            ),
+            **self.belonging.described(),
         }
         description = describe(self.records, self.sessions, self.table, about)
         write_table(self.records, self.table, description)
         self.written_at = time.monotonic()
 
+    def _own(self) -> list[Record]:
+        """Return the finished runs of this sweep, not of others in the same table."""
+        return self.belonging.own(self.records)
+
     def _tell(self) -> None:
         if self.options.progress is None:
             return
-        n_done, n_total = len(self.records), len(self.planned.runs)
-        mean_s = sum(r["spent_s"] for r in self.records) / n_done if n_done else None
+        own = self._own()
+        n_done, n_total = len(own), len(self.planned.runs)
+        mean_s = sum(r["spent_s"] for r in own) / n_done if n_done else None
         left_s = mean_s and mean_s * (n_total - n_done) / self.planned.sweep.at_once
-        n_failed = n_done - n_usable(self.records)
+        n_failed = n_done - n_usable(own)
         self.options.progress(SweepProgress(n_done, n_failed, n_total, left_s))
 
     def _result(self) -> MeasuredSweep:
