@@ -25,8 +25,9 @@ from foretell.predictor import Predictor
 from foretell.spaces.expressions import Expression
 from foretell.spaces.quantities import COST, TIME
 
-#: Up to so many configurations are looked at one by one; more, and continuous ranges, are searched.
-MOST_EXHAUSTIVE = 2_000_000
+#: Up to so many configurations times columns are looked at one by one, which takes some seconds;
+#: larger and continuous spaces are searched.
+MOST_CELLS = 6_000_000
 _INTERVAL = (0.05, 0.95)
 #: Where the probability that a limit holds is looked up.
 _SHARES = tuple(round(0.01 * i, 2) for i in range(1, 100))
@@ -169,7 +170,8 @@ class Planner:
     @property
     def is_searched(self) -> bool:
         """Whether there is too much to look at everything."""
-        return self.space.size > MOST_EXHAUSTIVE and isinstance(self.space, Grid)
+        n_columns = sum(len(p.columns) for p, _ in self.assessor.predictors.values())
+        return self.space.size * n_columns > MOST_CELLS and isinstance(self.space, Grid)
 
     def plan(self) -> Plan:
         """Look at the configurations, and answer."""
