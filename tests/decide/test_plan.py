@@ -431,3 +431,33 @@ def test_a_model_without_intervals_plans_for_the_median_only():
     plan = make_plan(model, {**asked, "confidence": 0.5})
     assert chosen(plan)["workers"] == 8
     assert "nan" not in repr(plan)
+
+
+def test_columns_that_never_varied_need_not_be_said():
+    law = Law(
+        law=lambda f: 10 / f["workers"] * f["epochs"],
+        ranges={"workers": (1.0, 8.0), "epochs": (3.0, 3.0)},
+        categories={"launcher": ("actors",)},
+    )
+    plan = make_plan(law, {"vary": {"workers": [2, 5]}})
+    assert chosen(plan) == {"workers": 5, "epochs": 3.0, "launcher": "actors"}
+    assert "epochs" not in repr(plan)
+
+
+def test_derived_columns_follow_from_those_that_are_chosen():
+    law = Law(
+        law=lambda f: 100 / f["num_cpus"] + f["workers"],
+        ranges={"workers": (1.0, 8.0), "num_cpus": (1.0, 64.0)},
+    )
+    asked = {
+        "vary": {"workers": {"from": 1, "to": 8}, "cpus": [1, 2, 8]},
+        "derive": {"num_cpus": "workers * cpus"},
+        "only": ["num_cpus <= 16"],
+    }
+    best = min((100 / (w * c) + w, w, c) for w in range(1, 9) for c in (1, 2, 8) if w * c <= 16)
+    found = chosen(make_plan(law, asked))
+    assert (found["workers"], found["cpus"], found["num_cpus"]) == (*best[1:], best[1] * best[2])
+    with pytest.raises(UsageError, match="derived, and given"):
+        make_plan(law, {**asked, "fix": {"num_cpus": 3}})
+    with pytest.raises(UsageError, match="speaks of 'cps'"):
+        make_plan(law, {**asked, "derive": {"num_cpus": "workers * cps"}})

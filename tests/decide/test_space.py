@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.decide import space as spaces
-from foretell.decide.space import Grid, column_of, make_grid, read_axis
+from foretell.decide.space import Grid, Rules, column_of, make_grid, read_axis
 from foretell.errors import UsageError
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, listed
@@ -65,7 +65,7 @@ def test_blocks_of_a_grid_are_every_combination_once_and_in_order(axes, block):
 
 def test_drawn_configurations_come_from_the_axes_and_cover_them():
     grid = make_grid({"a": list(range(10)), "b": Range.model_validate({"from": 0.5, "to": 1.5}),
-                      "c": ["x", "y"]}, {}, [Expression("a != 3")])  # fmt: skip
+                      "c": ["x", "y"]}, {}, Rules(only=(Expression("a != 3"),)))  # fmt: skip
     drawn = grid.draw(200, seed=1)
     assert set(drawn["a"]) == set(range(10)) - {3}
     assert set(drawn["c"]) == {"x", "y"}
