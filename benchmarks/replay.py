@@ -102,7 +102,7 @@ PROBLEMS = [
     Problem("xz", {"content": "log", "size_mib": 16}, None),
     Problem("ray", {"model": "large", "num_images": 8000}),
     Problem("ray", {"model": "small", "num_images": 4000}, "workers"),
-    Problem("matrix", {"rows": 800, "inner": 1000}),
+    Problem("matrix", {"rows": 1000, "inner": 1000}),
     Problem("matrix", {"dtype": "float64"}, "1e6 / (rows * rows * inner)"),
     Problem("query", {"rows": 80000, "groups": 1000}),
     Problem("xz", {"content": "log", "size_mib": 32}, "threads", is_held_out=True),

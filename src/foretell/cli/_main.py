@@ -17,6 +17,8 @@ VERBS = {
     "fit": "Build models from a table of runs, or from a campaign file.",
     "predict": "Predict with a saved model.",
     "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
+    "advise": "Propose the next run worth paying for.",
+    "learn": "Measure, fit and plan in turns, until the plan is sure.",
     "score": "Show how far off a model is, inside the data and beyond.",
     "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",

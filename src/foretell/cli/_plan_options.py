@@ -80,13 +80,14 @@ def read_options(given: dict[str, Any]) -> PlanRequest:
         base["allow_far"] = True
     if given.get("prices") is not None:
         base["prices"] = read_prices(given["prices"])
-    vary, fix = _axes(given["vary"]), _fixed(given["fix"])
+    vary, fix = read_axes(given["vary"]), _fixed(given["fix"])
     old = {name: value for name, value in base.get("fix", {}).items() if name not in vary}
     varied = {name: value for name, value in base.get("vary", {}).items() if name not in fix}
     return read_request({**base, "vary": {**varied, **vary}, "fix": {**old, **fix}})
 
 
-def _axes(texts: Sequence[str]) -> dict[str, Any]:
+def read_axes(texts: Sequence[str]) -> dict[str, Any]:
+    """Read the values of several columns."""
     from foretell.decide.space import read_axis
 
     axes = {}
@@ -100,7 +101,7 @@ def _axes(texts: Sequence[str]) -> dict[str, Any]:
 
 def _fixed(texts: Sequence[str]) -> dict[str, Any]:
     fixed = {}
-    for name, values in _axes(texts).items():
+    for name, values in read_axes(texts).items():
         if not isinstance(values, list) or len(values) != 1:
             raise UsageError(f"--fix {name} takes one value; --vary {name}=... takes several")
         fixed[name] = values[0]

@@ -42,8 +42,10 @@ class Budget:
     most: float = np.inf
 
     @classmethod
-    def of(cls, written: str | float | None, kinds: Sequence[str]) -> Budget:
+    def of(cls, written: str | float | Budget | None, kinds: Sequence[str]) -> Budget:
         """Read a budget; its unit says of what it is."""
+        if isinstance(written, Budget):
+            return written
         usual = next((kind for kind in (TIME, COST, ENERGY) if kind in kinds), kinds[0])
         if written is None:
             return cls(usual)
@@ -65,6 +67,10 @@ class Budget:
         raise UsageError(
             f"--budget {written}: that is no time, energy or money; write 30m, 500kJ or 20"
         )
+
+
+class TooLittleError(UsageError):
+    """The budget is below the cheapest run."""
 
 
 def _is_number(text: str) -> bool:
@@ -94,7 +100,7 @@ class AdviceOptions:
         The sweep that measured the data: its time limit and its rules hold for proposed runs.
     """
 
-    budget: str | float | None = None
+    budget: str | float | Budget | None = None
     n_runs: int = 1
     measure: Mapping[str, Values] | pd.DataFrame | None = None
     least_chance: float = LEAST_CHANCE
@@ -166,6 +172,8 @@ class Advice:
         The runs to make, the most valuable for its cost first; none when the stop rule says so.
     best_chance, left_chance
         How likely the most telling affordable run changes the plan: now, and after the proposals.
+    left_gain
+        What the best run after them would bring.
     n_runs, n_unaffordable, n_too_long
         How many runs were looked at; how many of them exceed the budget, and how many would run
         into the time limit, as far as is known.
@@ -179,6 +187,7 @@ class Advice:
     least_chance: float
     best_chance: float
     left_chance: float
+    left_gain: float
     n_runs: int
     n_unaffordable: int
     n_too_long: int
@@ -262,6 +271,7 @@ class _Adviser:
             least_chance=self.options.least_chance,
             best_chance=best,
             left_chance=max((w.chance for w in worths.values()), default=0.0),
+            left_gain=max((w.gain for w in worths.values()), default=0.0),
             n_runs=len(self.runs),
             n_unaffordable=int((self._cost > self.budget.most).sum()),
             n_too_long=int(self._is_too_long.sum()),
@@ -315,7 +325,7 @@ class _Adviser:
                 write_quantity(value, self.budget.kind, currency)
                 for value in (float(self._cost[possible].min()), self.budget.most)
             )
-            raise UsageError(
+            raise TooLittleError(
                 f"--budget {most} is below the cheapest run, which takes about {least}; raise it, "
                 "or measure smaller ones: --measure COLUMN=VALUES"
             )

@@ -37,11 +37,17 @@ def _warning(chosen: Option) -> list[str]:
     return [f"Far outside the data ({chosen.outside}): no run says anything there. Measure first."]
 
 
+def option_text(plan: Plan, found: Option) -> str:
+    """Write a configuration, and what is predicted of it."""
+    return f"{_settings(plan, found)}: {_figures(plan, found)}"
+
+
 def _settings(plan: Plan, found: Option) -> str:
-    return ", ".join(f"{name}={_number(found.configuration[name])}" for name in plan.varied)
+    return ", ".join(f"{name}={number_text(found.configuration[name])}" for name in plan.varied)
 
 
-def _number(value: Any) -> str:
+def number_text(value: Any) -> str:
+    """Write the value of a setting."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -76,7 +82,7 @@ def _limits(plan: Plan) -> list[str]:
         binds = "; it binds" if word in plan.binding else ""
         lines.append(
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
-            f"{_percent(margin)} to spare at {_percent(plan.question.confidence)}{binds}"
+            f"{percent(margin)} to spare at {percent(plan.question.confidence)}{binds}"
         )
     return lines
 
@@ -101,7 +107,7 @@ def _why(plan: Plan, other: Option) -> str:
             lost += ", but slower"
     else:
         share = more / best if best > 0 else math.inf
-        lost = f"{write_quantity(more, plan.minimize, plan.currency)} more ({_percent(share)})"
+        lost = f"{write_quantity(more, plan.minimize, plan.currency)} more ({percent(share)})"
     if plan.question.limits:
         lost += f", {certainty_text(other.certainty)} sure"
     return lost
@@ -114,8 +120,8 @@ def _certainties(plan: Plan) -> list[str]:
     lines = ["  how sure:"]
     base = None
     for shares, found in _alike(plan.by_certainty):
-        told = _percent(shares[0])
-        told += f" to {_percent(shares[-1])}" if len(shares) > 1 else ""
+        told = percent(shares[0])
+        told += f" to {percent(shares[-1])}" if len(shares) > 1 else ""
         if found is None:
             text = "nothing keeps the limits so surely"
         else:
@@ -124,7 +130,7 @@ def _certainties(plan: Plan) -> list[str]:
             text = (
                 f"{_settings(plan, found)}: {write_quantity(value, plan.minimize, plan.currency)}"
             )
-            text += f" (+{_percent(value / base - 1)})" if value > base * (1 + 1e-9) else ""
+            text += f" (+{percent(value / base - 1)})" if value > base * (1 + 1e-9) else ""
         text += "   ← asked for" if plan.question.confidence in shares else ""
         lines.append(f"    {told:<12}  {text}")
     return lines
@@ -150,7 +156,7 @@ def _ground(plan: Plan) -> list[str]:
     else:
         ground = f"{plan.chosen.trust.capitalize()}: {plan.chosen.outside}"
     if math.isfinite(plan.chosen.expected_error):
-        ground += f"; predictions there were about {_percent(plan.chosen.expected_error)} off"
+        ground += f"; predictions there were about {percent(plan.chosen.expected_error)} off"
     how = "searched, looking at" if plan.is_searched else "all of"
     lines = [f"  {ground}. The best of {how} {plan.n_seen:,} configurations."]
     if plan.far is not None:
@@ -168,14 +174,14 @@ def _far(plan: Plan) -> str:
 
 
 def _refusal(plan: Plan) -> list[str]:
-    asked = _percent(plan.question.confidence)
+    asked = percent(plan.question.confidence)
     lines = [f"No configuration keeps the limits with {asked}: {_who_binds(plan)}."]
     closest = plan.closest
     if closest is not None:
         lines.append(f"  closest: {_settings(plan, closest)}: {_figures(plan, closest)}")
         for word, margin in closest.margins.items():
             limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
-            state = f"{_percent(-margin)} over" if margin < 0 else f"{_percent(margin)} to spare"
+            state = f"{percent(-margin)} over" if margin < 0 else f"{percent(margin)} to spare"
             lines.append(
                 f"    {option(word)} {limit}: {state} at {asked}; it holds with "
                 f"{certainty_text(closest.certainties[word])}"
@@ -195,10 +201,10 @@ def _who_binds(plan: Plan) -> str:
     return f"{words} {'bind' if len(plan.binding) > 1 else 'binds'}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Write a share: 97 %, 0.5 %.
 
-    >>> _percent(0.97), _percent(0.005), _percent(12.0)
+    >>> percent(0.97), percent(0.005), percent(12.0)
     ('97 %', '0.5 %', '1,200 %')
     """
     value = 100 * share

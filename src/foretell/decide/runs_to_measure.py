@@ -76,7 +76,7 @@ class Source:
         for name, values in axes.items():
             others = [frame.assign(**{name: pd.Series([v] * len(frame))}) for v in values]
             frame = pd.concat(others, ignore_index=True)
-        return frame
+        return self.space.rules.derived(frame)[list(frame.columns)]
 
     def _asked(self, asked: Mapping[str, Values], choices: pd.DataFrame) -> dict[str, list[Any]]:
         for name in asked:

@@ -89,6 +89,13 @@ class Belonging:
         return {_KIND: first, **({"appended": self.others} if self.others else {})}
 
 
+def appended_sweeps(table: Path) -> list[dict[str, Any]]:
+    """Return the sweeps that came on top of a table, finished or not, in their order."""
+    path = table.with_suffix(".journal")
+    records = decode(path.read_bytes())[0] if path.is_file() else []
+    return [r[_KIND] for r in records if r["kind"] == _KIND]
+
+
 def _journal(table: Path) -> list[dict[str, Any]]:
     path = table.with_suffix(".journal")
     if not table.exists() and not path.exists():

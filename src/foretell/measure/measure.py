@@ -57,12 +57,15 @@ class MeasureOptions:
         Whether a very large sweep was asked for on purpose.
     append
         Whether the runs come on top of a table that another sweep of the same job has written.
+    folder
+        Where modules of the user's own lie, for a sweep that is no file.
     """
 
     on: str | None = None
     is_sure: bool = False
     progress: Callable[[SweepProgress], None] | None = None
     append: bool = False
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -134,11 +137,13 @@ class MeasuredSweep:
         return n_usable(self.records)
 
 
-def plan_sweep(source: Path | str | Mapping[str, Any], *, is_sure: bool = False) -> Planned:
+def plan_sweep(
+    source: Path | str | Mapping[str, Any], *, is_sure: bool = False, folder: Path | None = None
+) -> Planned:
     """Read a sweep and list its runs; refuse very many, unless they are meant."""
     sweep = read_sweep(source)
     if isinstance(source, Mapping):
-        return _planned(sweep, Path.cwd(), is_sure=is_sure)
+        return _planned(sweep, folder or Path.cwd(), is_sure=is_sure)
     try:
         return _planned(sweep, Path(source).resolve().parent, is_sure=is_sure)
     except UsageError as error:
@@ -163,7 +168,7 @@ def measure_sweep(
 ) -> MeasuredSweep:
     """Make the runs of a sweep that the journal does not hold, and write the table."""
     options = options or MeasureOptions()
-    planned = plan_sweep(source, is_sure=options.is_sure)
+    planned = plan_sweep(source, is_sure=options.is_sure, folder=options.folder)
     return _Job(planned, Path(output), options).run()
 
 

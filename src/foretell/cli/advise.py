@@ -1,0 +1,133 @@
+"""`foretell advise`: the next run worth paying for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foretell.cli._plan_options import load_models, plan_options, read_axes, read_options
+from foretell.errors import UsageError
+
+if TYPE_CHECKING:
+    from foretell.decide.next_run import Advice
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@plan_options
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
+)
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    help="What the proposed runs may take together: 30m, 500kJ, or 20 in money with --prices.",
+)
+@click.option("-k", "--runs", "n_runs", type=int, default=1, help="Runs to propose [default: 1].")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="The runs made so far, those that ran into a time limit too.",
+)
+@click.option(
+    "--measure",
+    multiple=True,
+    metavar="COLUMN=VALUES",
+    help="What else can be measured: size=1..64*2 [default: smaller ones like the plan's].",
+)
+@click.option(
+    "--least-chance",
+    type=float,
+    metavar="SHARE",
+    help="Propose no run that changes the plan less probably [default: 0.05].",
+)
+@click.option(
+    "--sweep",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The sweep that measured the data [default: what stands beside --data].",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the runs as a sweep for `foretell measure`.",
+)
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON.")
+def command(  # noqa: PLR0913 - one parameter per option
+    models: tuple[Path, ...],
+    candidates: Path | None,
+    budget: str | None,
+    n_runs: int,
+    data: Path | None,
+    measure: tuple[str, ...],
+    least_chance: float | None,
+    sweep: Path | None,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Propose the next runs: those that most improve the plan for what they cost.
+
+    MODELS and the question are those of `foretell plan`. With nothing to choose, the runs are those
+    that most narrow the interval of the prediction.
+    """
+    from foretell.decide.next_run import LEAST_CHANCE, AdviceOptions, advise
+
+    used = _sweep(sweep, data)
+    if output is not None and used is None:
+        raise UsageError(
+            "-o needs to know how the job is run: give the sweep that measured the data (--sweep "
+            "FILE), or its table with the description beside it (--data runs.csv)"
+        )
+    options = AdviceOptions(
+        budget=budget,
+        n_runs=n_runs,
+        measure=read_axes(measure) or None,
+        least_chance=LEAST_CHANCE if least_chance is None else least_chance,
+        sweep=used,
+    )
+    advice = advise(
+        load_models(models), read_options(given), data=data, candidates=candidates, options=options
+    )
+    if output is not None and used is not None and advice.proposals:
+        _write(advice, used, output, force=force)
+    if as_json:
+        click.echo(json.dumps(advice.to_json()))
+        return
+    click.echo(repr(advice))
+    if output is None or not advice.proposals:
+        return
+    click.echo(f"sweep written to {output}   ·  foretell measure {output} --append {data or 'runs.csv'}")
+
+
+def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
+    """Return the sweep that measured the data, as plain values; None where nobody knows it."""
+    from foretell.dataset import read_description
+    from foretell.measure.appending import dumped
+    from foretell.measure.sweep import read_sweep
+
+    if sweep is not None:
+        return dumped(read_sweep(sweep))
+    if data is None:
+        return None
+    found = read_description(data).get("sweep")
+    return dumped(read_sweep(found)) if isinstance(found, dict) else None
+
+
+def _write(advice: Advice, sweep: dict[str, Any], output: Path, *, force: bool) -> None:
+    from foretell.decide.next_sweep import next_sweep, sweep_toml
+    from foretell.files.directory import write_new
+
+    runs = [proposal.configuration for proposal in advice.proposals]
+    text = sweep_toml(next_sweep(sweep, runs), f"Proposed by foretell advise.\n{advice!r}")
+    write_new(output, text.encode(), force=force)

@@ -1,0 +1,290 @@
+"""Learning, the stages in turns: advise, measure, fit, until the plan is sure or the budget spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foretell.dataset import Dataset, read_dataset
+from foretell.decide.first_runs import first_runs
+from foretell.decide.next_run import (
+    LEAST_CHANCE,
+    Advice,
+    AdviceOptions,
+    Budget,
+    TooLittleError,
+    advise,
+)
+from foretell.decide.next_sweep import next_sweep
+from foretell.decide.objective import PlanRequest, read_request
+from foretell.decide.plan import Plan, Planner, make_plan
+from foretell.decide.plan_text import number_text, percent
+from foretell.decide.prices import Prices
+from foretell.decide.spent import spent
+from foretell.errors import StorageError, UsageError, suggest
+from foretell.files.directory import locked
+from foretell.measure.appending import appended_sweeps, dumped
+from foretell.measure.measure import MeasureOptions, measure_sweep
+from foretell.measure.sweep import Sweep, read_sweep
+from foretell.model.fit import fit_model
+from foretell.spaces.expressions import Expression
+from foretell.spaces.quantities import write_quantity
+from foretell.spaces.values import Range, Scalar, Values, listed
+
+if TYPE_CHECKING:
+    from foretell.model.saved_model import SavedModel
+
+TABLE = "runs.csv"
+SURE, SPENT = "sure", "spent"
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is known before the next run.
+
+    Attributes
+    ----------
+    runs
+        The runs that are made next; none at the end.
+    n_runs, spent
+        How many runs were made so far, and what they have cost, of the kind of the budget.
+    chance
+        How likely the most telling run changes the plan.
+    """
+
+    n_runs: int
+    runs: list[dict[str, Any]]
+    spent: float
+    kind: str
+    chance: float
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class LearnOptions:
+    """How to learn.
+
+    Attributes
+    ----------
+    targets
+        The columns to model: a time, and others if they matter for the plan.
+    budget
+        What all runs may cost together: a time such as "30m", an energy, or money with prices.
+    n_runs
+        How many runs to make between two fits.
+    n_jobs
+        Worker processes of a fit.
+    progress
+        Called with a Round before its runs are made.
+    """
+
+    targets: Sequence[str] = ("wall_time_s",)
+    budget: str | float | None = None
+    least_chance: float = LEAST_CHANCE
+    n_runs: int = 1
+    n_jobs: int | None = None
+    on: str | None = None
+    progress: Callable[[Round], None] | None = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The end of learning.
+
+    Attributes
+    ----------
+    reason
+        ``sure``: no affordable run would change the plan; ``spent``: the budget is used up.
+    """
+
+    plan: Plan
+    rounds: list[Round]
+    reason: str
+    budget: Budget
+    table: Path
+    models: dict[str, Path]
+
+    def __repr__(self) -> str:
+        return repr(self.plan)
+
+
+def learn(
+    sweep: Path | str | Mapping[str, Any],
+    request: PlanRequest | Mapping[str, Any] | Path | str,
+    output: Path | str,
+    options: LearnOptions | None = None,
+) -> Learned:
+    """Measure what matters for a plan, and nothing else.
+
+    The same call continues what was stopped: no run is made twice.
+
+    Parameters
+    ----------
+    sweep
+        The job, and the values that can be measured.
+    request
+        As for a plan.
+    output
+        A directory for the table of runs and the models.
+    """
+    asked, of_sweep = read_request(request), read_sweep(sweep)
+    asked = asked.model_copy(update={"derive": {**of_sweep.derive, **asked.derive}})
+    return _Learner(sweep, of_sweep, asked, Path(output), options or LearnOptions()).run()
+
+
+@dataclass
+class _Learner:
+    source: Path | str | Mapping[str, Any]
+    sweep: Sweep
+    request: PlanRequest
+    output: Path
+    options: LearnOptions
+    rounds: list[Round] = field(default_factory=list)
+    budget: Budget | None = None
+
+    def run(self) -> Learned:
+        """Make the first runs, then one round after the other."""
+        _check_columns(self.sweep, self.request)
+        start = self._start()
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{self.output} cannot be made: {error.strerror}") from None
+        with locked(self.output / "learn.lock", self.output):
+            measure_sweep(start, self.table, self._measuring(append=False))
+            for unfinished in appended_sweeps(self.table)[-1:]:
+                measure_sweep(unfinished, self.table, self._measuring(append=True))
+            while True:
+                advice, reason = self._round()
+                if reason is not None:
+                    break
+                assert advice is not None
+                runs = [proposal.configuration for proposal in advice.proposals]
+                proposed = next_sweep(dumped(self.sweep), runs)
+                measure_sweep(proposed, self.table, self._measuring(append=True))
+        models = {target: self._path(target) for target in self.options.targets}
+        assert self.budget is not None
+        last = self.rounds[-1]
+        return Learned(last.plan, self.rounds, reason, self.budget, self.table, models)
+
+    @property
+    def table(self) -> Path:
+        """The runs so far."""
+        return self.output / TABLE
+
+    def _path(self, target: str) -> Path:
+        return self.output / f"{target}.foretell"
+
+    def _measuring(self, *, append: bool) -> MeasureOptions:
+        is_file = isinstance(self.source, str | Path)
+        folder = Path(self.source).resolve().parent if is_file else Path.cwd()  # type: ignore[arg-type]
+        return MeasureOptions(on=self.options.on, append=append, folder=folder)
+
+    def _start(self) -> dict[str, Any]:
+        """Return the first runs as a sweep."""
+        values = {name: self._values(name) for name in self.sweep.names}
+        rules = AdviceOptions(sweep=dumped(self.sweep)).rules
+        runs = [
+            run for run in first_runs(values, self.request.fix)
+            if all(_holds(expression, run) in {None, wanted} for expression, wanted in rules)
+        ]  # fmt: skip
+        if not runs:
+            raise UsageError("no run is left to start with: 'only' and 'exclude' rule all out")
+        return next_sweep(dumped(self.sweep), runs)
+
+    def _values(self, name: str) -> list[Scalar]:
+        """Return what can be measured of a column: by the sweep, and by what may be planned."""
+        found = _listed(self.sweep.parameters.get(name, []))
+        found += [c[name] for c in self.sweep.configurations if name in c]
+        if name in self.request.vary:
+            found = _listed(self.request.vary[name])
+        return found
+
+    def _round(self) -> tuple[Advice | None, str | None]:
+        """Fit what is known, plan, and ask what to measure next; say why to stop, if so."""
+        dataset = read_dataset(self.table)
+        models = [self._fit(dataset, target) for target in self.options.targets]
+        kinds = Planner.of(models, self.request).assessor.kinds
+        self.budget = Budget.of(self.options.budget, kinds)
+        cost = spent(dataset, models, self.request.prices or Prices(), self.budget.kind)
+        left = Budget(self.budget.kind, self.budget.most - cost)
+        advice, reason = None, None
+        try:
+            options = AdviceOptions(
+                budget=left,
+                n_runs=self.options.n_runs,
+                measure=self._smaller() or None,
+                least_chance=self.options.least_chance,
+                sweep=dumped(self.sweep),
+            )
+            advice = advise(models, self.request, data=dataset, options=options)
+            plan, chance = advice.plan, advice.best_chance
+            reason = None if advice.proposals else SURE
+        except TooLittleError:
+            plan, chance, reason = make_plan(models, self.request), float("nan"), SPENT
+        runs = [] if advice is None else [p.configuration for p in advice.proposals]
+        self.rounds.append(Round(len(dataset.frame), runs, cost, self.budget.kind, chance, plan))
+        if self.options.progress is not None:
+            self.options.progress(self.rounds[-1])
+        return advice, reason
+
+    def _fit(self, dataset: Dataset, target: str) -> SavedModel:
+        dataset.require([target])
+        model = fit_model(dataset, target=target, n_jobs=self.options.n_jobs).best
+        model.save(self._path(target))
+        return model
+
+    def _smaller(self) -> dict[str, Values]:
+        """Return the values up to the job's, of the columns that are given."""
+        axes: dict[str, Values] = {}
+        for name, value in self.request.fix.items():
+            found = self._values(name) if name in self.sweep.names else []
+            if len(found) > 1 and not any(isinstance(v, str | bool) for v in [value, *found]):
+                axes[name] = [v for v in found if v < value] + [value]  # type: ignore[operator]
+        return axes
+
+
+def round_text(found: Round) -> str:
+    """Write a round in one line."""
+    cost = write_quantity(found.spent, found.kind, found.plan.currency)
+    text = f"{found.n_runs} runs, {cost}"
+    planned = found.plan.chosen or found.plan.closest
+    if planned is not None:
+        text += f" · plan {_settings(planned.configuration, found.plan.varied)}"
+    if found.chance == found.chance:  # is known
+        text += f" · may change with {percent(found.chance)}"
+    for run in found.runs:
+        text += f" · next {_settings(run, list(run))}"
+    return text
+
+
+def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
+    return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
+
+
+def _listed(values: Values) -> list[Scalar]:
+    if isinstance(values, Range) and values.is_continuous:
+        values = values.model_copy(update={"n": 5, "whole": values.is_whole})
+    return list(listed(values))
+
+
+def _holds(expression: Expression, run: Mapping[str, Any]) -> bool | None:
+    """Say whether a rule holds for a run; None if it speaks of columns that are derived."""
+    return bool(expression.value(run)) if set(expression.names) <= set(run) else None
+
+
+def _check_columns(sweep: Sweep, request: PlanRequest) -> None:
+    """Refuse a question that the sweep cannot answer, before anything is measured."""
+    asked = {*request.vary, *request.fix}
+    for name in sweep.names:
+        values = _listed(sweep.parameters.get(name, [None, None]))  # type: ignore[list-item]
+        if name not in asked and name not in request.derive and len(values) > 1:
+            raise UsageError(
+                f"the sweep has several values of '{name}', and the plan must say which: --fix "
+                f"{name}=VALUE, or --vary {name}=... if it is to be chosen"
+            )
+    spoken = set() if request.prices is None else request.prices.columns
+    for name in asked - set(sweep.names) - set(sweep.derive) - spoken:
+        raise UsageError(f"'{name}' is no parameter of the sweep. {suggest(name, sweep.names)}")
