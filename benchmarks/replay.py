@@ -131,13 +131,18 @@ class World:
         runs = self.table.runs
         groups = runs.groupby(list(self.table.settings), sort=True)["time_s"]
         means = groups.mean().reset_index()
-        self.configurations, self.true_s = means[list(self.table.settings)], means["time_s"].to_numpy()
+        self.configurations, self.true_s = (
+            means[list(self.table.settings)],
+            means["time_s"].to_numpy(),
+        )
         rng = np.random.default_rng([self.seed, 7])
         self.shown_s = np.array([rng.choice(values.to_numpy()) for _, values in groups])
 
     def data(self, order: Sequence[int]) -> pd.DataFrame:
         rows = list(order)
-        return self.configurations.iloc[rows].assign(time_s=self.shown_s[rows]).reset_index(drop=True)
+        return (
+            self.configurations.iloc[rows].assign(time_s=self.shown_s[rows]).reset_index(drop=True)
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -228,7 +233,9 @@ class Replay:
         frame = self.world.configurations
         values = {name: sorted(frame[name].unique().tolist()) for name in frame.columns}
         runs = first_runs(values, self.problem.given)
-        found = [np.flatnonzero((frame == pd.Series(run)[frame.columns]).all(axis=1)) for run in runs]
+        found = [
+            np.flatnonzero((frame == pd.Series(run)[frame.columns]).all(axis=1)) for run in runs
+        ]
         return [int(rows[0]) for rows in found if len(rows)]
 
     def next_runs(self, order: list[int], n_runs: int, least_chance: float) -> list[int]:
@@ -245,7 +252,9 @@ class Replay:
         options = AdviceOptions(n_runs=n_runs, measure=frame.iloc[pool].reset_index(drop=True),
                                 least_chance=least_chance)  # fmt: skip
         request = {**self.problem.request, "allow_far": True, "seed": self.seed}
-        advice = advise(model, request, data=self.world.data(order), candidates=job, options=options)
+        advice = advise(
+            model, request, data=self.world.data(order), candidates=job, options=options
+        )
         chosen = [pd.Series(p.configuration)[frame.columns] for p in advice.proposals]
         return [int(np.flatnonzero((frame == row).all(axis=1))[0]) for row in chosen]
 
@@ -321,7 +330,9 @@ def _run(job: tuple[str, int, int, tuple[str, ...]]) -> pd.DataFrame:
     parts = []
     for order in orders:
         curve = ORDERS[order](Replay(problem, seed, most))
-        parts.append(curve.assign(problem=name, seed=seed, order=order, is_held_out=problem.is_held_out))
+        parts.append(
+            curve.assign(problem=name, seed=seed, order=order, is_held_out=problem.is_held_out)
+        )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -355,18 +366,46 @@ def report(curves: pd.DataFrame) -> None:
     for key, curve in curves.groupby(keys, sort=False):
         cost, is_reached = cost_to_goal(curve)
         n = int(curve.loc[curve["cost_s"] >= cost, "n"].iloc[0])
-        rows.append({**dict(zip(keys, key, strict=True)), "cost_s": cost, "n": n, "reached": is_reached})
+        rows.append(
+            {**dict(zip(keys, key, strict=True)), "cost_s": cost, "n": n, "reached": is_reached}
+        )
     goals = pd.DataFrame(rows)
-    table = goals.pivot_table(index=["is_held_out", "problem"], columns="order", values="cost_s", aggfunc="median", sort=False)
-    counts = goals.pivot_table(index=["is_held_out", "problem"], columns="order", values="n", aggfunc="median", sort=False)
-    share = goals.pivot_table(index=["is_held_out", "problem"], columns="order", values="reached", aggfunc="mean", sort=False)
-    with pd.option_context("display.width", 250, "display.max_columns", 20, "display.float_format", "{:.3g}".format):
-        print(table); print(counts); print(share)
+    table = goals.pivot_table(
+        index=["is_held_out", "problem"],
+        columns="order",
+        values="cost_s",
+        aggfunc="median",
+        sort=False,
+    )
+    counts = goals.pivot_table(
+        index=["is_held_out", "problem"], columns="order", values="n", aggfunc="median", sort=False
+    )
+    share = goals.pivot_table(
+        index=["is_held_out", "problem"],
+        columns="order",
+        values="reached",
+        aggfunc="mean",
+        sort=False,
+    )
+    with pd.option_context(
+        "display.width", 250, "display.max_columns", 20, "display.float_format", "{:.3g}".format
+    ):
+        print(table)
+        print(counts)
+        print(share)
         for other in table.columns:
-            if other == "advise" or "advise" not in table: continue
-            merged = goals.pivot_table(index=["is_held_out", "problem", "seed"], columns="order", values="cost_s")
+            if other == "advise" or "advise" not in table:
+                continue
+            merged = goals.pivot_table(
+                index=["is_held_out", "problem", "seed"], columns="order", values="cost_s"
+            )
             ratio = np.log(merged["advise"] / merged[other])
-            print(f"advise / {other}:", ratio.groupby("is_held_out").mean().map(np.exp).round(3).to_dict(), "median", ratio.groupby("is_held_out").median().map(np.exp).round(3).to_dict())
+            print(
+                f"advise / {other}:",
+                ratio.groupby("is_held_out").mean().map(np.exp).round(3).to_dict(),
+                "median",
+                ratio.groupby("is_held_out").median().map(np.exp).round(3).to_dict(),
+            )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
+    from foretell.decide.next_run import Advice, advise
     from foretell.decide.plan import Plan, make_plan
     from foretell.errors import (
         DatasetError,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
+    from foretell.learn import Learned, learn_plan
     from foretell.measure.measure import measure_sweep
     from foretell.model.automatic_outputs import AutomaticFit
     from foretell.model.campaign import Campaign
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
+    "Advice": "foretell.decide.next_run",
     "AutomaticFit": "foretell.model.automatic_outputs",
     "Campaign": "foretell.model.campaign",
     "Dataset": "foretell.dataset",
@@ -42,6 +45,7 @@ _HOMES = {
     "Forecast": "foretell.predictor",
     "ForetellError": "foretell.errors",
     "ForetellRegressor": "foretell.model.estimator",
+    "Learned": "foretell.learn",
     "ModelError": "foretell.errors",
     "NothingUsableError": "foretell.errors",
     "Plan": "foretell.decide.plan",
@@ -49,7 +53,9 @@ _HOMES = {
     "SavedModel": "foretell.model.saved_model",
     "StorageError": "foretell.errors",
     "UsageError": "foretell.errors",
+    "advise": "foretell.decide.next_run",
     "fit_model": "foretell.model.fit",
+    "learn_plan": "foretell.learn",
     "load_model": "foretell.model.saved_model",
     "make_plan": "foretell.decide.plan",
     "measure_sweep": "foretell.measure.measure",
@@ -57,6 +63,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Advice",
     "AutomaticFit",
     "Campaign",
     "Dataset",
@@ -65,6 +72,7 @@ __all__ = [
     "Forecast",
     "ForetellError",
     "ForetellRegressor",
+    "Learned",
     "ModelError",
     "NothingUsableError",
     "Plan",
@@ -72,7 +80,9 @@ __all__ = [
     "SavedModel",
     "StorageError",
     "UsageError",
+    "advise",
     "fit_model",
+    "learn_plan",
     "load_model",
     "make_plan",
     "measure_sweep",

@@ -1,4 +1,4 @@
-"""Learning, the stages in turns: advise, measure, fit, until the plan is sure or the budget spent."""
+"""Learning, the stages in turns: advise, measure, fit, until a plan is sure or the budget spent."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from foretell.decide.next_run import (
     Budget,
     TooLittleError,
     advise,
+    options_of,
 )
 from foretell.decide.next_sweep import next_sweep
 from foretell.decide.objective import PlanRequest, read_request
@@ -110,11 +111,11 @@ class Learned:
         return repr(self.plan)
 
 
-def learn(
+def learn_plan(
     sweep: Path | str | Mapping[str, Any],
     request: PlanRequest | Mapping[str, Any] | Path | str,
     output: Path | str,
-    options: LearnOptions | None = None,
+    options: LearnOptions | Mapping[str, Any] | None = None,
 ) -> Learned:
     """Measure what matters for a plan, and nothing else.
 
@@ -131,7 +132,7 @@ def learn(
     """
     asked, of_sweep = read_request(request), read_sweep(sweep)
     asked = asked.model_copy(update={"derive": {**of_sweep.derive, **asked.derive}})
-    return _Learner(sweep, of_sweep, asked, Path(output), options or LearnOptions()).run()
+    return _Learner(sweep, of_sweep, asked, Path(output), options_of(LearnOptions, options)).run()
 
 
 @dataclass

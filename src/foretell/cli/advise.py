@@ -107,7 +107,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     click.echo(repr(advice))
     if output is None or not advice.proposals:
         return
-    click.echo(f"sweep written to {output}   ·  foretell measure {output} --append {data or 'runs.csv'}")
+    click.echo(
+        f"sweep written to {output}   ·  foretell measure {output} --append {data or 'runs.csv'}"
+    )
 
 
 def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:

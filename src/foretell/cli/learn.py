@@ -68,7 +68,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     first; then each is the one that most improves the plan for what it costs.
     """
     from foretell.decide.next_run import LEAST_CHANCE
-    from foretell.learn import LearnOptions, learn
+    from foretell.learn import LearnOptions, learn_plan
 
     options = LearnOptions(
         targets=target or ("wall_time_s",),
@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         progress=None if quiet else _show,
     )
     try:
-        learned = learn(sweep, read_options(given), output, options)
+        learned = learn_plan(sweep, read_options(given), output, options)
     except KeyboardInterrupt:
         again = shlex.join(["foretell", *sys.argv[1:]])
         click.echo(f"\ninterrupted. What is measured is kept; continue with\n  {again}", err=True)

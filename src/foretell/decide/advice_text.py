@@ -100,9 +100,8 @@ def _left(advice: Advice) -> str:
         does = "narrow the interval by" if advice.is_target else "change the plan with"
         return f"{after}, no run{within} would {does} more than {share}."
     if advice.is_target:
-        return (
-            f"{after}, another run{within} could narrow the interval by {percent(advice.left_gain)}."
-        )
+        share = percent(advice.left_gain)
+        return f"{after}, another run{within} could narrow the interval by {share}."
     return f"{after}, another run{within} could change the plan with {percent(advice.left_chance)}."
 
 

@@ -63,8 +63,8 @@ class Scales:
             distance = np.abs(left[:, None] - right[None, :]) / width
             found *= _SHARED + (1 - _SHARED) * np.exp(-distance / _REACH)
         for name in self.categories:
-            left, right = (f[name].astype(str).to_numpy() for f in (frame, others))
-            found *= np.where(left[:, None] == right[None, :], 1.0, _SHARED_BY_LEVELS)
+            one, other = (f[name].astype(str).to_numpy() for f in (frame, others))
+            found *= np.where(one[:, None] == other[None, :], 1.0, _SHARED_BY_LEVELS)
         return found
 
 
@@ -75,7 +75,7 @@ def _width(low: float, high: float) -> tuple[bool, float]:
 
 
 def _coordinates(values: pd.Series[float], *, is_log: bool) -> Array:
-    numbers = values.to_numpy(dtype=float)
+    numbers = np.asarray(values, dtype=np.float64)
     return np.log(np.maximum(numbers, 1e-300)) if is_log else numbers
 
 

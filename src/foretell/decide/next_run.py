@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from foretell.decide.plan import Plan, Planner
 from foretell.decide.plausible import OPTIMISTIC, plausible
 from foretell.decide.run_value import Choice, Worth
 from foretell.decide.runs_to_measure import Source, places_in, plain_rows
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, UsageError, suggest
 from foretell.predictor import Predictor
 from foretell.spaces.expressions import Expression
 from foretell.spaces.quantities import COST, ENERGY, TIME, read_quantity, write_quantity
@@ -216,7 +216,7 @@ def advise(
     *,
     data: pd.DataFrame | Dataset | Path | str | None = None,
     candidates: pd.DataFrame | Dataset | Path | str | None = None,
-    options: AdviceOptions | None = None,
+    options: AdviceOptions | Mapping[str, Any] | None = None,
 ) -> Advice:
     """Propose the next runs: those that most improve the plan for what they cost.
 
@@ -227,6 +227,8 @@ def advise(
     data
         The runs made so far. What was measured is known, and what ran into a time limit takes at
         least so long.
+    options
+        A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
     predictors = list(models) if isinstance(models, Sequence) else [models]
     planner = Planner.of(predictors, read_request(request), candidates)
@@ -236,7 +238,23 @@ def advise(
             "automatic mode: foretell fit TABLE --target ..."
         )
     past = PastRuns.of(data, predictors)
-    return _Adviser(planner, predictors, past, options or AdviceOptions()).advise()
+    return _Adviser(planner, predictors, past, options_of(AdviceOptions, options)).advise()
+
+
+Options = TypeVar("Options")
+
+
+def options_of(kind: type[Options], given: Options | Mapping[str, Any] | None) -> Options:
+    """Make options of a dict; raise a UsageError where a name is unknown."""
+    if given is None:
+        return kind()
+    if not isinstance(given, Mapping):
+        return given
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise UsageError(f"unknown option '{name}'. {suggest(str(name), known)}")
+    return kind(**given)
 
 
 @dataclass

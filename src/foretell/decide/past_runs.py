@@ -44,7 +44,9 @@ class PastRuns:
     noise: dict[str, float]
     too_long: pd.DataFrame
     at_least: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = field(default_factory=dict)
-    limit_s: np.ndarray[tuple[int], np.dtype[np.float64]] = field(default_factory=lambda: np.zeros(0))
+    limit_s: np.ndarray[tuple[int], np.dtype[np.float64]] = field(
+        default_factory=lambda: np.zeros(0)
+    )
 
     @classmethod
     def of(
@@ -67,7 +69,11 @@ class PastRuns:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
         counts = good.groupby(columns, sort=False, dropna=False).size().reset_index(name="n")
         late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
-        limit_s = late["wall_time_s"].to_numpy(float) if "wall_time_s" in late else np.full(len(late), np.inf)
+        limit_s = (
+            late["wall_time_s"].to_numpy(float)
+            if "wall_time_s" in late
+            else np.full(len(late), np.inf)
+        )
         return cls(
             counts[columns],
             counts["n"].to_numpy(dtype=float),

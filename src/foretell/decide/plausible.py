@@ -21,7 +21,10 @@ _N_DRAWN = 20_000
 
 
 def plausible(planner: Planner) -> Figures:
-    """Return what may be best, the most promising first, at the question's certainties and one more."""
+    """Return what may be best, the most promising first.
+
+    It is assessed at the certainties of the question, and last at the optimist's.
+    """
     chooser = planner.chooser
     certainties = (*chooser.question.certainties, OPTIMISTIC)
     shortlist = Shortlist(chooser)

@@ -1,4 +1,4 @@
-"""Which runs could be made: those that may be planned, smaller ones like them, and what is asked."""
+"""Which runs could be made: what may be planned, smaller ones like it, and what is asked for."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from typing import Any
 from foretell.errors import NothingUsableError, UsageError
 from foretell.files.directory import locked, logged
 from foretell.files.journal import Journal, decode
+from foretell.measure.appending import Belonging
 from foretell.measure.lanes import Finished, Lanes, LocalLanes
 from foretell.measure.machine import describe_machine, describe_versions
 from foretell.measure.outcome import OK
 from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
 from foretell.measure.supervisor import open_meters, sources_of
-from foretell.measure.appending import Belonging
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import (
     Record,
