@@ -13,7 +13,7 @@ import argparse
 import fnmatch
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,9 +28,8 @@ import pandas as pd
 
 import foretell
 from foretell.decide.first_runs import first_runs
-from foretell.decide.next_run import AdviceOptions, advise
+from foretell.decide.next_run import LEAST_CHANCE, AdviceOptions, advise
 from foretell.decide.plan import make_plan
-from foretell.spaces.quantities import duration
 
 ROOT = Path(__file__).parents[1]
 GOAL = 0.05
@@ -216,7 +215,7 @@ class Replay:
             rows.append({"n": n, "cost_s": cost_s, "regret": self.regret(order[:n])})
         return pd.DataFrame(rows)
 
-    def advised(self, least_chance: float = 0.001) -> pd.DataFrame:
+    def advised(self, least_chance: float = LEAST_CHANCE) -> pd.DataFrame:
         """Start with a few runs, then follow advice until there is none."""
         order, counts = self.start(), []
         pool = self.world.configurations
@@ -281,11 +280,6 @@ def grid_order(replay: Replay) -> np.ndarray:
     return _spread(replay.world.configurations, replay.seed)
 
 
-@lru_cache(maxsize=64)
-def _ranks_key(key: str) -> str:
-    return key
-
-
 def _spread(frame: pd.DataFrame, seed: int) -> np.ndarray:
     ranks = np.column_stack([
         pd.factorize(frame[name], sort=True)[0] / max(frame[name].nunique() - 1, 1)
@@ -300,18 +294,11 @@ def _spread(frame: pd.DataFrame, seed: int) -> np.ndarray:
     return np.array(order)
 
 
-def job_grid_order(replay: Replay) -> np.ndarray:
-    """The runs of the job alone, spread out."""
-    job = np.flatnonzero(replay.is_job())
-    return job[_spread(replay.world.configurations.iloc[job], replay.seed)]
-
-
 ORDERS: dict[str, Callable[[Replay], pd.DataFrame]] = {
     "advise": Replay.advised,
     "random": lambda r: r.given_order(random_order(r)),
     "grid": lambda r: r.given_order(grid_order(r)),
     "random, job only": lambda r: r.given_order(random_job_order(r)),
-    "grid, job only": lambda r: r.given_order(job_grid_order(r)),
 }
 
 
@@ -325,87 +312,132 @@ def cost_to_goal(curve: pd.DataFrame) -> tuple[float, bool]:
 
 
 def _run(job: tuple[str, int, int, tuple[str, ...]]) -> pd.DataFrame:
-    name, seed, most, orders = job
-    problem = next(p for p in PROBLEMS if p.name == name)
+    """Replay all problems of a table, which share the fits of orders that look at no results."""
+    names, seed, most, orders = job[0].split("|"), job[1], job[2], job[3]
     parts = []
-    for order in orders:
-        curve = ORDERS[order](Replay(problem, seed, most))
-        parts.append(
-            curve.assign(problem=name, seed=seed, order=order, is_held_out=problem.is_held_out)
-        )
+    for problem in (p for p in PROBLEMS if p.name in names):
+        for order in orders:
+            curve = ORDERS[order](Replay(problem, seed, most))
+            if len(curve):
+                about = {"problem": problem.name, "seed": seed, "order": order}
+                parts.append(curve.assign(**about, is_held_out=problem.is_held_out))
+                cost_s, is_reached = cost_to_goal(curve)
+                word = "" if is_reached else " not reached"
+                print(f"{problem.name} seed {seed} {order}: {cost_s:.3g} s{word}", flush=True)
     return pd.concat(parts, ignore_index=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", default="*")
-    parser.add_argument("--orders", default=",".join(ORDERS).replace(", ", ":"))
+    parser.add_argument("--problems", default="*", help="a pattern of names")
+    parser.add_argument("--orders", default=";".join(ORDERS))
+    parser.add_argument("--part", choices=["made on", "held out"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--most", type=int, default=40)
-    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--most", type=int, default=40, help="runs of an order")
+    parser.add_argument("-o", "--output", type=Path, help="directory for replay.csv and replay.svg")
     asked = parser.parse_args(arguments)
-    names = [p.name for p in PROBLEMS if fnmatch.fnmatch(p.name, asked.problems)]
-    orders = tuple(o.replace(":", ", ") for o in asked.orders.split(","))
-    jobs = [(name, seed, asked.most, orders) for seed in range(asked.seeds) for name in names]
-    if asked.jobs == 1:
-        found = [_run(job) for job in jobs]
-    else:
-        with ProcessPoolExecutor(asked.jobs) as executor:
-            found = list(executor.map(_run, jobs))
-    curves = pd.concat(found, ignore_index=True)
+    chosen = [
+        p for p in PROBLEMS
+        if fnmatch.fnmatch(p.name, asked.problems)
+        and asked.part in {None, "held out" if p.is_held_out else "made on"}
+    ]  # fmt: skip
+    orders = tuple(asked.orders.split(";"))
+    tables = dict.fromkeys(p.table for p in chosen)
+    jobs = [
+        ("|".join(p.name for p in chosen if p.table == table), seed, asked.most, orders)
+        for seed in range(asked.seeds)
+        for table in tables
+    ]
+    with ProcessPoolExecutor(asked.jobs) as executor:
+        curves = pd.concat(executor.map(_run, jobs), ignore_index=True)
     if asked.output is not None:
         asked.output.mkdir(parents=True, exist_ok=True)
         curves.to_csv(asked.output / "replay.csv", index=False)
+        draw(curves, asked.output / "replay.svg")
     report(curves)
 
 
-def report(curves: pd.DataFrame) -> None:
-    keys = ["problem", "is_held_out", "order", "seed"]
+def goals(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return what each replay cost until its plan was right for good."""
+    keys = ["is_held_out", "problem", "seed", "order"]
     rows = []
     for key, curve in curves.groupby(keys, sort=False):
-        cost, is_reached = cost_to_goal(curve)
-        n = int(curve.loc[curve["cost_s"] >= cost, "n"].iloc[0])
-        rows.append(
-            {**dict(zip(keys, key, strict=True)), "cost_s": cost, "n": n, "reached": is_reached}
-        )
-    goals = pd.DataFrame(rows)
-    table = goals.pivot_table(
-        index=["is_held_out", "problem"],
-        columns="order",
-        values="cost_s",
-        aggfunc="median",
-        sort=False,
-    )
-    counts = goals.pivot_table(
-        index=["is_held_out", "problem"], columns="order", values="n", aggfunc="median", sort=False
-    )
-    share = goals.pivot_table(
-        index=["is_held_out", "problem"],
-        columns="order",
-        values="reached",
-        aggfunc="mean",
-        sort=False,
-    )
-    with pd.option_context(
-        "display.width", 250, "display.max_columns", 20, "display.float_format", "{:.3g}".format
-    ):
-        print(table)
-        print(counts)
-        print(share)
-        for other in table.columns:
-            if other == "advise" or "advise" not in table:
-                continue
-            merged = goals.pivot_table(
-                index=["is_held_out", "problem", "seed"], columns="order", values="cost_s"
-            )
-            ratio = np.log(merged["advise"] / merged[other])
-            print(
-                f"advise / {other}:",
-                ratio.groupby("is_held_out").mean().map(np.exp).round(3).to_dict(),
-                "median",
-                ratio.groupby("is_held_out").median().map(np.exp).round(3).to_dict(),
-            )
+        cost_s, is_reached = cost_to_goal(curve)
+        rows.append({**dict(zip(keys, key, strict=True)), "cost_s": cost_s, "reached": is_reached})
+    return pd.DataFrame(rows)
+
+
+def report(curves: pd.DataFrame) -> None:
+    """Print the cost per problem, the ratios, and the curves."""
+    found = goals(curves)
+    orders = list(dict.fromkeys(found["order"]))
+    for is_held_out, part in found.groupby("is_held_out"):
+        print(f"\n{'held out' if is_held_out else 'made on these'}: cost in s until the plan stays "
+              f"within {GOAL:.0%} (median of seeds; * not reached by all)")  # fmt: skip
+        print(f"{'':62}" + "".join(f"{o:>18}" for o in orders))
+        for problem, rows in part.groupby("problem", sort=False):
+            cells = []
+            for order in orders:
+                own = rows[rows["order"] == order]
+                mark = "" if own["reached"].all() else "*"
+                cells.append(f"{own['cost_s'].median():.3g}{mark}" if len(own) else "–")
+            print(f"{problem:62}" + "".join(f"{c:>18}" for c in cells))
+        costs = part.pivot_table(index=["problem", "seed"], columns="order", values="cost_s")
+        for order in orders:
+            if order != "advise" and order in costs:
+                ratio = (costs["advise"] / costs[order]).dropna()
+                print(f"advise / {order}: geometric mean {np.exp(np.log(ratio).mean()):.2f}, "
+                      f"median {ratio.median():.2f} of {len(ratio)}")  # fmt: skip
+        print(_curves_text(curves[curves["is_held_out"] == is_held_out], orders))
+
+
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+def regret_at(curves: pd.DataFrame, shares: Sequence[float] = SHARES) -> pd.DataFrame:
+    """Return the median regret once a share of the cost of all runs is spent."""
+    rows = []
+    for (problem, seed, order), curve in curves.groupby(["problem", "seed", "order"], sort=False):
+        table = next(p.table for p in PROBLEMS if p.name == problem)
+        total_s = _world(table, seed).shown_s.sum()
+        for share in shares:
+            seen = curve[curve["cost_s"] <= share * total_s]
+            regret = float(seen["regret"].iloc[-1]) if len(seen) else np.inf
+            rows.append({"order": order, "share": share, "regret": regret})
+    found = pd.DataFrame(rows)
+    return found.pivot_table(index="order", columns="share", values="regret", aggfunc="median")
+
+
+def _curves_text(curves: pd.DataFrame, orders: Sequence[str]) -> str:
+    found = regret_at(curves)
+    lines = ["median regret when a share of the cost of all runs is spent (– no plan yet)"]
+    lines.append(f"{'':18}" + "".join(f"{share:>9.0%}" for share in found.columns))
+    for order in orders:
+        cells = (f"{v:.1%}" if np.isfinite(v) else "–" for v in found.loc[order])
+        lines.append(f"{order:18}" + "".join(f"{c:>9}" for c in cells))
+    return "\n".join(lines)
+
+
+def draw(curves: pd.DataFrame, path: Path) -> None:
+    """Draw the median regret against the share of the cost."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
+    shares = np.geomspace(0.005, 0.6, 40)
+    found = regret_at(curves, shares)
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    styles = itertools.cycle(["-", "--", ":", "-."])
+    for order, row in found.iterrows():
+        axes.plot(100 * row.index, 100 * row.replace(np.inf, np.nan), next(styles), label=order)
+    axes.axhline(100 * GOAL, color="gray", linewidth=0.5)
+    axes.set(xscale="log", xlabel="cost spent, % of measuring everything", ylabel="median regret, %",
+             ylim=(0, None))  # fmt: skip
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path)
 
 
 if __name__ == "__main__":

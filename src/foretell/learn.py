@@ -20,6 +20,7 @@ from foretell.decide.next_run import (
 )
 from foretell.decide.next_sweep import next_sweep
 from foretell.decide.objective import PlanRequest, read_request
+from foretell.decide.past_runs import PastRuns
 from foretell.decide.plan import Plan, Planner, make_plan
 from foretell.decide.plan_text import number_text, percent
 from foretell.decide.prices import Prices
@@ -163,7 +164,7 @@ class _Learner:
                     break
                 assert advice is not None
                 runs = [proposal.configuration for proposal in advice.proposals]
-                proposed = next_sweep(dumped(self.sweep), runs)
+                proposed = next_sweep(dumped(self.sweep), runs, self.rounds[-1].n_runs)
                 measure_sweep(proposed, self.table, self._measuring(append=True))
         models = {target: self._path(target) for target in self.options.targets}
         assert self.budget is not None
@@ -224,7 +225,9 @@ class _Learner:
             plan, chance = advice.plan, advice.best_chance
             reason = None if advice.proposals else SURE
         except TooLittleError:
-            plan, chance, reason = make_plan(models, self.request), float("nan"), SPENT
+            rules = PastRuns.of(dataset, models).rules()
+            asked = self.request.model_copy(update={"only": [*self.request.only, *rules]})
+            plan, chance, reason = make_plan(models, asked), float("nan"), SPENT
         runs = [] if advice is None else [p.configuration for p in advice.proposals]
         self.rounds.append(Round(len(dataset.frame), runs, cost, self.budget.kind, chance, plan))
         if self.options.progress is not None:
@@ -278,6 +281,7 @@ def _holds(expression: Expression, run: Mapping[str, Any]) -> bool | None:
 
 def _check_columns(sweep: Sweep, request: PlanRequest) -> None:
     """Refuse a question that the sweep cannot answer, before anything is measured."""
+    request.question()
     asked = {*request.vary, *request.fix}
     for name in sweep.names:
         values = _listed(sweep.parameters.get(name, [None, None]))  # type: ignore[list-item]

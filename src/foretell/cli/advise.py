@@ -131,5 +131,6 @@ def _write(advice: Advice, sweep: dict[str, Any], output: Path, *, force: bool) 
     from foretell.files.directory import write_new
 
     runs = [proposal.configuration for proposal in advice.proposals]
-    text = sweep_toml(next_sweep(sweep, runs), f"Proposed by foretell advise.\n{advice!r}")
+    proposed = next_sweep(sweep, runs, advice.n_past)
+    text = sweep_toml(proposed, f"Proposed by foretell advise.\n{advice!r}")
     write_new(output, text.encode(), force=force)

@@ -22,9 +22,10 @@ def advice_text(advice: Advice) -> str:
     if advice.proposals:
         lines.append(f"  {_left(advice)}")
     if advice.n_too_long:
+        many = "run is" if advice.n_too_long == 1 else "runs are"
         lines.append(
-            f"  {advice.n_too_long} runs are not proposed: they ran into the time limit before, or "
-            "would."
+            f"  {advice.n_too_long} {many} not proposed: killed at the time limit before, or sure "
+            "to be."
         )
     return "\n".join(lines)
 

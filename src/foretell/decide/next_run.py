@@ -15,11 +15,11 @@ from foretell.dataset import Dataset
 from foretell.decide.assess import Figures
 from foretell.decide.error_field import ErrorField, Scales, log_sizes
 from foretell.decide.objective import PlanRequest, read_request
-from foretell.decide.past_runs import PastRuns
+from foretell.decide.past_runs import PastRuns, places_in, plain_rows
 from foretell.decide.plan import Plan, Planner
 from foretell.decide.plausible import OPTIMISTIC, plausible
 from foretell.decide.run_value import Choice, Worth
-from foretell.decide.runs_to_measure import Source, places_in, plain_rows
+from foretell.decide.runs_to_measure import Source
 from foretell.errors import NothingUsableError, UsageError, suggest
 from foretell.predictor import Predictor
 from foretell.spaces.expressions import Expression
@@ -62,7 +62,7 @@ class Budget:
             except UsageError:
                 continue
             if kind not in kinds:
-                raise UsageError(f"--budget {written}: no model predicts a {kind}")
+                raise UsageError(f"--budget {written}: no model tells the {kind} of a run")
             return found
         raise UsageError(
             f"--budget {written}: that is no time, energy or money; write 30m, 500kJ or 20"
@@ -177,6 +177,8 @@ class Advice:
     n_runs, n_unaffordable, n_too_long
         How many runs were looked at; how many of them exceed the budget, and how many would run
         into the time limit, as far as is known.
+    n_past
+        How many runs were made before.
     is_target
         Whether a single configuration is to be predicted, so that there is nothing to choose.
     """
@@ -191,6 +193,7 @@ class Advice:
     n_runs: int
     n_unaffordable: int
     n_too_long: int
+    n_past: int
     is_target: bool
 
     @property
@@ -231,13 +234,15 @@ def advise(
         A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
     predictors = list(models) if isinstance(models, Sequence) else [models]
-    planner = Planner.of(predictors, read_request(request), candidates)
+    past = PastRuns.of(data, predictors)
+    asked = read_request(request)
+    asked = asked.model_copy(update={"only": [*asked.only, *past.rules()]})
+    planner = Planner.of(predictors, asked, candidates)
     if len(planner.chooser.question.certainties) == 1:
         raise UsageError(
             "the model knows no intervals, so nobody can say what a run would tell; fit it in "
             "automatic mode: foretell fit TABLE --target ..."
         )
-    past = PastRuns.of(data, predictors)
     return _Adviser(planner, predictors, past, options_of(AdviceOptions, options)).advise()
 
 
@@ -293,6 +298,7 @@ class _Adviser:
             n_runs=len(self.runs),
             n_unaffordable=int((self._cost > self.budget.most).sum()),
             n_too_long=int(self._is_too_long.sum()),
+            n_past=int(self.past.n_runs.sum()) + len(self.past.too_long) + len(self.past.broken),
             is_target=self.is_target,
         )
 
@@ -323,8 +329,11 @@ class _Adviser:
             self.planner.seed,
         )
         frame = source.runs(self.choices.frame)
+        frame = frame[places_in(frame, self.past.broken) < 0].reset_index(drop=True)
         if not len(frame):
-            raise UsageError("there is no run to choose from: the sweep's rules exclude them all")
+            raise UsageError(
+                "there is no run to choose from: each went wrong before, or the sweep excludes it"
+            )
         return self.planner.assessor.assess(frame, (OPTIMISTIC, _PESSIMISTIC))
 
     def _affordable(self) -> list[int]:
@@ -361,10 +370,9 @@ class _Adviser:
         if TIME in self.planner.assessor.predictors:
             predictor, unit = self.planner.assessor.predictors[TIME]
             found |= predictor.predict(self.runs.frame) * unit > limit_s
-        late = self.past.too_long[self.past.limit_s >= min(limit_s, np.inf)]
-        if limit_s == np.inf:  # nobody says that the limit was raised
-            late = self.past.too_long
-        return found | (places_in(self.runs.frame, late) >= 0)
+        # Where nobody names the limit, nobody says that it was raised.
+        is_late = self.past.limit_s >= limit_s if np.isfinite(limit_s) else self.past.limit_s > 0
+        return found | (places_in(self.runs.frame, self.past.too_long[is_late]) >= 0)
 
     def _choice(self) -> Choice:
         """Put together what is known of the errors: from models, past runs and time limits."""

@@ -11,7 +11,9 @@ from foretell.errors import UsageError
 _OF_WHOLE_SWEEPS = ("parameters", "configurations", "design", "repeats", "order", "expected_s")
 
 
-def next_sweep(sweep: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def next_sweep(
+    sweep: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], n_before: int = 0
+) -> dict[str, Any]:
     """List runs in a sweep of the same job, with the same limits, meters and rules.
 
     Parameters
@@ -20,6 +22,9 @@ def next_sweep(sweep: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> d
         The sweep that measured the data, as plain values.
     runs
         The settings of each; columns that are derived from others are left to the sweep.
+    n_before
+        How many runs were made before. It becomes the seed, so that the same runs, proposed again
+        later, are another sweep.
     """
     parameters = dict(sweep.get("parameters", {}))
     listed = [name for c in sweep.get("configurations", []) for name in c]
@@ -33,6 +38,7 @@ def next_sweep(sweep: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> d
     names = list(dict.fromkeys(names))
     configurations = [{name: _setting(run, name, fixed) for name in names} for run in runs]
     kept = {name: value for name, value in sweep.items() if name not in _OF_WHOLE_SWEEPS}
+    kept |= {"seed": n_before} if n_before else {}
     still_fixed = {name: value for name, value in fixed.items() if name not in names}
     return {
         **kept,

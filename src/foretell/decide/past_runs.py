@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from foretell.dataset import STATUS_OK, Dataset, read_dataset
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
+
+Array = NDArray[np.float64]
 
 #: Of runs that were never repeated, what is taken for their noise, in logs.
 _USUAL_NOISE = 0.03
@@ -37,16 +41,17 @@ class PastRuns:
         By target: what each of those took at least; NaN where nobody knows.
     limit_s
         The time limits that they ran into.
+    broken
+        One row per configuration that went wrong in any other way, and never well.
     """
 
     measured: pd.DataFrame
-    n_runs: np.ndarray[tuple[int], np.dtype[np.float64]]
-    noise: dict[str, float]
+    n_runs: Array
+    noise: Mapping[str, float]
     too_long: pd.DataFrame
-    at_least: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = field(default_factory=dict)
-    limit_s: np.ndarray[tuple[int], np.dtype[np.float64]] = field(
-        default_factory=lambda: np.zeros(0)
-    )
+    at_least: Mapping[str, Array]
+    limit_s: Array
+    broken: pd.DataFrame
 
     @classmethod
     def of(
@@ -58,30 +63,52 @@ class PastRuns:
         columns = list(dict.fromkeys(name for p in predictors for name in p.columns))
         targets = [p.target for p in predictors]
         if data is None:
-            none = pd.DataFrame({name: [] for name in columns})
-            return cls(none, np.zeros(0), dict.fromkeys(targets, _USUAL_NOISE), none)
+            none, empty = pd.DataFrame({name: [] for name in columns}), np.zeros(0)
+            return cls(none, empty, dict.fromkeys(targets, _USUAL_NOISE), none, {}, empty, none)
         dataset = read_dataset(data)
         dataset.require([*columns, *targets])
         frame = dataset.frame
         status = frame["status"] if "status" in frame else pd.Series(STATUS_OK, frame.index)
-        good = frame[(status == STATUS_OK) & frame[targets].notna().all(axis=1)]
+        good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
         counts = good.groupby(columns, sort=False, dropna=False).size().reset_index(name="n")
         late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
-        limit_s = (
-            late["wall_time_s"].to_numpy(float)
-            if "wall_time_s" in late
-            else np.full(len(late), np.inf)
-        )
+        wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), columns].drop_duplicates()
+        limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
             counts[columns],
             counts["n"].to_numpy(dtype=float),
             {target: _noise(good, columns, target) for target in targets},
             late[columns],
             {target: late[target].to_numpy(dtype=float) for target in targets},
-            limit_s,
+            np.asarray(limit_s, dtype=float),
+            wrong[places_in(wrong, counts[columns]) < 0].reset_index(drop=True),
         )
+
+    def rules(self) -> list[str]:
+        """Return expressions that rule out what went wrong, where names allow it."""
+        if not all(str(name).isidentifier() for name in self.broken.columns):
+            return []
+        return [
+            "not (" + " and ".join(f"{name} == {value!r}" for name, value in row.items()) + ")"
+            for row in plain_rows(self.broken)
+        ]
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as dicts of Python's own values."""
+    return [
+        {str(n): v.item() if isinstance(v, np.generic) else v for n, v in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def places_in(frame: pd.DataFrame, others: pd.DataFrame) -> NDArray[np.int64]:
+    """Return for each row where an equal one stands in another table; -1 for nowhere."""
+    where = {tuple(row): i for i, row in enumerate(others.astype(object).to_numpy().tolist())}
+    rows = frame[list(others.columns)].astype(object).to_numpy().tolist()
+    return np.array([where.get(tuple(row), -1) for row in rows], dtype=np.int64)
 
 
 def _noise(good: pd.DataFrame, columns: list[str], target: str) -> float:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from foretell.decide.past_runs import PastRuns
+from foretell.decide.past_runs import PastRuns, plain_rows
 from foretell.decide.space import Grid, Space, make_grid
 from foretell.errors import UsageError, suggest
 from foretell.predictor import Predictor
@@ -113,18 +112,3 @@ class Source:
             frame = next(self.space.blocks())
             frame = frame.sample(min(_N_OTHERS, len(frame)), random_state=self.seed)
         return frame[list(choices.columns)] if len(frame) else choices[:0]
-
-
-def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as dicts of Python's own values."""
-    return [
-        {str(n): v.item() if isinstance(v, np.generic) else v for n, v in row.items()}
-        for row in frame.to_dict("records")
-    ]
-
-
-def places_in(frame: pd.DataFrame, others: pd.DataFrame) -> NDArray[np.int64]:
-    """Return for each row where an equal one stands in another table; -1 for nowhere."""
-    where = {tuple(row): i for i, row in enumerate(others.astype(object).to_numpy().tolist())}
-    rows = frame[list(others.columns)].astype(object).to_numpy().tolist()
-    return np.array([where.get(tuple(row), -1) for row in rows], dtype=np.int64)

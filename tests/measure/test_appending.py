@@ -1,0 +1,128 @@
+"""More runs in a table that is there: what is added, what is refused, and what survives a kill."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from foretell.errors import StorageError, UsageError
+from foretell.files.journal import decode
+from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
+
+from .conftest import python
+
+ON_TOP = MeasureOptions(append=True)
+
+
+def sweep(*numbers, call="quick", **rest):
+    runs = [{"n": n} for n in numbers]
+    return {"workload": python(call), "configurations": runs, "meters": [], **rest}
+
+
+def calls(folder):
+    return [int(line) for line in (folder / "calls.txt").read_text().split()]
+
+
+def numbers(folder):
+    return sorted(pd.read_csv(folder / "runs.csv")["n"])
+
+
+@pytest.fixture
+def table(folder):
+    measure_sweep(sweep(1, 2), folder / "runs.csv")
+    return folder / "runs.csv"
+
+
+def test_runs_come_on_top_and_none_is_made_twice(folder, table):
+    for _ in range(2):
+        measured = measure_sweep(sweep(3, 4), table, ON_TOP)
+    assert numbers(folder) == [1, 2, 3, 4]
+    assert sorted(calls(folder)) == [1, 2, 3, 4]
+    assert measured.n_ok == 4
+    measure_sweep(sweep(2, 5), table, ON_TOP)  # another sweep may repeat a configuration
+    assert numbers(folder) == [1, 2, 2, 3, 4, 5]
+
+
+def test_the_first_sweep_goes_on_as_before(folder, table):
+    before = table.read_bytes()
+    measure_sweep(sweep(3), table, ON_TOP)
+    measure_sweep(sweep(1, 2), table)
+    assert sorted(calls(folder)) == [1, 2, 3]
+    assert table.read_bytes().startswith(before)
+    with pytest.raises(StorageError, match="another sweep"):
+        measure_sweep(sweep(3), table)
+
+
+def test_the_description_names_every_sweep(folder, table):
+    measure_sweep(sweep(3), table, ON_TOP)
+    measure_sweep(sweep(4), table, ON_TOP)
+    for _ in range(2):
+        found = json.loads((folder / "runs.json").read_text())
+        assert found["sweep"]["configurations"] == [{"n": 1}, {"n": 2}]
+        assert [s["configurations"] for s in found["appended"]] == [[{"n": 3}], [{"n": 4}]]
+        assert found["runs"] == {"ok": 4}
+        measure_sweep(sweep(1, 2), table)
+
+
+def test_a_run_that_fails_on_top_loses_nothing(folder):
+    table = folder / "runs.csv"
+    measure_sweep(sweep(1, call="picky"), table)
+    measure_sweep(sweep(2, 5, call="picky", order="written"), table, ON_TOP)
+    assert pd.read_csv(table)["status"].tolist() == ["ok", "failed", "ok"]
+
+
+def test_how_long_the_rest_takes_counts_the_own_runs_only(folder, table):
+    planned = plan_sweep(sweep(3, 4))
+    assert estimate_time(planned, table).n_left == 2
+    measure_sweep(sweep(3, 4), table, ON_TOP)
+    assert estimate_time(planned, table).n_left == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (sweep(3, call="wordy"), "another workload; results never mix"),
+        ({**sweep(3), "parameters": {"m": 1}}, None),
+    ],
+)
+def test_runs_of_another_job_are_refused(folder, table, other, words):
+    before = table.read_bytes()
+    with pytest.raises((StorageError, UsageError), match=words or "'m'|other parameters"):
+        measure_sweep(other, table, ON_TOP)
+    assert table.read_bytes() == before
+
+
+def test_what_foretell_did_not_measure_is_left_alone(folder, table):
+    with pytest.raises(UsageError, match=r"no table .*none\.csv to add runs to"):
+        measure_sweep(sweep(3), folder / "none.csv", ON_TOP)
+    (folder / "own.csv").write_text("n,wall_time_s\n1,2\n")
+    with pytest.raises(StorageError, match=r"own\.csv"):
+        measure_sweep(sweep(3), folder / "own.csv", ON_TOP)
+    table.write_text(table.read_text().replace("ok", "OK"))
+    with pytest.raises(StorageError, match="is not what foretell wrote"):
+        measure_sweep(sweep(3), table, ON_TOP)
+    (folder / "runs.json").write_text("{}")
+    with pytest.raises(StorageError, match=r"says how runs\.csv was measured, is missing"):
+        measure_sweep(sweep(3), table, ON_TOP)
+
+
+def test_after_kill_9_the_same_command_adds_what_is_missing(folder, table, foretell):
+    listed = "".join(f"[[configurations]]\nn = {n}\n" for n in range(3, 9))
+    job = "meters = []\n[workload]\nuse = 'python'\ncall = 'jobs:quick'\n"
+    (folder / "next.toml").write_text(job + listed)
+    words = ["measure", "next.toml", "--append", "runs.csv", "-q"]
+    run = foretell(*words)
+    journal = folder / "runs.journal"
+    assert run.reaches(lambda: len(_runs(journal)) >= 4), run.text
+    run.kill()
+    again = foretell(*words)
+    assert again.wait() == 0, again.text
+    assert numbers(folder) == list(range(1, 9))
+    # One run may have been cut off in its midst, and is made again.
+    assert len(calls(folder)) <= 9
+
+
+def _runs(journal):
+    return [r for r in decode(journal.read_bytes())[0] if r["kind"] == "run"]
