@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.dataset import Dataset, read_dataset
-from foretell.decide.first_runs import first_runs
+from foretell.dataset import Dataset, read_dataset, read_description
+from foretell.decide.first_runs import first_runs, small_runs
 from foretell.decide.next_run import (
     LEAST_CHANCE,
     Advice,
@@ -25,10 +25,10 @@ from foretell.decide.plan import Plan, Planner, make_plan
 from foretell.decide.plan_text import number_text, percent
 from foretell.decide.prices import Prices
 from foretell.decide.spent import spent
-from foretell.errors import StorageError, UsageError, suggest
+from foretell.errors import NothingUsableError, StorageError, UsageError, suggest
 from foretell.files.directory import locked
 from foretell.measure.appending import appended_sweeps, dumped
-from foretell.measure.measure import MeasureOptions, measure_sweep
+from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.model.fit import fit_model
 from foretell.spaces.expressions import Expression
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from foretell.model.saved_model import SavedModel
 
 TABLE = "runs.csv"
+FEWEST_RUNS = 3  # of which a model can be fitted
 SURE, SPENT = "sure", "spent"
 
 
@@ -155,9 +156,10 @@ class _Learner:
         except OSError as error:
             raise StorageError(f"{self.output} cannot be made: {error.strerror}") from None
         with locked(self.output / "learn.lock", self.output):
-            measure_sweep(start, self.table, self._measuring(append=False))
+            measured = measure_sweep(start, self.table, self._measuring(append=False))
             for unfinished in appended_sweeps(self.table)[-1:]:
-                measure_sweep(unfinished, self.table, self._measuring(append=True))
+                measured = measure_sweep(unfinished, self.table, self._measuring(append=True))
+            self._make_up(measured)
             while True:
                 advice, reason = self._round()
                 if reason is not None:
@@ -185,16 +187,34 @@ class _Learner:
         return MeasureOptions(on=self.options.on, append=append, folder=folder)
 
     def _start(self) -> dict[str, Any]:
-        """Return the first runs as a sweep."""
+        """Return the first runs as a sweep: those of an earlier question, if there was one."""
+        begun = read_description(self.table).get("sweep")
+        if isinstance(begun, dict) and begun.get("workload") == dumped(self.sweep)["workload"]:
+            return begun
         values = {name: self._values(name) for name in self.sweep.names}
-        rules = AdviceOptions(sweep=dumped(self.sweep)).rules
-        runs = [
-            run for run in first_runs(values, self.request.fix)
-            if all(_holds(expression, run) in {None, wanted} for expression, wanted in rules)
-        ]  # fmt: skip
+        runs = [run for run in first_runs(values, self.request.fix) if self._may_be_made(run)]
         if not runs:
             raise UsageError("no run is left to start with: 'only' and 'exclude' rule all out")
         return next_sweep(dumped(self.sweep), runs)
+
+    def _may_be_made(self, run: Mapping[str, Any]) -> bool:
+        rules = AdviceOptions(sweep=dumped(self.sweep)).rules
+        return all(_holds(expression, run) in {None, wanted} for expression, wanted in rules)
+
+    def _make_up(self, measured: MeasuredSweep) -> None:
+        """Make other small runs in place of first ones that failed, until a model can be fitted."""
+        values = {name: self._values(name) for name in self.sweep.names}
+        others = iter(small_runs(values, self.request.fix))
+        while measured.n_ok < FEWEST_RUNS:
+            tried = [{n: r["configuration"][n] for n in values} for r in measured.records]
+            run = next((r for r in others if r not in tried and self._may_be_made(r)), None)
+            if run is None:
+                raise NothingUsableError(
+                    f"only {measured.n_ok} of {len(measured.records)} runs went well, and there "
+                    f"are no others to make; {self.table.with_suffix('.log')} has what they printed"
+                )
+            proposed = next_sweep(dumped(self.sweep), [run], len(measured.records))
+            measured = measure_sweep(proposed, self.table, self._measuring(append=True))
 
     def _values(self, name: str) -> list[Scalar]:
         """Return what can be measured of a column: by the sweep, and by what may be planned."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice, product
 from typing import Any
 
 #: A model needs so many runs at least.
 FEWEST = 4
+_MOST = 10_000
 
 
 def first_runs(
@@ -43,15 +45,36 @@ def first_runs(
     return [run for i, run in enumerate(runs) if run not in runs[:i]]
 
 
+def small_runs(
+    values: Mapping[str, Sequence[Any]], given: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """List all runs up to the job that is given, those with the least of everything first."""
+    axes = {name: _up_to(listed, given.get(name)) for name, listed in values.items()}
+    places = islice(product(*(range(len(axis)) for axis in axes.values())), _MOST)
+    return [
+        {name: axis[i] for (name, axis), i in zip(axes.items(), place, strict=True)}
+        for place in sorted(places, key=sum)
+    ]
+
+
+def _up_to(listed: Sequence[Any], given: Any) -> list[Any]:
+    if _are_levels(listed):
+        return _levels(listed, given)
+    return sorted({v for v in listed if given is None or v <= given})
+
+
 def _levels(listed: Sequence[Any], given: Any) -> list[Any]:
     """Return the values of a column to try, the least first."""
-    if any(isinstance(v, str | bool) for v in listed):
+    if _are_levels(listed):
         return list(dict.fromkeys(listed)) if given is None else [given]
     ends = [min(listed), max(listed) if given is None else given]
     return list(dict.fromkeys(ends))
 
 
+def _are_levels(listed: Sequence[Any]) -> bool:
+    return any(isinstance(v, str | bool) for v in listed)
+
+
 def _middle(listed: Sequence[Any]) -> Any:
-    return sorted(listed, key=str if any(isinstance(v, str) for v in listed) else None)[
-        len(listed) // 2
-    ]
+    ordered = list(listed) if _are_levels(listed) else sorted(listed)
+    return ordered[len(ordered) // 2]
