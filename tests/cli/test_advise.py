@@ -1,0 +1,164 @@
+"""`foretell advise` and `foretell learn` as users see them: the loop, and words for mistakes."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import tomllib
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from foretell.cli._main import cli
+
+JOBS = """
+    def train(images, workers):
+        if images == 999:
+            raise RuntimeError("no")
+        return {"train_s": images / 100 / workers + 0.4 * workers}
+"""
+SWEEP = """
+meters = []
+time_limit_s = 60
+[workload]
+use = "python"
+call = "jobs:train"
+[parameters]
+images = [500, 1000, 2000, 4000]
+workers = [1, 2, 4]
+"""
+QUESTION = ["--vary", "workers=1,2,4,8,16", "--fix", "images=4000", "--allow-far"]
+
+
+def run(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A sweep that was measured, and the model of its table."""
+    folder = tmp_path_factory.mktemp("advise")
+    (folder / "jobs.py").write_text(textwrap.dedent(JOBS))
+    (folder / "sweep.toml").write_text(SWEEP)
+    assert run("measure", folder / "sweep.toml", "-o", folder / "runs.csv", "-q").exit_code == 0
+    fit = ("fit", folder / "runs.csv", "--target", "train_s", "-o", folder / "models", "-q", "-j1")
+    assert run(*fit).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def folder(measured, tmp_path, monkeypatch):
+    """A copy of it, to change."""
+    for path in measured.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "models").symlink_to(measured / "models")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_advice_measured_on_top_of_the_table_closes_the_loop(folder):
+    result = run("advise", "models", *QUESTION, "--budget", "5m", "--data", "runs.csv",
+                 "-k", 2, "-o", "next.toml")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    first = result.stdout.splitlines()[0]
+    assert first.startswith("Run ")
+    assert "it decides between workers=" in first
+    assert "sweep written to next.toml   ·  foretell measure next.toml --append runs.csv" in (
+        result.stdout
+    )
+    proposed = tomllib.loads((folder / "next.toml").read_text())
+    assert proposed["workload"] == {"use": "python", "call": "jobs:train"}
+    assert proposed["time_limit_s"] == 60
+    before = pd.read_csv("runs.csv")
+    result = run("measure", "next.toml", "--append", "runs.csv", "-q")
+    assert result.exit_code == 0, result.output
+    after = pd.read_csv("runs.csv")
+    new = after.iloc[len(before) :]
+    assert new[["images", "workers"]].to_dict("records") == proposed["configurations"]
+    pd.testing.assert_frame_equal(after.iloc[: len(before)][before.columns], before)
+
+
+def test_json_says_all_that_the_text_says(folder):
+    words = ["advise", "models", *QUESTION, "--budget", "5m", "--data", "runs.csv"]
+    found = json.loads(run(*words, "--json").stdout)
+    assert found["text"] == run(*words).stdout.strip()
+    assert found["budget"] == {"kind": "time", "most": 300.0}
+    assert found["runs"][0]["cost"] <= 300
+    assert found["plan"]["chosen"]["configuration"]["images"] == 4000
+
+
+def test_an_advised_run_that_fails_loses_nothing_and_is_not_advised_again(folder):
+    (folder / "jobs.py").write_text("def train(images, workers):\n    raise RuntimeError('no')\n")
+    words = ["advise", "models", *QUESTION, "--data", "runs.csv", "-o", "next.toml"]
+    assert run(*words).exit_code == 0
+    failed = tomllib.loads((folder / "next.toml").read_text())["configurations"]
+    result = run("measure", "next.toml", "--append", "runs.csv", "-q")
+    assert result.exit_code == 0, result.output
+    assert "13 runs, 12 of them went well" in result.stdout
+    assert run(*words, "--force").exit_code == 0
+    again = tomllib.loads((folder / "next.toml").read_text())["configurations"]
+    assert again != failed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--budget", "1ms"], "--budget 0.001 s is below the cheapest run"),
+        (["--budget", "20"], "a number is money, which needs --prices"),
+        (["--budget", "1x"], "no time, energy or money"),
+        (["--data", "none.csv"], "there is no file none.csv"),
+        (["--sweep", "none.toml"], "there is no sweep file"),
+        (["-k", "0"], "the number of runs must be at least 1, not 0"),
+        (["--least-chance", "5"], "between 0 and 1"),
+        (["--measure", "imags=1,2"], "no model knows a column 'imags'. Did you mean 'images'?"),
+        (["--measure", "images"], "names no values"),
+        (["-o", "next.toml"], "-o needs to know how the job is run"),
+        (["--fix", "imags=3"], "Did you mean 'images'?"),
+    ],
+)
+def test_mistakes_are_said_in_words(folder, words, message):
+    result = run("advise", "models", *QUESTION, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (folder / "next.toml").exists()
+
+
+def test_an_existing_file_is_kept_unless_forced(folder):
+    (folder / "next.toml").write_text("mine")
+    words = ["advise", "models", *QUESTION, "--sweep", "sweep.toml", "-o", "next.toml"]
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+    assert (folder / "next.toml").read_text() == "mine"
+    assert run(*words, "--force").exit_code == 0
+    assert "configurations" in (folder / "next.toml").read_text()
+
+
+def test_a_new_table_and_an_old_one_exclude_each_other(folder):
+    result = run("measure", "sweep.toml", "-o", "new.csv", "--append", "runs.csv")
+    assert result.exit_code == 2
+    assert "give one of them" in result.stderr
+
+
+def test_learn_shows_its_rounds_and_ends_with_the_plan(folder):
+    words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2,4", "--fix",
+             "images=4000", "--target", "train_s", "--budget", "5m"]  # fmt: skip
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert "plan workers=" in result.stderr
+    assert "next images=" in result.stderr
+    assert result.stdout.startswith("Use workers=4")
+    assert "no affordable run can change the plan any more" in result.stdout
+    planned = run("plan", "learned/train_s.foretell", "--vary", "workers=1,2,4", "--fix",
+                  "images=4000")  # fmt: skip
+    assert planned.stdout.splitlines()[0] == result.stdout.splitlines()[0]
+
+
+def test_learn_without_a_plan_within_the_limits_says_so_with_its_exit_code(folder):
+    words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2", "--fix",
+             "images=4000", "--target", "train_s", "--deadline", "1s", "-q"]  # fmt: skip
+    result = run(*words)
+    assert result.exit_code == 1, result.output
+    assert "No configuration keeps the limits" in result.output
