@@ -88,6 +88,18 @@ def test_runners_up_are_the_next_best_that_keep_the_limits(law):
     assert "more" in repr(plan)
 
 
+def test_where_nothing_else_keeps_the_limits_the_runner_up_is_cheaper_and_less_sure(law):
+    asked = {"vary": {"workers": [20, 21]}, "prices": PRICES, "deadline": 65}
+    plan = make_plan(law, asked)  # 60 s or 57.6 s: below 65 s with 79 % or 88 %
+    assert plan.chosen is None
+    plan = make_plan(law, {**asked, "confidence": 0.85})
+    assert chosen(plan) == {"workers": 21}
+    (other,) = plan.runners_up
+    assert other.configuration == {"workers": 20}
+    assert 0.77 <= other.certainty <= 0.8
+    assert "less, but only" in repr(plan)
+
+
 def test_of_configurations_that_cost_the_same_the_faster_wins():
     law = Law(law=lambda f: 1000 / f["workers"])
     plan = make_plan(law, {"vary": {"workers": [1, 2, 4]}, "prices": PRICES})

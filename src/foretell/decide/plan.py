@@ -337,7 +337,7 @@ class _Answer:
             currency=planner.assessor.tariff.prices.currency,
             chosen=self._option(rows[:1]),
             closest=None if len(rows) else self._option(chooser.closest(figures)),
-            runners_up=[o for i in range(1, len(rows)) if (o := self._option(rows[i : i + 1]))],
+            runners_up=self._runners_up(rows),
             by_certainty=by_certainty,
             binding=self._binding(rows[:1]),
             far=self._far(rows[:1]),
@@ -378,6 +378,17 @@ class _Answer:
             outside=worst.outside[0],
             expected_error=float(worst.expected_error[0]),
         )
+
+    def _runners_up(self, rows: NDArray[np.int64]) -> list[Option]:
+        """Return the next best; where too few keep the limits, the best that nearly do."""
+        chooser, figures = self.planner.chooser, self.figures
+        if not len(rows):
+            return []
+        nearly = [chooser.chosen(figures, i) for i in reversed(range(chooser.asked))]
+        nearly += [chooser.without(figures, word) for word in chooser.question.limits]
+        found = dict.fromkeys(np.concatenate([rows, *nearly]).tolist())
+        others = [np.array([row]) for row in found][1 : 1 + N_RUNNERS_UP]
+        return [option for row in others if (option := self._option(row)) is not None]
 
     def _binding(self, chosen: NDArray[np.int64]) -> list[str]:
         chooser, objective = self.planner.chooser, self._objective

@@ -100,6 +100,9 @@ def _why(plan: Plan, other: Option) -> str:
     assert plan.chosen is not None
     best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
     more = value - best
+    if other.certainty < plan.question.confidence - 1e-9 and plan.question.limits:
+        less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
+        return f"{less} less, but only {certainty_text(other.certainty)} sure"
     if more <= 1e-9 * best:
         lost = f"the same {plan.minimize}"
         slower = other.estimates.get(TIME)
