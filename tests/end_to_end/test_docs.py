@@ -21,6 +21,7 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
+from foretell.decide.objective import read_request
 from foretell.decide.prices import read_prices
 from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
 from foretell.measure.workloads.command import CommandOptions
@@ -134,7 +135,7 @@ def test_python_examples_print_what_they_show(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", blocks("toml"))
-def test_toml_blocks_are_campaigns_sweeps_or_prices(text):
+def test_toml_blocks_are_campaigns_sweeps_questions_or_prices(text):
     """A block is a whole campaign or sweep unless its first line says ``# part of a campaign``."""
     values = tomllib.loads(text)
     first = text.partition("\n")[0]
@@ -142,6 +143,9 @@ def test_toml_blocks_are_campaigns_sweeps_or_prices(text):
         return
     if "workload" in values:
         read_sweep(values)
+        return
+    if "vary" in values:
+        read_request(values)
         return
     if "price_per_hour" in text:
         read_prices(values)

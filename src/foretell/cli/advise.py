@@ -105,11 +105,14 @@ def command(  # noqa: PLR0913 - one parameter per option
         click.echo(json.dumps(advice.to_json()))
         return
     click.echo(repr(advice))
-    if output is None or not advice.proposals:
-        return
-    click.echo(
-        f"sweep written to {output}   ·  foretell measure {output} --append {data or 'runs.csv'}"
-    )
+    if output is not None and advice.proposals:
+        click.echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
+
+
+def _how_to_measure(output: Path, data: Path | None) -> str:
+    has_journal = data is not None and data.with_suffix(".journal").is_file()
+    where = f"--append {data}" if has_journal else "-o new_runs.csv"
+    return f"foretell measure {output} {where}"
 
 
 def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
