@@ -377,13 +377,13 @@ def fitted(tmp_path_factory):
 
 
 def test_every_file_of_the_output_directory_is_described(fitted):
-    described = {code(row[0])[0] for row in rows(COMMANDS, "The output directory")[:10]}
+    described = {code(row[0])[0] for row in rows(COMMANDS, "The output directory")[:12]}
     techniques = "|".join(TECHNIQUES.names())
     found = {re.sub(rf"^({techniques})\b", "<Technique>", p.name) for p in fitted.iterdir()}
     assert found == described
 
 
-NAMED = {"campaign", "hyperparameters", "importances", "coefficients", "fit_s"}
+NAMED = {"campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s"}
 
 
 def keys_of(value, named=frozenset(NAMED)):
