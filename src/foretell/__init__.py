@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from foretell.model.outputs import Fit
     from foretell.model.saved_model import SavedModel, load_model
     from foretell.predictor import Forecast, Predictor
+    from foretell.report.write import write_report
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
@@ -51,6 +52,7 @@ _HOMES = {
     "load_model": "foretell.model.saved_model",
     "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
+    "write_report": "foretell.report.write",
 }
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "load_model",
     "measure_sweep",
     "read_dataset",
+    "write_report",
 ]
 
 

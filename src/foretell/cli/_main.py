@@ -17,6 +17,7 @@ VERBS = {
     "fit": "Build models from a table of runs, or from a campaign file.",
     "predict": "Predict with a saved model.",
     "score": "Show how far off a model is, inside the data and beyond.",
+    "report": "Write what a fit came to as one page to look at.",
     "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",
     "schema": "Print the JSON schema of campaign files.",
