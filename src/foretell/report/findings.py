@@ -128,10 +128,10 @@ def _measured(data: Path | pd.DataFrame, model: SavedModel) -> pd.DataFrame:
     frame[model.target] = as_numbers(frame[model.target])
     for name, levels in model.categories.items():
         frame[name] = trained_levels(frame[name], levels)
-    frame = frame.loc[np.isfinite(frame[model.target])].dropna().reset_index(drop=True)
-    if frame.empty:
+    measured: pd.DataFrame = frame[np.isfinite(frame[model.target])].dropna()
+    if measured.empty:
         raise DatasetError(f"{_named(data)} has no row with a measured '{model.target}'")
-    return frame
+    return measured.reset_index(drop=True)
 
 
 def _kept_runs(path: Path, model: SavedModel | None, missing: list[str]) -> pd.DataFrame | None:
@@ -175,11 +175,11 @@ def _held_out(
     frame["measured"] = runs[target].to_numpy()[frame["row"]]
     with np.errstate(divide="ignore", invalid="ignore"):
         frame["error"] = np.abs(frame["predicted"] / frame["measured"] - 1)
-    frame = frame.loc[np.isfinite(frame["error"])].reset_index(drop=True)
-    if frame.empty:
+    known: pd.DataFrame = frame[np.isfinite(frame["error"])]
+    if known.empty:
         missing.append("No run was held out, so errors on new runs are not known: measure more.")
         return None
-    return frame
+    return known.reset_index(drop=True)
 
 
 def _refuse_large(path: Path) -> None:

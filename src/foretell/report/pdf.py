@@ -1,4 +1,4 @@
-"""A report as PDF, drawn with matplotlib alone: pages of plain text, and one per picture."""
+"""A report as PDF, drawn with matplotlib alone: pages of plain text, then one per picture."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from foretell.report.document import Block, Code, Document, Paragraph, Picture, Table
 from foretell.report.pictures.drawing import LIGHT, styled
+from foretell.report.wording import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,15 +40,13 @@ def _pages(document: Document) -> Iterator[Figure]:
     lines += [line for note in document.notes for line in _wrapped(f"Note: {note}")]
     for section in document.sections:
         lines += ["", section.title, "-" * len(section.title), ""]
-        for block in section.blocks:
-            lines += [*_lines(block), ""]
-            if isinstance(block, Picture):
-                yield from _text_pages(lines)
-                lines = []
-                figure = block.draw(LIGHT)
-                figure.suptitle(block.title, fontsize=11)
-                yield figure
+        lines += [line for block in section.blocks for line in (*_lines(block), "")]
     yield from _text_pages([*lines, *_wrapped(document.foot)])
+    for block in [b for section in document.sections for b in section.blocks]:
+        if isinstance(block, Picture):
+            figure = block.draw(LIGHT)
+            figure.suptitle(block.title, fontsize=11, x=0.01, ha="left")
+            yield figure
 
 
 def _text_pages(lines: list[str]) -> Iterator[Figure]:
@@ -75,7 +74,7 @@ def _lines(block: Block) -> list[str]:
 
 def _table(table: Table) -> list[str]:
     """Write a table; a line that is too long for the page is broken, never cut."""
-    rows = [tuple(textwrap.shorten(c, _MOST_CELL, placeholder=" …") if len(table.header) > 4 else c
+    rows = [tuple(short(c, _MOST_CELL) if len(table.header) > 4 else c
                   for c in row) for row in (table.header, *table.rows)]  # fmt: skip
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.header))]
     lines = _wrapped(table.caption)

@@ -36,14 +36,20 @@ def short(text: object, most: int = _SHORT) -> str:
     return whole if len(whole) <= most else f"{whole[:half]}…{whole[-half:]}"
 
 
-def axis_label(name: str) -> str:
-    """Name a column beside its axis, with its unit.
+def labeled(name: str) -> str:
+    """Name a column with its unit.
 
-    >>> axis_label("size_mib"), axis_label("threads")
+    >>> labeled("size_mib"), labeled("threads")
     ('size_mib (MiB)', 'threads')
     """
     unit = unit_of(name)
-    return f"{short(name)} ({unit})" if unit else short(name)
+    return f"{plain(name)} ({unit})" if unit else plain(name)
+
+
+def axis_label(name: str, most: int = _SHORT) -> str:
+    """Name a column beside its axis, short, with its unit."""
+    unit = unit_of(name)
+    return f"{short(name, most)} ({unit})" if unit else short(name, most)
 
 
 def number(value: float | None, digits: int = 4) -> str:

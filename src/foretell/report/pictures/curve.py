@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.predictor import TRUST_FAR, TRUST_INSIDE, Forecast
-from foretell.report.pictures.drawing import Palette, fit_axis, is_wide, new_axes, scale_axis
+from foretell.report.pictures.drawing import (
+    Palette,
+    add_legend,
+    fit_axis,
+    is_wide,
+    new_axes,
+    scale_axis,
+)
 from foretell.report.wording import axis_label, short
 
 if TYPE_CHECKING:
@@ -23,6 +30,7 @@ _FEWEST_BETWEEN = 3  # points between measured values that make a band of their 
 _FEW_VALUES = 8
 #: How a line is called and drawn inside the data, as far as errors were rehearsed, and further.
 _STYLES = (("predicted", "-"), ("near the data", "--"), ("far from the data", ":"))
+_LEGEND = (*(name for name, _ in _STYLES), "90 % interval", "measured", "beyond the data")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +79,7 @@ def draw_curve(curve: Curve, palette: Palette) -> Figure:
         )  # fmt: skip
     _scale(axes, curve)
     axes.set(xlabel=axis_label(curve.column), ylabel=axis_label(curve.target))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    add_legend(figure, axes, _LEGEND, n_across=3)
     return figure
 
 
@@ -132,7 +140,8 @@ def _scale(axes: Axes, curve: Curve) -> None:
     fit_axis(axes.yaxis, np.concatenate(parts))
     is_log = is_wide(float(curve.at.min()), float(curve.at.max()))
     beyond = {v for v in axes.get_xlim() if not curve.low <= v <= curve.high}
-    ticks = curve.at if len(curve.at) <= _FEW_VALUES else sorted({*curve.levels, *beyond})
+    known = sorted({*curve.levels, *beyond}) if curve.levels else []
+    ticks = curve.at if len(curve.at) <= _FEW_VALUES else known
     scale_axis(axes.xaxis, is_log=is_log, ticks=[float(v) for v in ticks])
 
 
@@ -140,7 +149,6 @@ def _scale(axes: Axes, curve: Curve) -> None:
 class Levels:
     """Predictions for each level of a column that is no number."""
 
-    column: str
     target: str
     names: tuple[str, ...]
     forecast: Forecast
@@ -171,6 +179,6 @@ def draw_levels(levels: Levels, palette: Palette) -> Figure:
     fit_axis(axes.xaxis, np.concatenate([f.value, levels.runs, *ends]))
     axes.set_yticks(position, [short(name, 24) for name in levels.names])
     axes.set_ylim(n - 0.5, -0.6)
-    axes.set(xlabel=axis_label(levels.target), ylabel=axis_label(levels.column))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    axes.set_xlabel(axis_label(levels.target))
+    add_legend(figure, axes, _LEGEND, n_across=3)
     return figure

@@ -92,9 +92,11 @@ _STYLE = {
 def styled(palette: Palette) -> Iterator[None]:
     """Draw in our style, whatever the settings of the machine are."""
     import matplotlib as mpl
+    from cycler import cycler
 
     ours: dict[Any, Any] = {
         **_STYLE,
+        "axes.prop_cycle": cycler(color=[palette.first]),
         "text.color": palette.ink,
         "axes.labelcolor": palette.ink,
         "axes.edgecolor": palette.quiet,
@@ -121,6 +123,14 @@ def new_axes(width: float = 5.4, height: float = 3.3) -> tuple[Figure, Axes]:
     axes = figure.add_subplot()
     axes.grid(visible=True)
     return figure, axes
+
+
+def add_legend(figure: Figure, axes: Axes, names: Sequence[str], n_across: int) -> None:
+    """Put a legend above the picture, where it covers nothing, in this order."""
+    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    shown = [name for name in names if name in found]
+    handles = [found[name] for name in shown]
+    figure.legend(handles, shown, loc="outside upper right", ncols=n_across)
 
 
 def is_wide(low: float, high: float) -> bool:

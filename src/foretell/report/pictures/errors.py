@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.report.pictures.drawing import MARKERS, Palette, is_wide, new_axes, scale_axis
+from foretell.report.pictures.drawing import (
+    MARKERS,
+    Palette,
+    add_legend,
+    is_wide,
+    new_axes,
+    scale_axis,
+)
 from foretell.report.wording import axis_label, short
 
 if TYPE_CHECKING:
@@ -52,12 +59,8 @@ def draw_pairs(pairs: Sequence[Pairs], target: str, palette: Palette) -> Figure:
     for axis in (axes.xaxis, axes.yaxis):
         scale_axis(axis, is_log=is_log)
     axes.set(xlabel=f"measured {axis_label(target)}", ylabel=f"predicted {axis_label(target)}")
-    handles, labels = axes.get_legend_handles_labels()
-    n_lines = len(handles) - len(looks)
-    order = [*range(n_lines), *reversed(range(n_lines, len(handles)))]
-    figure.legend(
-        [handles[i] for i in order], [labels[i] for i in order], loc="outside upper right", ncols=4
-    )
+    names = ["predicted = measured", "25 % off", *(p.label for p in pairs)]
+    add_legend(figure, axes, names, n_across=4)
     return figure
 
 
@@ -108,7 +111,8 @@ def draw_ladder(rungs: Sequence[Rung], palette: Palette) -> Figure:
     axes.set_xlim(-0.6, len(rungs) - 0.4)
     axes.set(xlabel="where the run lies", ylabel="relative error")
     axes.grid(visible=False, axis="x")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4)
+    names = ["mean", "median", "80 % of the runs", "other models, mean"]
+    add_legend(figure, axes, names, n_across=4)
     return figure
 
 
@@ -139,8 +143,7 @@ def draw_errors_of(errors: Sequence[ErrorsOf], palette: Palette) -> Figure:
         axes.set_axis_off()
     for row in grid:
         row[0].set_ylabel("relative error")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=2)
+    add_legend(figure, grid[0][0], ["median", "90th percentile"], n_across=2)
     return figure
 
 
@@ -155,5 +158,5 @@ def _draw_panel(axes: Axes, of: ErrorsOf, palette: Palette) -> None:
                     rotation_mode="anchor" if is_long else "default", fontsize=8)  # fmt: skip
     axes.set_xlim(-0.5, len(of.labels) - 0.5)
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-    axes.set_xlabel(axis_label(of.column) if len(of.column) <= 26 else short(of.column, 26))
+    axes.set_xlabel(axis_label(of.column, 24))
     axes.grid(visible=True, axis="y")

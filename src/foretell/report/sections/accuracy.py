@@ -149,7 +149,7 @@ def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:
                 str(len(of)),
                 percent(of["error"].mean()),
                 percent(of["error"].median()),
-                percent(of["error"].quantile(0.9)),
+                percent(float(of["error"].quantile(0.9))),
                 f"{'+' if signed > 0 else '−'}{percent(abs(signed))}",
             )
         )

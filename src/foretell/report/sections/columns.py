@@ -100,5 +100,5 @@ def _errors_of(
         tuple(labels[int(i)] for i in present),
         errors.median().to_numpy(),
         errors.quantile(0.9).to_numpy(),
-        errors.size().to_numpy(dtype=np.int64),
+        errors.size().to_numpy().astype(np.int64),
     )

@@ -16,7 +16,7 @@ from foretell.report.pictures.curve import Curve, Levels, draw_curve, draw_level
 from foretell.report.pictures.drawing import is_wide
 from foretell.report.settings import at_settings, levels_of
 from foretell.report.units import with_unit
-from foretell.report.wording import number, plain, short
+from foretell.report.wording import labeled, number, plain, short
 
 if TYPE_CHECKING:
     from foretell.model.saved_model import SavedModel
@@ -28,7 +28,7 @@ _MOST_LEVELS = 20
 _N_POINTS, _MOST_WHOLE = 90, 200
 #: How far beyond the data a curve goes at least, and at most.
 _LEAST_FACTOR, _MOST_FACTOR = 2.0, 4.0
-_N_NUMBERS = 7
+_N_NUMBERS, _MOST_NUMBERS = 7, 10
 
 
 def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section | None:
@@ -58,7 +58,7 @@ def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section |
 
 
 def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
-    at = listing((f"{plain(n)} = {_shown(v)}" for n, v in settings.items()), 12)
+    at = listing((f"{short(n)} = {_shown(v)}" for n, v in settings.items()), 12)
     assert findings.model is not None
     text = f"One column is varied, the others stay at {at}. Another place: --at COLUMN=VALUE."
     if findings.model.calibration is None:
@@ -73,7 +73,7 @@ def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, float) else plain(value)
+    return number(value) if isinstance(value, float) else short(value)
 
 
 def _picture(
@@ -104,7 +104,6 @@ def _numeric(
         name, model.target, at, forecast, low, high, tuple(findings.levels(name)),
         runs_at[is_near].astype(float), runs[is_near],
     )  # fmt: skip
-    rows = np.unique(np.linspace(0, len(at) - 1, _N_NUMBERS).round().astype(int))
     change = forecast.value[-1] / forecast.value[0]
     described = (
         f"From {with_unit(number(at[0]), name)} to {with_unit(number(at[-1]), name)} the "
@@ -117,9 +116,17 @@ def _numeric(
         f"{short(model.target)} against {short(name)}",
         described,
         partial(draw_curve, curve),
-        _numbers(model, name, [number(v) for v in at], forecast, rows),
+        _numbers(model, name, [number(v) for v in at], forecast, _told_at(curve)),
         is_small=True,
     )
+
+
+def _told_at(curve: Curve) -> NDArray[np.int64]:
+    """Choose the points to give in numbers: the measured values if they are few, and the ends."""
+    levels = np.flatnonzero(np.isin(curve.at, curve.levels))
+    if not 0 < len(levels) <= _MOST_NUMBERS:
+        levels = np.linspace(0, len(curve.at) - 1, _N_NUMBERS).round().astype(np.int64)
+    return np.union1d(levels, [0, len(curve.at) - 1]).astype(np.int64)
 
 
 def _levels(
@@ -130,9 +137,7 @@ def _levels(
     runs_at, runs = _runs(findings, settings, name)
     position = {str(level): i for i, level in enumerate(levels)}
     of = np.array([position.get(str(v), -1) for v in runs_at], dtype=np.int64)
-    drawn = Levels(
-        name, model.target, tuple(map(str, levels)), forecast, of[of >= 0], runs[of >= 0]
-    )
+    drawn = Levels(model.target, tuple(map(str, levels)), forecast, of[of >= 0], runs[of >= 0])
     best, worst = int(np.argmin(forecast.value)), int(np.argmax(forecast.value))
     described = (
         f"The least is {number(forecast.value[best])} for {plain(levels[best])}, the most "
@@ -162,12 +167,7 @@ def _numbers(
         )
         for i in rows
     )
-    header = (
-        with_unit(plain(name), name),
-        f"predicted {with_unit(plain(model.target), model.target)}",
-        "90 % interval",
-        "trust",
-    )
+    header = (labeled(name), f"predicted {labeled(model.target)}", "90 % interval", "trust")
     return Table(f"{short(model.target)} against {short(name)}", header, cells, words=(3,))
 
 

@@ -10,7 +10,7 @@ from foretell.report.pictures.bars import draw_bars
 from foretell.report.wording import number, plain
 
 _MOST_BARS = 20
-_MOST_COEFFICIENTS = 30
+_MOST_COEFFICIENTS = 12
 
 
 def shares_of(findings: Findings) -> dict[str, float]:

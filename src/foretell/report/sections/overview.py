@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from foretell.errors import listing
 from foretell.report.document import Fact
 from foretell.report.findings import Findings
-from foretell.report.wording import counted, plain
+from foretell.report.wording import counted, plain, short
 
 if TYPE_CHECKING:
     from foretell.model.saved_model import SavedModel
@@ -28,7 +28,7 @@ def lead(findings: Findings) -> str:
             f"No technique gave a model of {target} from {counted(results.data.n_rows, 'run')} of "
             f"{plain(results.data.name)}. Tried: {tried}."
         )
-    columns = listing([plain(name) for name in model.columns], _COLUMNS_NAMED)
+    columns = listing([short(name) for name in model.columns], _COLUMNS_NAMED)
     text = f"Predicts {target} from {columns}. The model is {_named(model)}, learned from "
     text += counted(model.n_rows, "run")
     if results is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from foretell.dataset import FRAME_NAME
 from foretell.report.document import Block, Code, Paragraph, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.results_file import Results
@@ -83,6 +84,9 @@ def command(findings: Findings) -> str:
     if not results.is_automatic:
         campaign = findings.place / "campaign.toml"
         return shlex.join(["foretell", "fit", str(campaign), "-o", "NEW_DIRECTORY"])
+    if data.name == FRAME_NAME:
+        seed = f", seed={results.seed}" if results.seed else ""
+        return f"foretell.fit_model(frame, target={data.target!r}{seed})"
     words = ["foretell", "fit", data.name, "--target", data.target, "-o", "NEW_DIRECTORY"]
     if results.seed:
         words += ["--seed", str(results.seed)]
