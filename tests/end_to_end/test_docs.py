@@ -444,7 +444,9 @@ def test_every_public_name_is_described():
     assert set(foretell.__all__) <= set(re.findall(r"\w+", read(PYTHON)))
 
 
-@pytest.mark.parametrize("name", ["fit_model", "load_model", "read_dataset", "ForetellRegressor"])
+@pytest.mark.parametrize(
+    "name", ["fit_model", "load_model", "read_dataset", "write_report", "ForetellRegressor"]
+)
 def test_signatures_are_those_of_the_code(name):
     signature = inspect.signature(getattr(foretell, name))
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]

@@ -48,7 +48,7 @@ def test_campaign_page_shows_validation_failed_trials_and_the_campaign(campaign,
     assert "p_to_add=0.5" in found.texts["failures"]
     assert "ValueError" in found.texts["failures"]
     assert "[techniques.Stepwise]" in found.texts["again"]
-    assert "coefficient" in found.texts["explanation"]
+    assert "The model as a formula" in found.texts["explanation"]
 
 
 def test_figures_of_the_first_screen_are_those_of_the_fit(automatic, page):

@@ -19,7 +19,7 @@ import click
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Table of measured runs to show beside predictions [default: those the fit kept].",
+    help="Table of measured runs to show beside predictions, with those that the fit kept.",
 )
 @click.option(
     "--at",

@@ -80,6 +80,8 @@ class Findings:
 
 def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findings:
     """Read a directory of `foretell fit`, or a model file; ``data`` has measured runs to show."""
+    import pandas as pd
+
     from foretell.model import directory as layout
     from foretell.model.saved_model import load_model
 
@@ -98,6 +100,9 @@ def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findi
     measured, measured_from = runs, "the fit"
     if data is not None and model is not None:
         measured, measured_from = _measured(data, model), _named(data)
+        if runs is not None:
+            measured = pd.concat([runs, measured], ignore_index=True).drop_duplicates()
+            measured_from = f"the fit and {measured_from}"
     campaign = _text(place / layout.CAMPAIGN)
     return Findings(
         place, model, results, runs, measured, measured_from, held_out, campaign, tuple(missing)

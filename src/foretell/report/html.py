@@ -95,9 +95,10 @@ def _table(table: Table) -> str:
         for i, name in enumerate(table.header)
     )
     rows = "\n".join(_row(table, n, cells) for n, cells in enumerate(table.rows))
+    caption = escape(table.caption)
     return (
-        '<div class="scroll" tabindex="0"><table>\n'
-        f"<caption>{escape(table.caption)}</caption>\n"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table>\n'
+        f"<caption>{caption}</caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
 

@@ -60,7 +60,7 @@ def write_report(
     output
         The file to write; by default ``report.html``, ``report.md`` or ``report.pdf``.
     data
-        Measured runs to show beside predictions; by default those that the fit kept.
+        Measured runs to show beside predictions, with those that the fit kept.
     at
         Values of columns at which they stay while another is varied; by default those of a
         measured configuration near the middle.

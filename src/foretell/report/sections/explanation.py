@@ -7,10 +7,10 @@ from functools import partial
 from foretell.report.document import Block, Code, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.bars import draw_bars
-from foretell.report.wording import number, plain
+from foretell.report.wording import plain
 
 _MOST_BARS = 20
-_MOST_COEFFICIENTS = 12
+_MOST_TERMS, _MOST_FORMULA = 12, 20_000
 
 
 def shares_of(findings: Findings) -> dict[str, float]:
@@ -80,6 +80,7 @@ def _words(findings: Findings) -> list[Block]:
 
 def _formula(findings: Findings) -> list[Block]:
     from foretell.model.export import formula_text
+    from foretell.model.saved_model import write_formula
     from foretell.model.summary import percent
 
     results, model = findings.results, findings.model
@@ -93,17 +94,13 @@ def _formula(findings: Findings) -> list[Block]:
             f"{percent(found.law_explains)} of how their logarithms vary. The best model is more "
             "exact than its formula."
         )
-        return [Paragraph(text), Code(plain(found.formula, 20_000))]
-    formula = formula_text(model)
+        return [Paragraph(text), Code(plain(found.formula, _MOST_FORMULA))]
+    terms = model.coefficients()
+    if terms is not None and len(terms[0]) > _MOST_TERMS:
+        text = f"The model as a formula, the largest {_MOST_TERMS} of its {len(terms[0])} terms:"
+        formula: str | None = write_formula(model.target, *terms, most=_MOST_TERMS)
+    else:
+        text, formula = "The model as a formula:", formula_text(model)
     if formula is None:
         return [Paragraph(f"{plain(model.technique)} has no formula.")]
-    blocks: list[Block] = [Paragraph("The model as a formula:"), Code(plain(formula, 20_000))]
-    terms = model.coefficients()
-    if terms is not None and len(terms[0]) > 1:
-        rows = [(plain(name), number(value)) for name, value in terms[0].items()]
-        rest = len(rows) - _MOST_COEFFICIENTS
-        caption = "Coefficients in the units of the table, largest first"
-        caption += f"; {rest} smaller ones are left out" if rest > 0 else ""
-        header = ("feature", "coefficient")
-        blocks.append(Table(caption, header, tuple(rows[:_MOST_COEFFICIENTS])))
-    return blocks
+    return [Paragraph(text), Code(plain(formula, _MOST_FORMULA))]
