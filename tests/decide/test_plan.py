@@ -152,6 +152,7 @@ def test_energy_and_carbon_follow_from_power_where_no_model_tells_them(law):
     joules = 10 * 100 * 110
     assert plan.chosen.estimates["energy"].value == pytest.approx(joules)
     assert plan.chosen.estimates["carbon"].value == pytest.approx(joules / 3.6e6 * 360)
+    assert "energy is estimated from power_w" in repr(plan)
 
 
 def test_a_model_of_energy_is_used_instead_of_power(law):
@@ -164,6 +165,7 @@ def test_a_model_of_energy_is_used_instead_of_power(law):
         2000 * plan.chosen.configuration["workers"]
     )
     assert (10 + 1000 / chosen(plan)["workers"]) * math.exp(0.1 * z(0.9)) <= 200
+    assert "estimated" not in repr(plan)
 
 
 def test_a_power_cap_in_the_prices_bounds_the_nodes(law):

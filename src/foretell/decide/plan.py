@@ -89,6 +89,8 @@ class Plan:
         A better configuration that lies far outside the data, and was not considered.
     is_searched
         Whether the space was searched, not looked at as a whole.
+    has_estimated_energy
+        Whether energy is power × time, for want of a model of it.
     front
         What no configuration beats in time, cost and energy at once.
     """
@@ -106,6 +108,7 @@ class Plan:
     n_seen: int
     n_far: int
     is_searched: bool
+    has_estimated_energy: bool
     front: pd.DataFrame
 
     def __repr__(self) -> str:
@@ -344,6 +347,7 @@ class _Answer:
             n_seen=self.shortlist.n_seen,
             n_far=self.shortlist.n_far,
             is_searched=planner.is_searched,
+            has_estimated_energy=planner.assessor.has_estimated_energy,
             front=self._front(),
         )
 
