@@ -21,8 +21,8 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
+from foretell.decide.prices import read_prices
 from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
-from foretell.measure.values import Range
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
@@ -33,6 +33,7 @@ from foretell.model.campaign.ini import parse_ini, read_sections
 from foretell.model.campaign.ini_options import OPTIONS
 from foretell.model.search.priors import PRIORS, parse_prior
 from foretell.model.techniques import TECHNIQUES
+from foretell.spaces.values import Range
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -133,7 +134,7 @@ def test_python_examples_print_what_they_show(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", blocks("toml"))
-def test_toml_blocks_are_campaigns_or_sweeps(text):
+def test_toml_blocks_are_campaigns_sweeps_or_prices(text):
     """A block is a whole campaign or sweep unless its first line says ``# part of a campaign``."""
     values = tomllib.loads(text)
     first = text.partition("\n")[0]
@@ -141,6 +142,9 @@ def test_toml_blocks_are_campaigns_or_sweeps(text):
         return
     if "workload" in values:
         read_sweep(values)
+        return
+    if "price_per_hour" in text:
+        read_prices(values)
         return
     if first == "# part of a campaign":
         values = {**LEAST_TOML, **values}

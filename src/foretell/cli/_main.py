@@ -16,6 +16,7 @@ VERBS = {
     "measure": "Run a sweep of configurations, and write a table of runs.",
     "fit": "Build models from a table of runs, or from a campaign file.",
     "predict": "Predict with a saved model.",
+    "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
     "score": "Show how far off a model is, inside the data and beyond.",
     "report": "Write what a fit came to as one page to look at.",
     "export": "Write a model that has a formula as JSON, Python or SQL.",
