@@ -83,6 +83,23 @@ def test_campaign_in_which_everything_failed_says_why(tmp_path, runs, page):
     assert found.texts["failures"].count("p_to_add=0.5") > 0
 
 
+def test_errors_on_training_rows_are_called_so_and_negative_targets_are_drawn(tmp_path, page):
+    frame = pd.DataFrame({"old": [1, 2, 3, 4, 5, 6] * 2, "t": [-4.0, -2, 0, 2, 4, 6.5] * 2})
+    campaign = {
+        "data": {"target": "t_s", "rename": {"old": "new", "t": "t_s"}},
+        "score": "rmse",
+        "validation": {"method": "All"},
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+        "techniques": {"LRRidge": {}},
+    }
+    foretell.fit_model(campaign, frame, output=tmp_path / "models")
+    found = page(tmp_path / "models", data=frame)
+    assert "Validation errors are training errors" in found.texts[""]
+    assert "noise is not known" in found.texts[""]
+    assert "the model was fitted on" in found.texts["predicted"]
+    assert "t_s against new" in found.texts["curves"]
+
+
 def test_runs_that_were_cut_by_a_time_limit_are_told_of(own, page):
     change(own / "results.json", notes=["The time limit cut the rehearsals after 3 of 20."])
     assert "The time limit cut the rehearsals" in page(own).texts[""]

@@ -70,6 +70,13 @@ class Findings:
         return len(known) > 0 and all(value == round(value) for value in known)
 
     @property
+    def judges_on_training_rows(self) -> bool:
+        """Whether a campaign asked for errors on the very rows that models were fitted on."""
+        campaign = None if self.results is None else self.results.campaign
+        validation = (campaign or {}).get("validation")
+        return isinstance(validation, dict) and validation.get("method") == "All"
+
+    @property
     def target(self) -> str:
         """The name of what is predicted."""
         if self.model is not None:

@@ -8,7 +8,8 @@ from importlib.resources import files
 from itertools import groupby
 
 from foretell.report.document import Block, Code, Document, Fact, Paragraph, Picture, Section, Table
-from foretell.report.pictures.drawing import DARK, LIGHT, to_svg, variables
+from foretell.report.pictures.drawing import DARK, LIGHT
+from foretell.report.pictures.svg import to_svg, variables
 
 #: Whatever stood in a name: no script runs, and nothing is fetched.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

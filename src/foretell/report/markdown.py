@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from foretell.report.document import Block, Code, Document, Paragraph, Picture, Table
-from foretell.report.pictures.drawing import to_standalone_svg
+from foretell.report.pictures.svg import to_standalone_svg
 
 
 def to_markdown(document: Document, folder: str) -> tuple[str, dict[str, str]]:

@@ -1,21 +1,14 @@
-"""What all pictures share: a palette, figures with quiet axes, and small SVG that a page can style.
-
-Pictures are drawn in stand-in colors, which become variables of the page: it knows whether it is
-light, dark or paper. Text stays text. The same numbers give the same bytes.
-"""
+"""What all pictures share: palettes, a style, and axes with few and short ticks."""
 
 from __future__ import annotations
 
-import io
 import math
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from foretell.report.wording import number
 
@@ -23,11 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from foretell.report.document import Picture
-
-_SVG = "http://www.w3.org/2000/svg"
-_HREF = "{http://www.w3.org/1999/xlink}href"
-_SCALE = 4 / 3  # points to pixels, so that letters are of one size in all pictures
 #: From this ratio of the largest to the least on, an axis is logarithmic.
 _LOG_RATIO = 20.0
 _MOST_TICKS = 9
@@ -181,82 +169,3 @@ def _are_apart(ticks: Sequence[float], ends: Sequence[float], *, is_log: bool) -
 
 def _decades(low: float, high: float) -> float:
     return math.log10(high / low) if 0 < low < high else 0.0
-
-
-def to_svg(picture: Picture) -> str:
-    """Draw a picture as SVG whose colors are variables, with its title and description inside."""
-    root = _drawn(picture)
-    wanted = {v for e in root.iter() for v in _references(e)}
-    for element in root.iter():
-        _tidy(element, picture.name, wanted)
-    box = root.get("viewBox", "")
-    for style in [
-        d for d in root.findall(f"{{{_SVG}}}defs") if d.find(f"{{{_SVG}}}style") is not None
-    ]:
-        root.remove(style)  # it would apply to the whole page
-    root.attrib.clear()
-    title = f"{picture.name}-title"
-    width = f"{_SCALE * float(box.split()[2]):.0f}"
-    root.attrib |= {"viewBox": box, "width": width, "role": "img", "aria-labelledby": title}
-    element = ElementTree.Element(f"{{{_SVG}}}title", {"id": title})
-    element.text = f"{picture.title}. {picture.description}"
-    root.insert(0, element)
-    ElementTree.register_namespace("", _SVG)
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _drawn(picture: Picture) -> ElementTree.Element:
-    written = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with styled(STAND_INS):
-        picture.draw(STAND_INS).savefig(written, format="svg", metadata=nothing)
-    return ElementTree.fromstring(written.getvalue())  # noqa: S314 - our own drawing
-
-
-def _references(element: ElementTree.Element) -> list[str]:
-    return re.findall(r"#([\w.-]+)", element.get(_HREF, "") + element.get("clip-path", ""))
-
-
-_VARIABLES = {color: f"var(--{name})" for name, color in asdict(STAND_INS).items()}
-
-
-def _tidy(element: ElementTree.Element, name: str, wanted: set[str]) -> None:
-    """Name things for this picture alone, let the page choose colors and fonts, and round."""
-    found = element.attrib
-    own = found.pop("id", None)
-    if own in wanted:
-        found["id"] = f"{name}-{own}"
-    if (href := found.pop(_HREF, None)) is not None:
-        found["href"] = f"#{name}-{href[1:]}"
-    if "clip-path" in found:
-        found["clip-path"] = found["clip-path"].replace("#", f"#{name}-")
-    if "style" in found:
-        style = re.sub(r" ?font-family: [^;]*;?", "", found["style"])
-        found["style"] = re.sub(r"#fe01\w\w", lambda m: _VARIABLES[m[0]], style)
-    if found.get("transform", "").startswith("rotate(-0 "):
-        del found["transform"]
-    for part in ("d", "x", "y", "transform"):
-        if part in found:
-            rounded = re.sub(r"\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", found[part])
-            found[part] = " ".join(rounded.split())
-    if element.tag != f"{{{_SVG}}}text":
-        element.text = None
-    element.tail = None
-
-
-def to_standalone_svg(picture: Picture) -> str:
-    """Draw a picture as a file of its own, light or dark as its reader is."""
-    svg = to_svg(picture)
-    dark = f"@media (prefers-color-scheme:dark){{{variables(DARK, 'svg')}}}"
-    letters = "svg{font-family:sans-serif;background:var(--paper)}"
-    style = f"<style>{variables(LIGHT, 'svg')}{dark}{letters}</style>"
-    return svg.replace("</title>", f"</title>{style}", 1) + "\n"
-
-
-_PAPER = {LIGHT: "#ffffff", DARK: "#14191d"}
-
-
-def variables(palette: Palette, selector: str = ":root") -> str:
-    """Write the colors of a palette as the page's variables."""
-    colors = {"paper": _PAPER[palette], **asdict(palette)}
-    return f"{selector}{{{''.join(f'--{n}:{c};' for n, c in colors.items())}}}"

@@ -11,7 +11,7 @@ from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.errors import Pairs, Rung, draw_ladder, draw_pairs
 from foretell.report.results_file import Leader, Results
-from foretell.report.units import with_unit
+from foretell.report.units import unit_of
 from foretell.report.wording import counted, number, plain, short
 
 if TYPE_CHECKING:
@@ -55,9 +55,10 @@ def _rehearsed_board(results: Results) -> Table:
 
 def _campaign_board(results: Results) -> Table:
     rows = tuple(_validated_row(entry, results) for entry in results.leaderboard)
+    unit = unit_of(results.data.target)
     header = (
         "technique", "selection", "validation", "median", "90th pct",
-        with_unit("RMSE", results.data.target), "R²", "trials", "hyperparameters",
+        f"RMSE ({unit})" if unit else "RMSE", "R²", "trials", "hyperparameters",
     )  # fmt: skip
     marked = None if results.best is None else 0
     return Table("Relative errors of each technique", header, rows, words=(8,), marked=marked)
@@ -112,21 +113,23 @@ def predicted_section(findings: Findings) -> Section | None:
     picture = Picture(
         "predicted-against-measured",
         f"Predicted against measured {short(findings.target)}",
-        f"{counted(len(held_out), 'prediction')} of runs that the model was not fitted on.{sample} "
-        "Each kind of question has its own marker.",
+        f"{counted(len(held_out), 'prediction')}.{sample} Each question has a marker of its own.",
         partial(draw_pairs, pairs, findings.target),
         numbers,
     )
-    text = (
-        "Every point is a run that was held out: what predicts it never saw its configuration. "
-        "Below the line, the run took more than predicted."
-    )
-    if findings.results is not None and not findings.results.is_automatic:
-        text = (
-            "Every point is a validation run, predicted by a model fitted on the training rows of "
-            "its split. Below the line, the run took more than predicted."
-        )
+    text = f"{_points(findings)} Below the line, more was measured than predicted."
     return Section("predicted", "Predicted against measured", (Paragraph(text), picture))
+
+
+def _points(findings: Findings) -> str:
+    if findings.judges_on_training_rows:
+        return "Every point is a run that the model was fitted on: new ones are predicted worse."
+    if findings.results is not None and not findings.results.is_automatic:
+        return (
+            "Every point is a validation run, predicted by a model fitted on the training rows of "
+            "its split."
+        )
+    return "Every point is a run that was held out: what predicts it never saw its configuration."
 
 
 def _asked(held_out: pd.DataFrame) -> dict[str, str]:

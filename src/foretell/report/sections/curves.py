@@ -105,10 +105,11 @@ def _numeric(
         runs_at[is_near].astype(float), runs[is_near],
     )  # fmt: skip
     change = forecast.value[-1] / forecast.value[0]
+    factor = f", a factor of {number(change, 3)}" if change > 0 else ""
     described = (
         f"From {with_unit(number(at[0]), name)} to {with_unit(number(at[-1]), name)} the "
         f"prediction goes from {number(forecast.value[0])} to "
-        f"{with_unit(number(forecast.value[-1]), model.target)}, a factor of {number(change, 3)}. "
+        f"{with_unit(number(forecast.value[-1]), model.target)}{factor}. "
         f"Measured: {number(low)} to {number(high)}."
     )
     return Picture(

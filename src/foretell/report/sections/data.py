@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from foretell.errors import listing
 from foretell.report.document import Block, Paragraph, Section, Table
 from foretell.report.findings import Findings
+from foretell.report.results_file import Data
 from foretell.report.settings import levels_of
 from foretell.report.units import unit_of
 from foretell.report.wording import counted, number, plain
@@ -27,6 +28,10 @@ def data_section(findings: Findings) -> Section | None:
     blocks: list[Block] = []
     if findings.results is not None:
         blocks.append(Paragraph(_counts(findings)))
+        n_kept = 0 if findings.runs is None else len(findings.runs)
+        if 0 < n_kept < findings.results.data.n_rows:
+            text = f"The target and different values are told of a sample of {n_kept:,} runs."
+            blocks.append(Paragraph(text, is_note=True))
     rows = [_column(findings, model, name) for name in model.columns]
     target = _target(findings)
     header = ("column", "unit", "measured", "different values", "kind")
@@ -47,8 +52,15 @@ def _counts(findings: Findings) -> str:
         f"so {repeats:.3g} of each on average."
     )
     if data.noise is None:
-        return f"{text} No noise is known: it takes repeats of one configuration."
+        return f"{text} The noise is not known: {why_no_noise(data)}."
     return f"{text} Repeats differ by {percent(data.noise)} (the median deviation, relative)."
+
+
+def why_no_noise(data: Data) -> str:
+    """Say why the noise of a table is not known."""
+    if data.n_rows == data.n_configurations:
+        return "no configuration was measured twice"
+    return "it is relative, and takes repeats and a positive target"
 
 
 def _known(findings: Findings) -> pd.DataFrame | None:
@@ -60,7 +72,8 @@ def _target(findings: Findings) -> tuple[str, ...] | None:
     if runs is None:
         return None
     values = runs[target]
-    measured = f"{number(values.min())} – {number(values.max())}, median {number(values.median())}"
+    low, middle, high = (number(v) for v in (values.min(), values.median(), values.max()))
+    measured = f"{low} to {high}, median {middle}"
     unit = unit_of(target)
     return (f"{plain(target)} (target)", unit, measured, str(values.nunique()), "number")
 
@@ -73,7 +86,7 @@ def _column(findings: Findings, model: SavedModel, name: str) -> tuple[str, ...]
         kind = "category" if name in model.categories else "true or false"
         return (plain(name), "", listing(levels, _LEVELS_NAMED), str(len(levels)), kind)
     low, high = model.ranges[name]
-    measured = f"{number(low)} – {number(high)}"
+    measured = f"{number(low)} to {number(high)}"
     levels = [number(v) for v in findings.levels(name)]
     if 0 < len(levels) <= _LEVELS_NAMED:
         measured = ", ".join(levels)

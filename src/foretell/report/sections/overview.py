@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from foretell.errors import listing
 from foretell.report.document import Fact
 from foretell.report.findings import Findings
+from foretell.report.sections.data import why_no_noise
 from foretell.report.wording import counted, plain, short
 
 if TYPE_CHECKING:
@@ -55,12 +56,11 @@ def facts(findings: Findings) -> list[Fact]:
         found += _rehearsed(rehearsed) if rehearsed else _validated(findings, model)
     if results is not None:
         noise, repeats = results.data.noise, results.data.n_rows / results.data.n_configurations
-        remark = "no model of these runs can be better than their noise"
         if noise is None:
-            remark = "no configuration was measured twice, so the noise is not known"
-        found.append(Fact("repeats of one configuration", percent(noise), remark))
-        if noise is not None:
-            found[-1] = Fact(f"noise, {repeats:.3g} repeats each", percent(noise), remark)
+            found.append(Fact("noise is not known", "–", why_no_noise(results.data)))
+        else:
+            remark = "no model of these runs can be better than their noise"
+            found.append(Fact(f"noise, {repeats:.3g} repeats each", percent(noise), remark))
     return found
 
 
@@ -91,10 +91,11 @@ def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
     from foretell.model.summary import percent
 
     scores = model.scores.get("validation", {})
+    rows = "training rows" if findings.judges_on_training_rows else "validation rows"
     labels = {
-        "mape": ("off on validation rows", "mean relative error on runs that chose nothing"),
-        "median_ape": ("median error", "half of the validation runs are closer"),
-        "p90_ape": ("90th percentile", "nine in ten validation runs are closer"),
+        "mape": (f"off on {rows}", "mean relative error"),
+        "median_ape": ("median error", f"half of the {rows} are closer"),
+        "p90_ape": ("90th percentile", f"nine in ten {rows} are closer"),
     }
     return [
         Fact(label, percent(scores[name]), remark)
