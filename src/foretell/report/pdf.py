@@ -45,7 +45,7 @@ def _pages(document: Document) -> Iterator[Figure]:
     for block in [b for section in document.sections for b in section.blocks]:
         if isinstance(block, Picture):
             figure = block.draw(LIGHT)
-            figure.suptitle(block.title, fontsize=11, x=0.01, ha="left")
+            figure.supxlabel(block.title, fontsize=9, x=0.02, ha="left")  # below: above is a legend
             yield figure
 
 
