@@ -100,6 +100,24 @@ def test_errors_on_training_rows_are_called_so_and_negative_targets_are_drawn(tm
     assert "t_s against new" in found.texts["curves"]
 
 
+def test_members_that_failed_are_listed_with_their_reasons(own, page):
+    board = json.loads((own / "results.json").read_text())["leaderboard"]
+    failed = {"technique": "LogGP", "status": "failed", "reason": "LinAlgError: <b>singular</b>"}
+    change(own / "results.json", leaderboard=[*board, failed])
+    found = page(own)
+    assert "LinAlgError: <b>singular</b>" in found.texts["failures"]
+    assert "LinAlgError" not in found.texts["leaderboard"]
+
+
+def test_of_very_many_failed_trials_the_first_are_listed(campaign, tmp_path, page):
+    shutil.copytree(campaign, tmp_path / "models")
+    trial = {"split": "0.0", "technique": "SVR", "hyperparameters": {"C": 1}, "status": "failed"}
+    change(tmp_path / "models" / "results.json", trials=[{**trial, "reason": "x"}] * 3_000)
+    text = page(tmp_path / "models").texts["failures"]
+    assert "3,000 of 3,000 trials failed; the first 500 are listed" in text
+    assert text.count("SVR") == 500
+
+
 def test_runs_that_were_cut_by_a_time_limit_are_told_of(own, page):
     change(own / "results.json", notes=["The time limit cut the rehearsals after 3 of 20."])
     assert "The time limit cut the rehearsals" in page(own).texts[""]

@@ -45,7 +45,7 @@ def _failed_trials(results: Results) -> list[Block]:
         )
         for t in failed[:_MOST_TRIALS]
     )
-    caption = f"{len(failed)} of {counted(len(results.trials), 'trial')} failed"
+    caption = f"{len(failed):,} of {counted(len(results.trials), 'trial')} failed"
     if len(failed) > _MOST_TRIALS:
         caption += f"; the first {_MOST_TRIALS} are listed, results.json has all"
     header = ("technique", "split", "hyperparameters", "reason")
