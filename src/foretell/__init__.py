@@ -14,7 +14,8 @@ from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
-    from foretell.decide.plan import Plan, make_plan
+    from foretell.decide.answer import Plan
+    from foretell.decide.plan import make_plan
     from foretell.errors import (
         DatasetError,
         ForetellError,
@@ -45,7 +46,7 @@ _HOMES = {
     "ForetellRegressor": "foretell.model.estimator",
     "ModelError": "foretell.errors",
     "NothingUsableError": "foretell.errors",
-    "Plan": "foretell.decide.plan",
+    "Plan": "foretell.decide.answer",
     "Predictor": "foretell.predictor",
     "SavedModel": "foretell.model.saved_model",
     "StorageError": "foretell.errors",
