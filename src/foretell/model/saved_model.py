@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 import pydantic
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, describe_rows, read_with_text
+from foretell.dataset import Dataset, TextTable, describe_rows, read_with_text
 from foretell.errors import DatasetError, ModelError, suggest
 from foretell.executors import by_blocks
 from foretell.files.complaints import shown
@@ -95,7 +95,9 @@ class SavedModel:
             )
         return predicted
 
-    def configurations(self, source: pd.DataFrame | Dataset | str | Path) -> Configurations:
+    def configurations(
+        self, source: pd.DataFrame | Dataset | TextTable | str | Path
+    ) -> Configurations:
         """Read a table, rename its columns as in training, and check that all are there."""
         if isinstance(source, Configurations) and source.model is self:
             return source
@@ -240,15 +242,20 @@ def load_model(path: str | Path) -> SavedModel:
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}; check the path") from None
     with file:
-        try:
-            return _rebuild(Archive(file, path), path)
-        except ModelError:
-            raise
-        except Exception as error:  # in a damaged or hostile file, anything may be amiss
-            raise ModelError(
-                f"{path} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
-                "it again."
-            ) from None
+        return read_model(file, path)
+
+
+def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
+    """Read a model from an open file, called by a name in messages; nothing in it is executed."""
+    try:
+        return _rebuild(Archive(file, name), name)
+    except ModelError:
+        raise
+    except Exception as error:  # in a damaged or hostile file, anything may be amiss
+        raise ModelError(
+            f"{name} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
+            "it again."
+        ) from None
 
 
 def _model_file(path: Path) -> Path:
@@ -270,23 +277,23 @@ def _reason(error: Exception) -> str:
     return " ".join(text.split())[:_MOST_REASON] or type(error).__name__
 
 
-def _check_format(values: Any, path: Path) -> None:
+def _check_format(values: Any, name: str | Path) -> None:
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise ModelError(
-            f"{path} is not a foretell model: its header says no format; `foretell fit` writes them"
+            f"{name} is not a foretell model: its header says no format; `foretell fit` writes them"
         )
     if values["format"] > FORMAT:
         raise ModelError(
-            f"{path} was written by foretell {shown(values.get('foretell'))} in format "
+            f"{name} was written by foretell {shown(values.get('foretell'))} in format "
             f"{values['format']}; this one reads up to {FORMAT}. Upgrade foretell to read it."
         )
     if values["format"] < 1:
         raise ValueError(f"there is no format {values['format']}")
 
 
-def _rebuild(archive: Archive, path: Path) -> SavedModel:
+def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
     values = archive.header()
-    _check_format(values, path)
+    _check_format(values, name)
     header = Header.model_validate(values)
     arrays = archive.arrays()
     feature_map = FeatureMap(
@@ -299,7 +306,7 @@ def _rebuild(archive: Archive, path: Path) -> SavedModel:
     columns = _column_positions(arrays["columns"], len(feature_map.features))
     if header.technique not in TECHNIQUES.names():
         raise ModelError(
-            f"{path} needs the technique {shown(header.technique)}, which is not installed here. "
+            f"{name} needs the technique {shown(header.technique)}, which is not installed here. "
             f"{suggest(header.technique, TECHNIQUES.names())}"
         )
     state = State(
@@ -363,4 +370,11 @@ def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, l
     return {name: levels.tolist() for name, levels in found if len(levels)}
 
 
-__all__ = ["SavedModel", "load_model", "training_levels", "training_ranges", "write_formula"]
+__all__ = [
+    "SavedModel",
+    "load_model",
+    "read_model",
+    "training_levels",
+    "training_ranges",
+    "write_formula",
+]
