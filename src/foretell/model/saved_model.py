@@ -23,6 +23,8 @@ from foretell.model.archive import Archive, pack
 from foretell.model.calibration import Calibration
 from foretell.model.directory import BEST
 from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
+from foretell.model.features.feature_map import Values
+from foretell.model.features.one_row import read_row
 from foretell.model.learner import Learned, Scaling
 from foretell.model.measured_range import MeasuredRange
 from foretell.model.model_header import ColumnHeader, FactorHeader, FeatureHeader, Header
@@ -39,6 +41,21 @@ class Configurations(Dataset):
     """A table as one model sees it: renamed and checked, which must not happen twice."""
 
     model: SavedModel = field(kw_only=True)
+
+    @cached_property
+    def values(self) -> Values:
+        """What its columns hold, checked."""
+        try:
+            return self.model.feature_map.values(
+                self.frame, name=self.name, row_numbers=self.row_numbers
+            )
+        except DatasetError as error:
+            raise DatasetError(error.text) from None  # no campaign is at hand to change
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """How rows are called in messages."""
+        return np.arange(1, len(self.frame) + 1)
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,13 @@ class SavedModel:
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
+    def measured(self) -> MeasuredRange:
+        """What was measured of the numeric columns, in the order of the ranges."""
+        low, high = np.array(list(self.ranges.values()), dtype=float).reshape(-1, 2).T
+        levels = tuple(np.array(self.levels.get(name, [])) for name in self.ranges)
+        return MeasuredRange(low, high, levels)
+
+    @cached_property
     def used_features(self) -> list[str]:
         """The features the model uses, in the order of its coefficients."""
         names = self.feature_map.names
@@ -79,18 +103,25 @@ class SavedModel:
 
     def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
         """Return one prediction per row; other columns and their order do not matter."""
-        dataset = self.configurations(frame)
+        configurations = self.configurations(frame)
+        return self._estimate(
+            configurations.values, configurations.name, configurations.row_numbers
+        )
+
+    def _estimate(
+        self, values: Values, name: str, row_numbers: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             try:
-                x = self.feature_map.matrix(dataset.frame, name=dataset.name)
+                x = self.feature_map.matrix_of(values, name, row_numbers)
             except DatasetError as error:
                 raise DatasetError(error.text) from None  # no campaign is at hand to change
             predicted = by_blocks(self.learned.estimate, x)
         bad = ~np.isfinite(predicted)
         if bad.any():
-            rows = describe_rows(bad, np.arange(1, len(bad) + 1), "prediction without value")
+            rows = describe_rows(bad, row_numbers, "prediction without value")
             raise DatasetError(
-                f"{dataset.name} gives {rows}: they lie too far outside the data the model was "
+                f"{name} gives {rows}: they lie too far outside the data the model was "
                 "fitted on. Correct or drop those rows."
             )
         return predicted
@@ -131,18 +162,28 @@ class SavedModel:
     ) -> Forecast:
         """Predict with passports: an interval, how far outside the data, and the error there."""
         configurations = self.configurations(frame)
-        return forecast(self, configurations.frame, self.predict(configurations), interval)
+        return forecast(self, configurations.values, self.predict(configurations), interval)
+
+    def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
+        """Predict one configuration with its passport: as ``forecast``, in less time."""
+        values = None if self.rename else read_row(self.feature_map.columns, row)
+        if values is None:  # a table tells what is wrong, or reads it after all
+            table = Dataset(pd.DataFrame([row]), "the row")
+            return self.forecast(self.configurations(table), interval)
+        predicted = self._estimate(values, "the row", np.ones(1, dtype=np.int64))
+        return forecast(self, values, predicted, interval)
 
     def outlook(
         self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
     ) -> Outlook:
         """Predict many rows, with the quantiles that are asked for, and without texts."""
         configurations = self.configurations(frame)
-        return outlook(self, configurations.frame, self.predict(configurations), probabilities)
+        return outlook(self, configurations.values, self.predict(configurations), probabilities)
 
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
-        return places(self, self.configurations(frame).frame).remarks
+        configurations = self.configurations(frame)
+        return places(self, configurations.values, len(configurations.frame)).remarks
 
     @cached_property
     def formula(self) -> str | None:

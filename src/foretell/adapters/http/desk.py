@@ -6,8 +6,9 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import pandas as pd
 import pydantic
 
 from foretell.adapters.http.curve import curve_of
@@ -16,11 +17,11 @@ from foretell.adapters.http.passports import passports
 from foretell.adapters.http.problems import ProblemError
 from foretell.adapters.http.schemas import CurveRequest, Rows
 from foretell.adapters.http.shelf import MOST_NAMES, Shelf
-from foretell.errors import ForetellError
+from foretell.dataset import Dataset, TextTable
+from foretell.errors import ForetellError, UsageError
 from foretell.files.complaints import dotted
-
-if TYPE_CHECKING:
-    from foretell.model.saved_model import Configurations, SavedModel
+from foretell.model.saved_model import Configurations, SavedModel
+from foretell.predictor import FORECAST_COLUMNS, Forecast
 
 Asked = TypeVar("Asked", bound=pydantic.BaseModel)
 _ALTERNATIVES = ("bool", "int", "float", "str")
@@ -78,32 +79,21 @@ class Desk:
     def _predict(self, header: dict[str, Any], body: bytes) -> Message:
         name, interval = header["name"], header["interval"]
         model = self._shelf.model(name)
-        asked = self._rows(model, header["media_type"], body)
-        forecast = model.forecast(asked, interval)
-        if header["as_csv"]:
-            table = asked.frame.reset_index(drop=True).join(forecast.to_frame())
-            text = table.to_csv(index=False).encode()
-            return {"status": 200, "media_type": "text/csv", "n_rows": len(table)}, text
-        answer = {
-            "model": name,
-            "target": model.target,
-            "interval": interval,
-            "predictions": passports(forecast),
-        }
-        return _json(answer, n_rows=len(forecast.value))
-
-    def _rows(self, model: SavedModel, media_type: str, body: bytes) -> Configurations:
-        import pandas as pd
-
-        from foretell.dataset import TextTable
-
-        if media_type == "text/csv":
-            configurations = model.configurations(TextTable(body, "the table"))
-            self._refuse_many(len(configurations.frame))
-            return configurations
-        rows = _read(Rows, body).rows
-        self._refuse_many(len(rows))
-        return model.configurations(pd.DataFrame(rows))
+        if header["media_type"] == "text/csv":
+            table = model.configurations(TextTable(body, "the table"))
+            self._refuse_many(len(table.frame))
+        else:
+            rows = _read(Rows, body).rows
+            self._refuse_many(len(rows))
+            if len(rows) == 1 and not header["as_csv"]:
+                return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
+            table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
+        forecast = model.forecast(table, interval)
+        return (
+            _csv(table, forecast)
+            if header["as_csv"]
+            else _predictions(name, model, interval, forecast)
+        )
 
     def _refuse_many(self, n_rows: int) -> None:
         if n_rows > self._most_rows:
@@ -149,6 +139,25 @@ def _read(kind: type[Asked], body: bytes) -> Asked:
             place, rule = place[:-1], "a value is a number, a text, true or false"
         where = dotted(place)[:_MOST_DETAIL]
         raise ProblemError("wrong-input", f"{where}: {rule}") from None
+
+
+def _predictions(name: str, model: SavedModel, interval: float, forecast: Forecast) -> Message:
+    answer = {
+        "model": name,
+        "target": model.target,
+        "interval": interval,
+        "predictions": passports(forecast),
+    }
+    return _json(answer, n_rows=len(forecast.value))
+
+
+def _csv(table: Configurations, forecast: Forecast) -> Message:
+    for name in FORECAST_COLUMNS:
+        if name in table.frame.columns:
+            raise UsageError(f"{table.name} has a column '{name}' already; rename or remove it")
+    joined = table.frame.reset_index(drop=True).join(forecast.to_frame())
+    answer = {"status": 200, "media_type": "text/csv", "n_rows": len(joined)}
+    return answer, joined.to_csv(index=False).encode()
 
 
 def _json(value: dict[str, Any], **more: Any) -> Message:

@@ -28,7 +28,6 @@ def main() -> None:
     limit_threads()
     from foretell.adapters.http.desk import Desk
     from foretell.adapters.http.shelf import Shelf
-    from foretell.model import saved_model  # noqa: F401 - heavy; before the first request comes
 
     directory, most_models, most_rows = sys.argv[1:]
     desk = Desk(Shelf(Path(directory), int(most_models)), int(most_rows))
