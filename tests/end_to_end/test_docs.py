@@ -22,7 +22,6 @@ import tomli_w
 import foretell
 from foretell.cli import _main as main
 from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
-from foretell.measure.values import Range
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
@@ -33,6 +32,7 @@ from foretell.model.campaign.ini import parse_ini, read_sections
 from foretell.model.campaign.ini_options import OPTIONS
 from foretell.model.search.priors import PRIORS, parse_prior
 from foretell.model.techniques import TECHNIQUES
+from foretell.spaces.values import Range
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

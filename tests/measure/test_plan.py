@@ -15,7 +15,7 @@ from foretell.errors import UsageError
 from foretell.measure import plan
 from foretell.measure.plan import count_runs
 from foretell.measure.sweep import read_sweep
-from foretell.measure.values import Range
+from foretell.spaces.values import Range
 
 WORKLOAD = {"use": "command", "run": "true"}
 

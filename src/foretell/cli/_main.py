@@ -16,6 +16,7 @@ VERBS = {
     "measure": "Run a sweep of configurations, and write a table of runs.",
     "fit": "Build models from a table of runs, or from a campaign file.",
     "predict": "Predict with a saved model.",
+    "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
     "score": "Show how far off a model is, inside the data and beyond.",
     "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._times import duration
+from foretell.spaces.quantities import duration
 
 if TYPE_CHECKING:
     from foretell.measure.measure import Estimate, MeasuredSweep, Planned, SweepProgress

@@ -9,10 +9,10 @@ from itertools import islice, product
 import numpy as np
 
 from foretell.errors import UsageError
-from foretell.measure.expressions import Expression
 from foretell.measure.sweep import Sweep, check_expressions
-from foretell.measure.values import Scalar, drawn, listed
 from foretell.measure.workloads import Workload
+from foretell.spaces.expressions import Expression
+from foretell.spaces.values import Scalar, drawn, listed
 
 Configuration = dict[str, Scalar]
 

@@ -18,10 +18,10 @@ import pydantic
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
-from foretell.measure.expressions import Expression
 from foretell.measure.meters import METERS
-from foretell.measure.values import Range, Scalar, Values, listed
 from foretell.measure.workloads import Needs, Workload, load_workload
+from foretell.spaces.expressions import Expression
+from foretell.spaces.values import Range, Scalar, Values, listed
 
 SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 

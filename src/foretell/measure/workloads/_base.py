@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pydantic
 
-from foretell.measure.values import Scalar
+from foretell.spaces.values import Scalar
 
 #: What a workload may report besides its time: numbers, or words that are columns, too.
 Numbers = Mapping[str, float | int | str]

@@ -13,7 +13,6 @@ import pydantic
 
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain
-from foretell.measure.values import Scalar
 from foretell.measure.workloads._base import (
     Needs,
     Numbers,
@@ -26,6 +25,7 @@ from foretell.measure.workloads._cluster import check_installed, check_room, con
 from foretell.measure.workloads._digits import read_mnist
 from foretell.measure.workloads._launchers import ActorsLauncher, Launcher, TrainerLauncher
 from foretell.measure.workloads._training import Job, Report
+from foretell.spaces.values import Scalar
 
 Count = Annotated[int, pydantic.Field(ge=1)]
 _DERIVED = ("num_cpus", "launcher")

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import pydantic
 
 from foretell.errors import UsageError, suggest
-from foretell.measure.values import Scalar
 from foretell.measure.workloads._base import Needs, Numbers, Options, Watch, Workload
+from foretell.spaces.values import Scalar
 
 #: Output channels of the convolutions, by block; a pooling layer ends each block and halves the
 #: image (Simonyan and Zisserman, 2015, configurations D and E).

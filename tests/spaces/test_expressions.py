@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import UsageError
-from foretell.measure.expressions import Expression
+from foretell.spaces.expressions import Expression
 
 NAMES = {"a": 3, "b": 2.5, "machine": "m4"}
 

@@ -1,0 +1,120 @@
+"""The options that say what to choose from, and what to ask for: of plan, advise and learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from foretell.errors import UsageError
+
+if TYPE_CHECKING:
+    from foretell.decide.objective import PlanRequest
+    from foretell.model.saved_model import SavedModel
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_TEXTS = ("minimize", "confidence", "deadline", "budget", "max_energy", "max_carbon",
+          "max_memory", "max_power", "seed")  # fmt: skip
+_OPTIONS = (
+    click.option("--vary", multiple=True, metavar="COLUMN=VALUES",
+                 help="What to choose: workers=1..64, size=1..64*2 (by factors), x=0..1:0.1 (by "
+                 "steps), machine=m4,c4."),
+    click.option("--fix", multiple=True, metavar="COLUMN=VALUE",
+                 help="What is given: images=480000."),
+    click.option("--only", multiple=True, metavar="EXPRESSION",
+                 help="What must hold for a configuration: 'workers * cpus <= 64'."),
+    click.option("--max", "most", multiple=True, metavar="COLUMN=NUMBER",
+                 help="The most of a column: nodes=48."),
+    click.option("--min", "least", multiple=True, metavar="COLUMN=NUMBER",
+                 help="The least of a column."),
+    click.option("--request", type=click.Path(path_type=Path), metavar="FILE",
+                 help="A TOML file with any of these; options here come on top."),
+    click.option("--prices", type=click.Path(path_type=Path), metavar="FILE",
+                 help="A TOML file with prices, power and carbon intensity."),
+    click.option("--deadline", metavar="TIME", help="The job must end within it: 90s, 1h30m."),
+    click.option("--max-energy", metavar="ENERGY", help="It must take less: 500kJ, 1.5kWh."),
+    click.option("--max-carbon", metavar="MASS", help="It must emit less: 200g."),
+    click.option("--max-memory", metavar="BYTES", help="It must need less: 16GiB."),
+    click.option("--max-power", metavar="POWER", help="All nodes together must draw less: 4kW."),
+    click.option("--minimize", metavar="WHAT",
+                 help="time, cost, energy or carbon [default: cost with prices, else time]."),
+    click.option("--confidence", type=float, metavar="SHARE",
+                 help="Probability with which each limit must hold [default: 0.9]."),
+    click.option("--allow-far", is_flag=True, help="Choose far outside the data, too."),
+    click.option("--seed", type=int, help="Of a search [default: 0]."),
+)  # fmt: skip
+
+
+def plan_options(command: Command) -> Command:
+    """Add the options of a question to a command."""
+    for add in reversed(_OPTIONS):
+        command = add(command)
+    return command
+
+
+def read_options(given: dict[str, Any]) -> PlanRequest:
+    """Make a request of what the command line says, on top of the request file."""
+    from foretell.decide.objective import read_request
+    from foretell.decide.prices import read_prices
+
+    base: dict[str, Any] = {}
+    if given.get("request") is not None:
+        asked = read_request(given["request"])
+        base = asked.model_dump(by_alias=True, exclude_unset=True)
+    for word in _TEXTS:
+        if given.get(word) is not None:
+            base[word] = given[word]
+    for word in ("most", "least"):
+        if given[word]:
+            base[word] = {**base.get(word, {}), **_numbers(given[word], word)}
+    if given["only"]:
+        base["only"] = [*base.get("only", []), *given["only"]]
+    if given["allow_far"]:
+        base["allow_far"] = True
+    if given.get("prices") is not None:
+        base["prices"] = read_prices(given["prices"])
+    vary, fix = _axes(given["vary"]), _fixed(given["fix"])
+    old = {name: value for name, value in base.get("fix", {}).items() if name not in vary}
+    varied = {name: value for name, value in base.get("vary", {}).items() if name not in fix}
+    return read_request({**base, "vary": {**varied, **vary}, "fix": {**old, **fix}})
+
+
+def _axes(texts: Sequence[str]) -> dict[str, Any]:
+    from foretell.decide.space import read_axis
+
+    axes = {}
+    for text in texts:
+        name, values = read_axis(text)
+        if name in axes:
+            raise UsageError(f"--vary {name} is given twice; write {name}=a,b,c")
+        axes[name] = values
+    return axes
+
+
+def _fixed(texts: Sequence[str]) -> dict[str, Any]:
+    fixed = {}
+    for name, values in _axes(texts).items():
+        if not isinstance(values, list) or len(values) != 1:
+            raise UsageError(f"--fix {name} takes one value; --vary {name}=... takes several")
+        fixed[name] = values[0]
+    return fixed
+
+
+def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
+    flag = {"most": "--max", "least": "--min"}[word]
+    found = {}
+    for name, value in _fixed(texts).items():
+        if isinstance(value, str):
+            raise UsageError(f"{flag} {name}={value}: '{value}' is no number")
+        found[name] = float(value)
+    return found
+
+
+def load_models(paths: Sequence[Path]) -> list[SavedModel]:
+    """Load the models of a question."""
+    from foretell.model.saved_model import load_model
+
+    return [load_model(path) for path in paths]

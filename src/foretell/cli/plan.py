@@ -1,0 +1,89 @@
+"""`foretell plan`: the configuration to use."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foretell.cli._plan_options import load_models, plan_options, read_options
+
+if TYPE_CHECKING:
+    from foretell.decide.plan import Plan
+
+_NO_PLAN = 1
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@plan_options
+@click.option("--budget", metavar="MONEY", help="A run must cost less: 20.")
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
+)
+@click.option(
+    "--as", "form", metavar="FORM", help="Print the plan for ray, kubernetes, spark, env or json."
+)
+@click.option(
+    "--role",
+    multiple=True,
+    metavar="ROLE=COLUMN",
+    help="Which column says the workers, cpus, gpus or memory_bytes, for --as.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the Pareto front of time, cost and energy to this CSV file.",
+)
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(
+    models: tuple[Path, ...],
+    candidates: Path | None,
+    form: str | None,
+    role: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Choose the configuration to use, under a deadline, a budget or a power cap.
+
+    MODELS are directories of `foretell fit` or model files: one of a time, and others of energy or
+    memory if there are any. The exit code is 1 when no configuration keeps the limits.
+    """
+    from foretell.decide.handoff import check_form, hand_off, read_roles
+    from foretell.decide.plan import make_plan
+
+    roles = read_roles(role)
+    if form is not None:
+        check_form(form)
+    plan = make_plan(load_models(models), read_options(given), candidates)
+    if output is not None:
+        _write_front(plan, output, force=force)
+    if plan.chosen is None:
+        click.echo(json.dumps(plan.to_json()) if as_json else repr(plan), err=not as_json)
+        sys.exit(_NO_PLAN)
+    if form is not None:
+        click.echo(repr(plan), err=True)
+        click.echo(hand_off(plan, form, roles), nl=False)
+    elif as_json:
+        click.echo(json.dumps(plan.to_json()))
+    else:
+        click.echo(repr(plan))
+        n_front = len(plan.front)
+        told = f"{output} written" if output else "-o front.csv writes them"
+        click.echo(f"  {n_front} configurations are beaten by no other in all; {told}.")
+
+
+def _write_front(plan: Plan, output: Path, *, force: bool) -> None:
+    from foretell.files.directory import write_new
+
+    write_new(output, plan.front.to_csv(index=False).encode(), force=force)

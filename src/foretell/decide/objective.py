@@ -1,0 +1,130 @@
+"""What is asked of a plan: choose from what, minimize what, within which limits, how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from foretell.decide.prices import Prices
+from foretell.errors import UsageError
+from foretell.files.complaints import dotted, explain
+from foretell.files.text_file import FileKind, read_toml_file
+from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME, read_quantity
+from foretell.spaces.values import Scalar, Values
+
+REQUEST_FILE = FileKind("plan", "what to vary", (".toml",))
+#: The words for limits, and the quantity that each bounds.
+LIMITS = {
+    "deadline": TIME,
+    "budget": COST,
+    "max_energy": ENERGY,
+    "max_carbon": CARBON,
+    "max_memory": MEMORY,
+    "max_power": POWER,
+}
+#: How sure one can be of a plan, besides what is asked for: for each, the best one is shown.
+CERTAINTIES = (0.5, 0.8, 0.9, 0.95)
+
+#: As people write it, such as "1h" or 20.
+Written = str | float
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, in numbers.
+
+    Attributes
+    ----------
+    limits
+        By the word for it: what a quantity must not exceed, in its base unit.
+    confidence
+        The probability with which each limit must hold.
+    certainties
+        All probabilities to look at, in order.
+    allow_far
+        Whether configurations far outside the data may be chosen.
+    """
+
+    limits: Mapping[str, float]
+    confidence: float
+    certainties: tuple[float, ...]
+    allow_far: bool
+
+
+class PlanRequest(pydantic.BaseModel):
+    """What is asked of a plan; its shape is that of the TOML file and of the HTTP body.
+
+    Attributes
+    ----------
+    vary, fix
+        The values to choose from, and those that are given.
+    only
+        Expressions of columns that must hold, such as ``workers * cpus <= 64``.
+    minimize
+        None takes cost where there are prices, and time otherwise.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    vary: dict[str, Values] = {}
+    fix: dict[str, Scalar] = {}
+    only: list[str] = []
+    most: dict[str, float] = {}
+    least: dict[str, float] = {}
+    minimize: Literal["time", "cost", "energy", "carbon"] | None = None
+    confidence: Annotated[float, pydantic.Field(ge=0.5, lt=1)] = 0.9
+    allow_far: bool = False
+    deadline: Written | None = None
+    budget: Written | None = None
+    max_energy: Written | None = None
+    max_carbon: Written | None = None
+    max_memory: Written | None = None
+    max_power: Written | None = None
+    prices: Prices | None = None
+    seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
+
+    def question(self, *, has_intervals: bool = True) -> Question:
+        """Read the limits, and list the certainties that models can tell."""
+        limits = {}
+        for word, kind in LIMITS.items():
+            written = getattr(self, word)
+            if written is not None:
+                try:
+                    limits[word] = read_quantity(written, kind)
+                except UsageError as error:
+                    raise UsageError(f"{option(word)}: {error}") from None
+        cap = None if self.prices is None else self.prices.max_power_w
+        if cap is not None:
+            limits["max_power"] = min(cap, limits.get("max_power", cap))
+        if not has_intervals and limits and self.confidence > 0.5:
+            raise UsageError(
+                "the model knows no intervals, so nobody can say how surely a limit holds; fit it "
+                "in automatic mode (foretell fit TABLE --target ...), or plan with --confidence 0.5"
+            )
+        certainties = {*CERTAINTIES, self.confidence} if has_intervals else {0.5}
+        confidence = self.confidence if has_intervals else 0.5
+        return Question(limits, confidence, tuple(sorted(certainties)), self.allow_far)
+
+
+def option(word: str) -> str:
+    """Write a word as on the command line: ``max_energy`` is ``--max-energy``."""
+    return f"--{word.replace('_', '-')}"
+
+
+def read_request(source: Path | str | Mapping[str, Any] | PlanRequest) -> PlanRequest:
+    """Read what is asked from a TOML file or a dict of its shape."""
+    if isinstance(source, PlanRequest):
+        return source
+    if isinstance(source, Mapping):
+        values, place = dict(source), "plan"
+    else:
+        values, place = read_toml_file(Path(source), REQUEST_FILE), str(source)
+    try:
+        return PlanRequest.model_validate(values)
+    except pydantic.ValidationError as error:
+        complaint = explain(error, values, PlanRequest)
+        raise UsageError(f"{place}, {dotted(complaint.place)}: {complaint.text}") from None

@@ -1,0 +1,259 @@
+"""Plans for people and for programs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from foretell.decide.objective import LIMITS, option
+from foretell.spaces.quantities import COST, POWER, TIME, write_quantity
+
+if TYPE_CHECKING:
+    from foretell.decide.plan import Option, Plan
+
+_MOST_CERTAIN = 0.99
+_WORDS = {
+    "deadline": "done within", "budget": "within the budget of", "max_energy": "below",
+    "max_carbon": "below", "max_memory": "below", "max_power": "below",
+}  # fmt: skip
+
+
+def plan_text(plan: Plan) -> str:
+    """Write a plan: the answer first, then its reasons."""
+    if plan.chosen is None:
+        return "\n".join(_refusal(plan))
+    lines = _warning(plan.chosen)
+    lines.append(f"Use {_settings(plan, plan.chosen)}: {_figures(plan, plan.chosen)}.")
+    lines += _limits(plan)
+    lines += _runners_up(plan)
+    lines += _certainties(plan)
+    lines += _ground(plan)
+    return "\n".join(lines)
+
+
+def _warning(chosen: Option) -> list[str]:
+    if chosen.trust not in {"far", "unknown level"}:
+        return []
+    return [f"Far outside the data ({chosen.outside}): no run says anything there. Measure first."]
+
+
+def _settings(plan: Plan, found: Option) -> str:
+    return ", ".join(f"{name}={_number(found.configuration[name])}" for name in plan.varied)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _figures(plan: Plan, found: Option) -> str:
+    parts = []
+    for kind, estimate in found.estimates.items():
+        if kind == POWER:  # what a configuration draws is no forecast
+            continue
+        text = write_quantity(estimate.value, kind, plan.currency)
+        if kind in {TIME, plan.minimize} and math.isfinite(estimate.lower):
+            ends = (estimate.lower, estimate.upper)
+            text += f" ({' – '.join(write_quantity(e, kind, plan.currency) for e in ends)})"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def _shortly(plan: Plan, found: Option) -> str:
+    kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
+    figures = (
+        write_quantity(found.estimates[kind].value, kind, plan.currency)
+        for kind in dict.fromkeys(kinds)
+    )
+    return ", ".join(figures)
+
+
+def _limits(plan: Plan) -> list[str]:
+    assert plan.chosen is not None
+    lines = []
+    for word, share in plan.chosen.certainties.items():
+        limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
+        margin = plan.chosen.margins[word]
+        binds = "; it binds" if word in plan.binding else ""
+        lines.append(
+            f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
+            f"{_percent(margin)} to spare at {_percent(plan.question.confidence)}{binds}"
+        )
+    return lines
+
+
+def _runners_up(plan: Plan) -> list[str]:
+    assert plan.chosen is not None
+    return [
+        f"  instead: {_settings(plan, other)}: {_shortly(plan, other)}; {_why(plan, other)}"
+        for other in plan.runners_up
+    ]
+
+
+def _why(plan: Plan, other: Option) -> str:
+    """Say why a configuration lost."""
+    assert plan.chosen is not None
+    best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
+    more = value - best
+    if more <= 1e-9 * best:
+        lost = f"the same {plan.minimize}"
+        slower = other.estimates.get(TIME)
+        if slower is not None and slower.value > plan.chosen.estimates[TIME].value:
+            lost += ", but slower"
+    else:
+        share = more / best if best > 0 else math.inf
+        lost = f"{write_quantity(more, plan.minimize, plan.currency)} more ({_percent(share)})"
+    if plan.question.limits:
+        lost += f", {certainty_text(other.certainty)} sure"
+    return lost
+
+
+def _certainties(plan: Plan) -> list[str]:
+    """Say what more certainty costs: one line per configuration, not per certainty."""
+    if len(plan.by_certainty) < 2 or not plan.question.limits:
+        return []
+    lines = ["  how sure:"]
+    base = None
+    for shares, found in _alike(plan.by_certainty):
+        told = _percent(shares[0])
+        told += f" to {_percent(shares[-1])}" if len(shares) > 1 else ""
+        if found is None:
+            text = "nothing keeps the limits so surely"
+        else:
+            value = found.estimates[plan.minimize].value
+            base = value if base is None else base
+            text = (
+                f"{_settings(plan, found)}: {write_quantity(value, plan.minimize, plan.currency)}"
+            )
+            text += f" (+{_percent(value / base - 1)})" if value > base * (1 + 1e-9) else ""
+        text += "   ← asked for" if plan.question.confidence in shares else ""
+        lines.append(f"    {told:<12}  {text}")
+    return lines
+
+
+def _alike(by_certainty: dict[float, Option | None]) -> list[tuple[list[float], Option | None]]:
+    """Put neighboring certainties with the same configuration together."""
+    groups: list[tuple[list[float], Option | None]] = []
+    for share, found in by_certainty.items():
+        settings = found and found.configuration
+        if groups and settings == (groups[-1][1] and groups[-1][1].configuration):
+            groups[-1][0].append(share)
+        else:
+            groups.append(([share], found))
+    return groups
+
+
+def _ground(plan: Plan) -> list[str]:
+    """Say what the plan rests on."""
+    assert plan.chosen is not None
+    if plan.chosen.trust == "inside":
+        ground = "Inside the measured range on every column"
+    else:
+        ground = f"{plan.chosen.trust.capitalize()}: {plan.chosen.outside}"
+    if math.isfinite(plan.chosen.expected_error):
+        ground += f"; predictions there were about {_percent(plan.chosen.expected_error)} off"
+    how = "searched, looking at" if plan.is_searched else "all of"
+    lines = [f"  {ground}. The best of {how} {plan.n_seen:,} configurations."]
+    if plan.far is not None:
+        lines.append(f"  {_far(plan)}")
+    return lines
+
+
+def _far(plan: Plan) -> str:
+    assert plan.far is not None
+    value = write_quantity(plan.far.estimates[plan.minimize].value, plan.minimize, plan.currency)
+    return (
+        f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
+        f"is {_settings(plan, plan.far)}: {value} ({plan.far.outside}). --allow-far considers them."
+    )
+
+
+def _refusal(plan: Plan) -> list[str]:
+    asked = _percent(plan.question.confidence)
+    lines = [f"No configuration keeps the limits with {asked}: {_who_binds(plan)}."]
+    closest = plan.closest
+    if closest is not None:
+        lines.append(f"  closest: {_settings(plan, closest)}: {_figures(plan, closest)}")
+        for word, margin in closest.margins.items():
+            limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
+            state = f"{_percent(-margin)} over" if margin < 0 else f"{_percent(margin)} to spare"
+            lines.append(
+                f"    {option(word)} {limit}: {state} at {asked}; it holds with "
+                f"{certainty_text(closest.certainties[word])}"
+            )
+    for share, found in plan.by_certainty.items():
+        if found is not None and share < plan.question.confidence:
+            lines.append(f"  with --confidence {share:g}: {_settings(plan, found)}")
+    if plan.far is not None:
+        lines.append(f"  {_far(plan)}")
+    return lines
+
+
+def _who_binds(plan: Plan) -> str:
+    if not plan.binding:
+        return "every configuration lies far outside the data"
+    words = " and ".join(option(word) for word in plan.binding)
+    return f"{words} {'bind' if len(plan.binding) > 1 else 'binds'}"
+
+
+def _percent(share: float) -> str:
+    """Write a share: 97 %, 0.5 %.
+
+    >>> _percent(0.97), _percent(0.005), _percent(12.0)
+    ('97 %', '0.5 %', '1,200 %')
+    """
+    value = 100 * share
+    return f"{value:,.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
+def certainty_text(share: float) -> str:
+    """Write the probability that a limit holds; it is known from 1 % to 99 %."""
+    if share >= _MOST_CERTAIN:
+        return "99 % or more"
+    return f"{100 * share:.0f} %" if share > 0 else "less than 1 %"
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values, in base units."""
+    certainties = {f"{p:g}": _option_json(o) for p, o in plan.by_certainty.items()}
+    return {
+        "minimize": plan.minimize,
+        "currency": plan.currency if COST in _kinds(plan) else None,
+        "limits": dict(plan.question.limits),
+        "confidence": plan.question.confidence,
+        "chosen": _option_json(plan.chosen),
+        "closest": _option_json(plan.closest),
+        "runners_up": [_option_json(o) for o in plan.runners_up],
+        "by_certainty": certainties,
+        "binding": plan.binding,
+        "far": _option_json(plan.far),
+        "n_configurations": plan.n_seen,
+        "n_far": plan.n_far,
+        "is_searched": plan.is_searched,
+        "text": plan_text(plan),
+    }
+
+
+def _kinds(plan: Plan) -> list[str]:
+    found = plan.chosen or plan.closest
+    return [] if found is None else list(found.estimates)
+
+
+def _option_json(found: Option | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "configuration": found.configuration,
+        "estimates": {
+            kind: {"value": e.value, "lower": _known(e.lower), "upper": _known(e.upper)}
+            for kind, e in found.estimates.items()
+        },
+        "certainties": found.certainties,
+        "margins": {word: _known(margin) for word, margin in found.margins.items()},
+        "trust": found.trust,
+        "outside": found.outside,
+        "expected_error": _known(found.expected_error),
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

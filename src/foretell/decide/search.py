@@ -1,0 +1,68 @@
+"""Searching spaces that are too large to look at everything: sample, then refine what matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from foretell.decide.assess import Assessor, Figures
+from foretell.decide.choose import Chooser, Shortlist
+from foretell.decide.space import Grid
+
+_N_DRAWN = 20_000
+_N_STARTS = 12
+_N_JUMPS = 200
+_MOST_STEPS = 12
+#: A search ends when so many steps in a row changed nothing.
+_PATIENCE = 3
+
+
+def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shortlist:
+    """Look at a sample, then around the best found so far: along each column, and by jumps.
+
+    Later steps look closer at continuous columns.
+    """
+    shortlist = Shortlist(chooser)
+    certainties = chooser.question.certainties
+    drawn = space.draw(_N_DRAWN, seed)
+    if len(drawn):
+        shortlist.add(assessor.assess(drawn, certainties))
+    rng = np.random.default_rng([seed, 1])
+    best: object = None
+    n_quiet = 0
+    for step in range(_MOST_STEPS):
+        if shortlist.figures is None or n_quiet >= _PATIENCE:
+            break
+        starts = _starts(chooser, shortlist.figures)
+        around = [space.around(start, name, step) for start in starts for name in space.names]
+        jumps = [space.jump(start, _N_JUMPS, step, rng) for start in starts]
+        frame = pd.concat([*around, *jumps], ignore_index=True).drop_duplicates(ignore_index=True)
+        if len(frame):
+            shortlist.add(assessor.assess(frame, certainties))
+        now = _objectives(chooser, shortlist.figures)
+        n_quiet = n_quiet + 1 if now == best else 0
+        best = now
+    return shortlist
+
+
+def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:
+    """Return the configurations that answer a part of the question, and some of the front."""
+    rows = [chooser.chosen(figures, c) for c in range(len(chooser.question.certainties))]
+    rows += [chooser.without(figures, word) for word in chooser.question.limits]
+    rows.append(chooser.closest(figures))
+    front = chooser.front(figures)
+    rows.append(front[np.linspace(0, len(front) - 1, min(len(front), 4)).astype(int)])
+    found = list(dict.fromkeys(np.concatenate(rows).tolist()))[:_N_STARTS]
+    return [
+        {str(name): value for name, value in start.items()}
+        for start in figures.frame.iloc[found].to_dict("records")
+    ]
+
+
+def _objectives(chooser: Chooser, figures: Figures) -> tuple[float, ...]:
+    """Return the objective at each certainty, rounded to what matters."""
+    objective = figures.value(chooser.minimize)
+    found = [chooser.chosen(figures, c) for c in range(len(chooser.question.certainties))]
+    return tuple(float(f"{objective[rows[0]]:.6g}") if len(rows) else np.inf for rows in found)

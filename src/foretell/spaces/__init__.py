@@ -1,0 +1,1 @@
+"""What configurations can be: the values of a column, and expressions of columns."""

@@ -1,0 +1,153 @@
+"""Quantities and their units: told by names of columns, read from texts, written for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from foretell.errors import UsageError
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0,
+            "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0, "d": 86400.0}  # fmt: skip
+_JOULES = {"mj": 1e6, "kj": 1e3, "j": 1.0, "joules": 1.0, "wh": 3600.0, "kwh": 3.6e6, "mwh": 3.6e9}
+_BYTES = {"b": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+          "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40}  # fmt: skip
+_GRAMS = {"g": 1.0, "kg": 1e3, "t": 1e6}
+_WATTS = {"w": 1.0, "kw": 1e3, "mw": 1e6}
+
+TIME, COST, ENERGY, CARBON, MEMORY, POWER = (
+    "time", "cost", "energy", "carbon", "memory", "power"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of quantity.
+
+    Attributes
+    ----------
+    units
+        What can be written behind a number, and how many of the base unit one is.
+    base
+        The unit of the numbers inside foretell.
+    example
+        What people may write.
+    """
+
+    name: str
+    base: str
+    units: Mapping[str, float]
+    example: str
+
+
+KINDS = {
+    TIME: Kind(TIME, "s", {**_SECONDS, "m": 60.0}, "90s, 30m, 1h30m or 2d"),
+    COST: Kind(COST, "", {}, "20 or 0.5"),
+    ENERGY: Kind(ENERGY, "J", _JOULES, "500kJ or 1.5kWh"),
+    CARBON: Kind(CARBON, "g", _GRAMS, "200g or 1.5kg"),
+    MEMORY: Kind(MEMORY, "bytes", _BYTES, "512MiB or 16GB"),
+    POWER: Kind(POWER, "W", _WATTS, "250W or 4kW"),
+}
+#: How names of columns end that say a unit, and what it is a unit of.
+_OF_NAMES = {
+    unit: (kind, factor)
+    for kind, units in ((TIME, _SECONDS), (ENERGY, _JOULES), (MEMORY, _BYTES))
+    for unit, factor in units.items()
+    if unit not in {"d", "b"}  # too short to mean it
+}
+#: Names without a unit that are a time all the same; seconds are the custom.
+_TIMES = ("time", "duration", "runtime", "makespan", "latency", "elapsed", "seconds")
+_PART = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)", re.I)
+
+
+def quantity_of_name(name: str) -> tuple[str, float] | None:
+    """Return the kind of quantity a column is by its name, and the size of its unit.
+
+    >>> quantity_of_name("wall_time_s"), quantity_of_name("energy_kj")
+    (('time', 1.0), ('energy', 1000.0))
+    >>> quantity_of_name("nodes") is None
+    True
+    """
+    words = re.split(r"[^a-zµ0-9]+", name.lower().strip())
+    words = [word for word in words if word]
+    if len(words) > 1 and words[-1] in _OF_NAMES:
+        return _OF_NAMES[words[-1]]
+    if words and words[-1] in _TIMES:
+        return TIME, 1.0
+    return None
+
+
+def read_quantity(text: str | float, kind: str) -> float:
+    """Return a quantity in its base unit.
+
+    >>> read_quantity("1h30m", TIME), read_quantity("1.5 kWh", ENERGY), read_quantity(20, COST)
+    (5400.0, 5400000.0, 20.0)
+    """
+    of = KINDS[kind]
+    value = _sum_of_parts(text, of) if isinstance(text, str) else float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"'{text}' is no {kind}: it must be more than 0; write {of.example}")
+    return value
+
+
+def _sum_of_parts(text: str, kind: Kind) -> float:
+    rest = text.strip().lstrip("$€£").rstrip("$€£") if kind.name == COST else text.strip()
+    total, place = 0.0, 0
+    while place < len(rest):
+        found = _PART.match(rest, place)
+        if found is None:
+            raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}")
+        number, unit = found[1], found[2].lower()
+        is_alone = place == 0 and found.end() == len(rest)
+        if unit not in kind.units and not (unit == "" and is_alone):
+            wrong = f"'{found[2]}' is no unit of it" if unit else f"{number} has no unit"
+            raise UsageError(f"'{text}' is no {kind.name}: {wrong}; write {kind.example}")
+        try:
+            total += float(number) * kind.units.get(unit, 1.0)
+        except ValueError:
+            raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}") from None
+        place = found.end()
+    if place == 0:
+        raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}")
+    return total
+
+
+def write_quantity(value: float, kind: str, currency: str = "") -> str:
+    """Write a quantity for people.
+
+    >>> write_quantity(5400.0, TIME), write_quantity(7.2e6, ENERGY), write_quantity(0.3, COST, "$")
+    ('1 h 30 min', '2 kWh', '0.300 $')
+    """
+    if kind == TIME:
+        return duration(value)
+    if kind == COST:
+        places = 0 if value >= 100 else 2 - math.floor(math.log10(value)) if value > 0 else 2
+        return f"{value:,.{places}f} {currency}".rstrip()
+    steps: Mapping[str, float] = {
+        ENERGY: {"kWh": 3.6e6, "kJ": 1e3, "J": 1.0},
+        CARBON: {"t": 1e6, "kg": 1e3, "g": 1.0},
+        MEMORY: {"GiB": 2.0**30, "MiB": 2.0**20, "KiB": 2.0**10, "bytes": 1.0},
+        POWER: {"kW": 1e3, "W": 1.0},
+    }[kind]
+    unit = next((name for name, size in steps.items() if value >= size), list(steps)[-1])
+    return f"{value / steps[unit]:.3g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the two units that matter.
+
+    >>> duration(0.5), duration(75), duration(7300), duration(200000)
+    ('0.5 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
