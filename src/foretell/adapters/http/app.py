@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -33,7 +34,7 @@ Interval = Annotated[
 ]
 
 
-def make_app(settings: Settings) -> FastAPI:
+def make_app(settings: Settings) -> Guard:
     """Make the application of one server; it starts its workers when it is started."""
     metrics = Metrics()
     pool, jobs = Pool(settings), Jobs(settings, metrics)
@@ -54,6 +55,7 @@ def make_app(settings: Settings) -> FastAPI:
         version=__version__,
         summary="How long a job will take, and how much energy it will burn, before it runs.",
         lifespan=lifespan,
+        openapi_url=None,
         docs_url=None,  # that page loads scripts from elsewhere; ours is in page/
         redoc_url=None,
         redirect_slashes=False,
@@ -63,8 +65,7 @@ def make_app(settings: Settings) -> FastAPI:
     _add_state(app, pool, jobs, metrics, settings)
     add_page(app)
     _add_problems(app)
-    app.add_middleware(Guard, settings=settings, metrics=metrics)
-    return app
+    return Guard(app, settings, metrics)
 
 
 def _add_models(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
@@ -81,7 +82,7 @@ def _add_models(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
     @app.post(
         "/models/{name}/predict",
         responses=_answers(schemas.Predictions, 404, 415, csv=True),
-        openapi_extra=_body(schemas.Rows, csv="A header and one row per configuration."),
+        openapi_extra=_body("Rows", csv="A header and one row per configuration."),
     )
     async def predict(name: str, request: Request, interval: Interval = 0.9) -> Response:
         """Predict rows, given as JSON or CSV; with `Accept: text/csv` the answer is CSV, too."""
@@ -99,12 +100,33 @@ def _add_models(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
     @app.post(
         "/models/{name}/curve",
         responses=_answers(schemas.Curve, 404, 415),
-        openapi_extra=_body(schemas.CurveRequest),
+        openapi_extra=_body("CurveRequest"),
     )
     async def curve(name: str, request: Request) -> Response:
         """Predict along one numeric column, over what was measured and beyond."""
         _media_type(request, _JSON)
         return _response(*await pool.ask({"do": "curve", "name": name}, await request.body()))
+
+    @app.post(
+        "/models/{name}/plan",
+        responses=_answers(schemas.Plan, 404, 415),
+        openapi_extra=_body("PlanBody"),
+    )
+    async def plan(name: str, request: Request) -> Response:
+        """Choose the configuration to use, under limits that hold with a stated probability."""
+        _media_type(request, _JSON)
+        asked = {"do": "plan", "name": name}
+        return _response(*await pool.ask(asked, await request.body(), may_take_long=True))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        """Return the description, to which a worker adds the shapes of bodies."""
+        _, content = await pool.ask({"do": "schemas"})
+        description = app.openapi()
+        described = description["components"]["schemas"]
+        for name, shape in json.loads(content).items():
+            described.setdefault(name, shape)
+        return Response(json.dumps(description), media_type=_JSON)
 
 
 def _add_fits(app: FastAPI, jobs: Jobs, settings: Settings) -> None:
@@ -121,7 +143,7 @@ def _add_fits(app: FastAPI, jobs: Jobs, settings: Settings) -> None:
         name: Annotated[str, Query(description="What the new model is to be called.")],
         target: Annotated[str, Query(description="The column to predict.", min_length=1)],
         seed: Annotated[int | None, Query(ge=0, lt=2**32)] = None,
-        time_limit_s: Annotated[float | None, Query(gt=0, le=longest_s)] = None,
+        time_limit_s: Annotated[float | None, Query(gt=0)] = None,
         replace: Annotated[bool, Query(description="Whether to replace a model.")] = False,
     ) -> Response:
         """Fit a model to a table of runs, as a job."""
@@ -130,7 +152,7 @@ def _add_fits(app: FastAPI, jobs: Jobs, settings: Settings) -> None:
             "name": name,
             "target": target,
             "seed": seed,
-            "time_limit_s": time_limit_s or longest_s,
+            "time_limit_s": min(time_limit_s or longest_s, longest_s),
             "replace": replace,
         }
         job = jobs.add(asked, await request.body())
@@ -231,11 +253,11 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {code: {**_PROBLEM, "model": schemas.Problem} for code in sorted({*_ANY, *statuses})}
 
 
-def _body(model: type[Any] | None, csv: str | None = None) -> dict[str, Any]:
-    """Describe a body that a route reads by itself."""
+def _body(model: str | None, csv: str | None = None) -> dict[str, Any]:
+    """Describe a body that a worker reads; the worker knows its shape."""
     content: dict[str, Any] = {}
     if model is not None:
-        content[_JSON] = {"schema": model.model_json_schema()}
+        content[_JSON] = {"schema": {"$ref": f"#/components/schemas/{model}"}}
     if csv is not None:
         content[_CSV] = {"schema": {"type": "string", "description": csv}}
     return {"requestBody": {"required": True, "content": content}}

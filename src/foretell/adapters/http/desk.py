@@ -14,6 +14,7 @@ import pydantic
 from foretell.adapters.http.curve import curve_of
 from foretell.adapters.http.frames import Message
 from foretell.adapters.http.passports import passports
+from foretell.adapters.http.planning import plan_of, read_plan_body, request_schemas
 from foretell.adapters.http.problems import ProblemError
 from foretell.adapters.http.schemas import CurveRequest, Rows
 from foretell.adapters.http.shelf import MOST_NAMES, Shelf
@@ -40,6 +41,8 @@ class Desk:
             "describe": self._describe,
             "predict": self._predict,
             "curve": self._curve,
+            "plan": self._plan,
+            "schemas": lambda *_: _json(request_schemas()),
         }
 
     def answer(self, header: dict[str, Any], body: bytes) -> Message:
@@ -50,6 +53,8 @@ class Desk:
             return _problem(problem)
         except ForetellError as error:
             return _problem(ProblemError("wrong-input", str(error)[:_MOST_DETAIL]))
+        except MemoryError:
+            return _problem(ProblemError("too-large", "that needs more memory than there is"))
         except RecursionError:
             return _problem(ProblemError("wrong-input", "the request nests too deeply"))
         except Exception:  # a mistake of ours must not end the worker
@@ -107,6 +112,12 @@ class Desk:
         name = header["name"]
         model = self._shelf.model(name)
         return _json({"model": name, **curve_of(model, _read(CurveRequest, body))})
+
+    def _plan(self, header: dict[str, Any], body: bytes) -> Message:
+        name = header["name"]
+        more, request = read_plan_body(body)
+        models = [self._shelf.model(n) for n in (name, *more)]
+        return _json({"model": name, **plan_of(models, request)})
 
 
 def _description(name: str, model: SavedModel) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pydantic
 
 Value = bool | int | float | str
 Row = dict[str, Value]
+Trust = Literal["inside", "near", "far", "unknown level"]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
@@ -50,7 +51,7 @@ class Prediction(pydantic.BaseModel):
     value: float
     lower: float | None
     upper: float | None
-    trust: Literal["inside", "near", "far", "unknown level"]
+    trust: Trust
     outside: str
     expected_error: float | None
 
@@ -80,6 +81,50 @@ class Curve(pydantic.BaseModel):
     low: float
     high: float
     points: list[CurvePoint]
+
+
+class Estimate(pydantic.BaseModel):
+    """A predicted quantity with the interval that holds 90 % of such runs, in its base unit."""
+
+    value: float | None
+    lower: float | None
+    upper: float | None
+
+
+class Choice(pydantic.BaseModel):
+    """A configuration that a plan speaks of.
+
+    ``certainties`` are the probabilities that limits hold, ``margins`` the shares of them that are
+    left over.
+    """
+
+    configuration: Row
+    estimates: dict[str, Estimate]
+    certainties: dict[str, float]
+    margins: dict[str, float | None]
+    trust: Trust
+    outside: str
+    expected_error: float | None
+
+
+class Plan(pydantic.BaseModel):
+    """The configuration to use; none is chosen where nothing keeps the limits."""
+
+    model: str
+    text: str
+    minimize: str
+    currency: str | None
+    limits: dict[str, float]
+    confidence: float
+    chosen: Choice | None
+    closest: Choice | None
+    runners_up: list[Choice]
+    by_certainty: dict[str, Choice | None]
+    binding: list[str]
+    far: Choice | None
+    n_configurations: int
+    n_far: int
+    is_searched: bool
 
 
 class Column(pydantic.BaseModel):
@@ -146,6 +191,3 @@ class Health(pydantic.BaseModel):
     n_workers: int
     needs_token: bool
     is_read_only: bool
-
-
-JSON = dict[str, Any]
