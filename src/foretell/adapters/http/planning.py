@@ -52,7 +52,7 @@ def plan_of(models: Sequence[Predictor], request: PlanRequest) -> dict[str, Any]
     """Make a plan; numbers without end become null."""
     with _words():
         found: dict[str, Any] = _finite(make_plan(models, request).to_json())
-        return found
+    return {**found, "text": _in_a_body(found["text"])}
 
 
 def request_schemas() -> dict[str, Any]:
@@ -69,8 +69,11 @@ def _words() -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        text = re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), str(error))
-        raise UsageError(text) from None
+        raise UsageError(_in_a_body(str(error))) from None
+
+
+def _in_a_body(text: str) -> str:
+    return re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), text)
 
 
 def _finite(value: Any) -> Any:

@@ -30,7 +30,7 @@ KINDS: Mapping[str, tuple[int, str]] = {
     "wrong-input": (422, "The input is wrong"),
     "internal": (500, "The server made a mistake"),
     "broken-model": (500, "The model cannot be read"),
-    "storage": (500, "The model directory cannot be written"),
+    "storage": (500, "The model directory cannot be used"),
     "lost": (503, "The work was lost"),
     "busy": (503, "The server has too much to do"),
     "took-too-long": (504, "The answer took too long"),

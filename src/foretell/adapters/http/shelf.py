@@ -8,7 +8,7 @@ import re
 import stat
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,13 +53,12 @@ class Shelf:
     def names(self) -> list[str]:
         """List the models that are there now."""
         try:
-            with os.scandir(self._directory) as entries:
-                found = {name for entry in entries if (name := _model_name(entry)) is not None}
+            found = self._candidates()
         except OSError as error:
             raise ProblemError(
                 "storage", f"the model directory cannot be read: {error.strerror}"
             ) from None
-        return sorted(name for name in found if self._is_there(name))[:MOST_NAMES]
+        return [name for name in found if self._is_there(name)][:MOST_NAMES]
 
     def model(self, name: str) -> SavedModel:
         """Return a model, read again if its file has changed."""
@@ -109,10 +108,15 @@ class Shelf:
         raise ProblemError("unknown-model", self._unknown(name))
 
     def _unknown(self, name: str) -> str:
+        with suppress(OSError):
+            if names := self._candidates():
+                return f"there is no model {name[:100]!r} here. {suggest(name[:100], names)}"
+        return f"there is no model {name[:100]!r} here, nor any other yet"
+
+    def _candidates(self) -> list[str]:
+        """List the names under which a model could be."""
         with os.scandir(self._directory) as entries:
-            names = sorted({n for entry in entries if (n := _model_name(entry)) is not None})
-        near = suggest(name[:100], names) if names else "There is none yet."
-        return f"there is no model {name[:100]!r} here. {near}"
+            return sorted({name for entry in entries if (name := _model_name(entry)) is not None})
 
 
 def _open_beneath(directory: Path, steps: tuple[str, ...]) -> int:

@@ -110,7 +110,7 @@ export class PlanForm {
           ...varied.map((name) => value(option.configuration[name])),
           ...kinds.map((kind) => estimate(kind, option.estimates[kind], plan.currency)),
           option.trust,
-        ] : [...varied.map(() => "–"), ...kinds.map(() => "–"), "nothing keeps the limits"])]));
+        ] : [...varied.map(() => "–"), ...kinds.map(() => "–"), "no choice"])]));
   }
 }
 
