@@ -2,8 +2,10 @@
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
 CHECKS = [
@@ -12,29 +14,49 @@ CHECKS = [
     checks.content_type_conformance,
     checks.response_schema_conformance,
 ]
+OPERATIONS = [
+    ("/models", "GET"), ("/models/{name}", "GET"), ("/models/{name}/predict", "POST"),
+    ("/models/{name}/curve", "POST"), ("/models/{name}/plan", "POST"), ("/fit", "POST"),
+    ("/jobs", "GET"), ("/jobs/{job_id}", "GET"), ("/jobs/{job_id}", "DELETE"),
+    ("/health", "GET"), ("/metrics", "GET"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="session")
-def interface(server):
+def description(server):
     """The description of a running server."""
     return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
 
 
-schema = schemathesis.pytest.from_fixture("interface")
+#: Only where there is something to get wrong.
+ASKED = [(path, method, GenerationMode.POSITIVE) for path, method in OPERATIONS]
+ASKED += [
+    (path, method, GenerationMode.NEGATIVE) for path, method in OPERATIONS if method == "POST"
+]
 
 
-@schema.parametrize()
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_no_request_brings_the_server_down(case, server):
-    case.call_and_validate(base_url=server.url, checks=CHECKS)
+@pytest.mark.parametrize(("path", "method", "mode"), ASKED)
+def test_no_request_is_a_mistake_of_the_server(server, description, path, method, mode):
+    operation = description[path][method]
 
+    @settings(
+        max_examples=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(operation.as_strategy(generation_mode=mode), st.booleans())
+    def ask(case, is_known):
+        if is_known and "name" in case.path_parameters:
+            case.path_parameters["name"] = "sort"  # else all that is seen is a missing model
+        case.call_and_validate(base_url=server.url, checks=CHECKS)
 
-def test_the_server_is_well_after_all_that(server):
+    ask()
     assert server.client.get("/health").json()["status"] == "ok"
+
+
+def test_nothing_is_left_out(description):
+    found = {(o.ok().path, o.ok().method.upper()) for o in description.get_all_operations()}
+    assert found == set(OPERATIONS)
