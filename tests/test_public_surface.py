@@ -14,8 +14,9 @@ def test_every_public_name_is_there():
 def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
         "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast", "ForetellError",
-        "ForetellRegressor", "ModelError", "NothingUsableError", "Predictor", "SavedModel",
-        "StorageError", "UsageError", "fit_model", "load_model", "measure_sweep", "read_dataset",
+        "ForetellRegressor", "ModelError", "NothingUsableError", "Plan", "Predictor", "SavedModel",
+        "StorageError", "UsageError", "fit_model", "load_model", "make_plan", "measure_sweep",
+        "read_dataset",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
+    from foretell.decide.plan import Plan, make_plan
     from foretell.errors import (
         DatasetError,
         ForetellError,
@@ -43,12 +44,14 @@ _HOMES = {
     "ForetellRegressor": "foretell.model.estimator",
     "ModelError": "foretell.errors",
     "NothingUsableError": "foretell.errors",
+    "Plan": "foretell.decide.plan",
     "Predictor": "foretell.predictor",
     "SavedModel": "foretell.model.saved_model",
     "StorageError": "foretell.errors",
     "UsageError": "foretell.errors",
     "fit_model": "foretell.model.fit",
     "load_model": "foretell.model.saved_model",
+    "make_plan": "foretell.decide.plan",
     "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
 }
@@ -64,12 +67,14 @@ __all__ = [
     "ForetellRegressor",
     "ModelError",
     "NothingUsableError",
+    "Plan",
     "Predictor",
     "SavedModel",
     "StorageError",
     "UsageError",
     "fit_model",
     "load_model",
+    "make_plan",
     "measure_sweep",
     "read_dataset",
 ]

@@ -21,6 +21,7 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
+from foretell.decide.prices import read_prices
 from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
@@ -133,7 +134,7 @@ def test_python_examples_print_what_they_show(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", blocks("toml"))
-def test_toml_blocks_are_campaigns_or_sweeps(text):
+def test_toml_blocks_are_campaigns_sweeps_or_prices(text):
     """A block is a whole campaign or sweep unless its first line says ``# part of a campaign``."""
     values = tomllib.loads(text)
     first = text.partition("\n")[0]
@@ -141,6 +142,9 @@ def test_toml_blocks_are_campaigns_or_sweeps(text):
         return
     if "workload" in values:
         read_sweep(values)
+        return
+    if "price_per_hour" in text:
+        read_prices(values)
         return
     if first == "# part of a campaign":
         values = {**LEAST_TOML, **values}

@@ -24,6 +24,8 @@ _OPTIONS = (
                  "steps), machine=m4,c4."),
     click.option("--fix", multiple=True, metavar="COLUMN=VALUE",
                  help="What is given: images=480000."),
+    click.option("--derive", multiple=True, metavar="COLUMN=EXPRESSION",
+                 help="What follows from other columns: 'num_cpus=workers * cpus'."),
     click.option("--only", multiple=True, metavar="EXPRESSION",
                  help="What must hold for a configuration: 'workers * cpus <= 64'."),
     click.option("--max", "most", multiple=True, metavar="COLUMN=NUMBER",
@@ -70,6 +72,8 @@ def read_options(given: dict[str, Any]) -> PlanRequest:
     for word in ("most", "least"):
         if given[word]:
             base[word] = {**base.get(word, {}), **_numbers(given[word], word)}
+    if given["derive"]:
+        base["derive"] = {**base.get("derive", {}), **_derived(given["derive"])}
     if given["only"]:
         base["only"] = [*base.get("only", []), *given["only"]]
     if given["allow_far"]:
@@ -101,6 +105,16 @@ def _fixed(texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"--fix {name} takes one value; --vary {name}=... takes several")
         fixed[name] = values[0]
     return fixed
+
+
+def _derived(texts: Sequence[str]) -> dict[str, str]:
+    parts = [tuple(part.strip() for part in text.partition("=")) for text in texts]
+    for text, (name, _, expression) in zip(texts, parts, strict=True):
+        if not (name and expression):
+            raise UsageError(
+                f"--derive {text}: write COLUMN=EXPRESSION, as num_cpus=workers * cpus"
+            )
+    return {name: expression for name, _, expression in parts}
 
 
 def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:

@@ -78,9 +78,8 @@ def command(
         click.echo(json.dumps(plan.to_json()))
     else:
         click.echo(repr(plan))
-        n_front = len(plan.front)
-        told = f"{output} written" if output else "-o front.csv writes them"
-        click.echo(f"  {n_front} configurations are beaten by no other in all; {told}.")
+        told = f"{output} holds" if output else "-o front.csv writes"
+        click.echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
 
 
 def _write_front(plan: Plan, output: Path, *, force: bool) -> None:

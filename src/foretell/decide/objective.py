@@ -62,6 +62,8 @@ class PlanRequest(pydantic.BaseModel):
     ----------
     vary, fix
         The values to choose from, and those that are given.
+    derive
+        Columns that follow from others, as expressions: ``num_cpus = "workers * cpus"``.
     only
         Expressions of columns that must hold, such as ``workers * cpus <= 64``.
     minimize
@@ -72,6 +74,7 @@ class PlanRequest(pydantic.BaseModel):
 
     vary: dict[str, Values] = {}
     fix: dict[str, Scalar] = {}
+    derive: dict[str, str] = {}
     only: list[str] = []
     most: dict[str, float] = {}
     least: dict[str, float] = {}

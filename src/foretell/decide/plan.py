@@ -19,14 +19,16 @@ from foretell.decide.choose import N_RUNNERS_UP, Chooser, Shortlist
 from foretell.decide.objective import LIMITS, PlanRequest, Question, option, read_request
 from foretell.decide.prices import Prices, Tariff
 from foretell.decide.search import search
-from foretell.decide.space import Grid, Listed, Space, check_columns, make_grid
+from foretell.decide.space import Grid, Listed, Rules, Space, check_columns, make_grid
 from foretell.errors import UsageError, listing, suggest
 from foretell.predictor import Predictor
 from foretell.spaces.expressions import Expression
 from foretell.spaces.quantities import COST, TIME
+from foretell.spaces.values import Scalar
 
-#: Up to so many configurations are looked at one by one; more, and continuous ranges, are searched.
-MOST_EXHAUSTIVE = 2_000_000
+#: Up to so many configurations times columns are looked at one by one, which takes some seconds;
+#: larger and continuous spaces are searched.
+MOST_CELLS = 6_000_000
 _INTERVAL = (0.05, 0.95)
 #: Where the probability that a limit holds is looked up.
 _SHARES = tuple(round(0.01 * i, 2) for i in range(1, 100))
@@ -87,6 +89,8 @@ class Plan:
         A better configuration that lies far outside the data, and was not considered.
     is_searched
         Whether the space was searched, not looked at as a whole.
+    has_estimated_energy
+        Whether energy is power × time, for want of a model of it.
     front
         What no configuration beats in time, cost and energy at once.
     """
@@ -104,6 +108,7 @@ class Plan:
     n_seen: int
     n_far: int
     is_searched: bool
+    has_estimated_energy: bool
     front: pd.DataFrame
 
     def __repr__(self) -> str:
@@ -169,7 +174,8 @@ class Planner:
     @property
     def is_searched(self) -> bool:
         """Whether there is too much to look at everything."""
-        return self.space.size > MOST_EXHAUSTIVE and isinstance(self.space, Grid)
+        n_columns = sum(len(p.columns) for p, _ in self.assessor.predictors.values())
+        return self.space.size * n_columns > MOST_CELLS and isinstance(self.space, Grid)
 
     def plan(self) -> Plan:
         """Look at the configurations, and answer."""
@@ -198,19 +204,20 @@ def _space(
     candidates: pd.DataFrame | Dataset | Path | str | None,
     predictors: Sequence[Predictor],
 ) -> Space:
-    only = [Expression(text) for text in asked.only]
-    only += [Expression(f"{_name(name)} <= {most!r}") for name, most in asked.most.items()]
-    only += [Expression(f"{_name(name)} >= {least!r}") for name, least in asked.least.items()]
+    rules = _rules(asked)
     needed = {
         name: f"the model of {p.target} needs '{name}'{_measured(p, name)}"
         for p in predictors
         for name in p.columns
     }
     spoken = set() if asked.prices is None else asked.prices.columns
-    known = list(dict.fromkeys([*needed, *spoken, *(n for e in only for n in e.names)]))
+    spoken = spoken | {n for e in (*rules.only, *rules.derive.values()) for n in e.names}
+    known = list(dict.fromkeys([*needed, *sorted(spoken), *rules.derive]))
     space: Space
     if candidates is None:
-        space = make_grid(asked.vary, asked.fix, only)
+        given = {*asked.vary, *asked.fix, *rules.derive}
+        constant = _never_varied(predictors, given) if asked.vary or asked.fix else {}
+        space = make_grid(asked.vary, {**asked.fix, **constant}, rules)
     else:
         if asked.vary:
             raise UsageError("candidates are listed, so nothing can be varied; remove one of them")
@@ -218,12 +225,31 @@ def _space(
         twice = [name for name in asked.fix if name in frame.columns]
         if twice:
             raise UsageError(f"'{twice[0]}' is a column of the candidates, and fixed; remove one")
-        space = Listed(frame.assign(**asked.fix), tuple(only))
+        constant = _never_varied(predictors, {*frame.columns, *asked.fix, *rules.derive})
+        space = Listed(frame.assign(**asked.fix, **constant), rules)
+    rules.check(space.names[: len(space.names) - len(rules.derive)])
     check_columns(space, needed, known)
-    for expression in only:
-        expression.check(space.names)
     _check_values(space, predictors, allow_far=asked.allow_far)
     return space
+
+
+def _rules(asked: PlanRequest) -> Rules:
+    only = [Expression(text) for text in asked.only]
+    only += [Expression(f"{_name(name)} <= {most!r}") for name, most in asked.most.items()]
+    only += [Expression(f"{_name(name)} >= {least!r}") for name, least in asked.least.items()]
+    derive = {name: Expression(text) for name, text in asked.derive.items()}
+    return Rules(derive, tuple(only))
+
+
+def _never_varied(predictors: Sequence[Predictor], given: set[str]) -> dict[str, Scalar]:
+    """Return the value of each column that had only one in training, and that nobody gave."""
+    found: dict[str, Scalar] = {}
+    for predictor in predictors:
+        found |= {name: low for name, (low, high) in predictor.ranges.items() if low == high}
+        found |= {
+            name: levels[0] for name, levels in predictor.categories.items() if len(levels) == 1
+        }
+    return {name: value for name, value in found.items() if name not in given}
 
 
 def _name(name: str) -> str:
@@ -264,8 +290,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _has_intervals(predictors: Sequence[Predictor], space: Space) -> bool:
-    one = pd.DataFrame({name: [space.values(name)[0]] for name in space.names})
-    found = [p.outlook(one, [0.9]).quantiles for p in predictors]
+    one = pd.DataFrame({n: [space.values(n)[0]] for n in space.names if len(space.values(n))})
+    found = [p.outlook(space.rules.derived(one), [0.9]).quantiles for p in predictors]
     return bool(np.isfinite(found).all())
 
 
@@ -310,17 +336,18 @@ class _Answer:
         return Plan(
             question=chooser.question,
             minimize=chooser.minimize,
-            varied=[name for name in space.names if len(space.values(name)) > 1] or space.names,
+            varied=_varied(space),
             currency=planner.assessor.tariff.prices.currency,
             chosen=self._option(rows[:1]),
             closest=None if len(rows) else self._option(chooser.closest(figures)),
-            runners_up=[o for i in range(1, len(rows)) if (o := self._option(rows[i : i + 1]))],
+            runners_up=self._runners_up(rows),
             by_certainty=by_certainty,
             binding=self._binding(rows[:1]),
             far=self._far(rows[:1]),
             n_seen=self.shortlist.n_seen,
             n_far=self.shortlist.n_far,
             is_searched=planner.is_searched,
+            has_estimated_energy=planner.assessor.has_estimated_energy,
             front=self._front(),
         )
 
@@ -355,6 +382,17 @@ class _Answer:
             outside=worst.outside[0],
             expected_error=float(worst.expected_error[0]),
         )
+
+    def _runners_up(self, rows: NDArray[np.int64]) -> list[Option]:
+        """Return the next best; where too few keep the limits, the best that nearly do."""
+        chooser, figures = self.planner.chooser, self.figures
+        if not len(rows):
+            return []
+        nearly = [chooser.chosen(figures, i) for i in reversed(range(chooser.asked))]
+        nearly += [chooser.without(figures, word) for word in chooser.question.limits]
+        found = dict.fromkeys(np.concatenate([rows, *nearly]).tolist())
+        others = [np.array([row]) for row in found][1 : 1 + N_RUNNERS_UP]
+        return [option for row in others if (option := self._option(row)) is not None]
 
     def _binding(self, chosen: NDArray[np.int64]) -> list[str]:
         chooser, objective = self.planner.chooser, self._objective
@@ -409,6 +447,11 @@ def _certainty(shares: Figures, kind: str, most: float) -> float:
     """Return the largest share of runs that keep a limit; 0.99 is at least, 0 below 0.01."""
     holds = [p for i, p in enumerate(_SHARES) if shares.at(kind, i)[0] <= most]
     return max(holds, default=0.0)
+
+
+def _varied(space: Space) -> list[str]:
+    """Return the columns that are chosen; all, where there is nothing to choose."""
+    return [name for name in space.names if len(space.values(name)) > 1] or space.names
 
 
 def _plain(value: Any) -> Any:

@@ -36,7 +36,7 @@ def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shor
         if shortlist.figures is None or n_quiet >= _PATIENCE:
             break
         starts = _starts(chooser, shortlist.figures)
-        around = [space.around(start, name, step) for start in starts for name in space.names]
+        around = [space.around(start, name, step) for start in starts for name in space.axes]
         jumps = [space.jump(start, _N_JUMPS, step, rng) for start in starts]
         frame = pd.concat([*around, *jumps], ignore_index=True).drop_duplicates(ignore_index=True)
         if len(frame):

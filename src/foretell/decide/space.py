@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,36 @@ BLOCK = 100_000
 _STEPS = 64
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What follows from the columns of a configuration, and what must hold for it."""
+
+    derive: Mapping[str, Expression] = field(default_factory=dict)
+    only: tuple[Expression, ...] = ()
+
+    def applied(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Add the derived columns, and keep the rows for which all expressions hold."""
+        frame = self.derived(frame)
+        for expression in self.only:
+            frame = frame[column_of(expression, frame).astype(bool)]
+        return frame.reset_index(drop=True)
+
+    def derived(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Add the derived columns."""
+        for name, expression in self.derive.items():
+            frame = frame.assign(**{name: column_of(expression, frame)})
+        return frame
+
+    def check(self, names: Collection[str]) -> None:
+        """Raise a UsageError where an expression speaks of a column that is not there."""
+        for name, expression in self.derive.items():
+            if name in names:
+                raise UsageError(f"'{name}' is derived, and given, too; remove one of the two")
+            expression.check(names)
+        for expression in self.only:
+            expression.check([*names, *self.derive])
+
+
 class Space(Protocol):
     """What can be chosen."""
 
@@ -33,6 +63,10 @@ class Space(Protocol):
     @property
     def size(self) -> float:
         """How many configurations there are, before any filter; infinite where a range is."""
+
+    @property
+    def rules(self) -> Rules:
+        """What follows from columns, and what must hold."""
 
     def values(self, name: str) -> list[Scalar]:
         """Return different values of a column, or the ends of a continuous one."""
@@ -46,12 +80,12 @@ class Listed:
     """The rows of a table."""
 
     frame: pd.DataFrame
-    only: tuple[Expression, ...] = ()
+    rules: Rules = Rules()
 
     @property
     def names(self) -> list[str]:
-        """The columns of the table."""
-        return [str(name) for name in self.frame.columns]
+        """The columns of the table, and those derived from them."""
+        return [*map(str, self.frame.columns), *self.rules.derive]
 
     @property
     def size(self) -> float:
@@ -60,12 +94,12 @@ class Listed:
 
     def values(self, name: str) -> list[Scalar]:
         """Return the different values of a column."""
-        return list(self.frame[name].unique())
+        return [] if name in self.rules.derive else list(self.frame[name].unique())
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Return the rows, some at a time."""
         for start in range(0, len(self.frame), BLOCK):
-            yield kept(self.frame.iloc[start : start + BLOCK], self.only)
+            yield self.rules.applied(self.frame.iloc[start : start + BLOCK])
 
 
 @dataclass(frozen=True)
@@ -76,17 +110,15 @@ class Grid:
     ----------
     axes
         The values of each column: one, several, or a continuous range.
-    only
-        What must hold for a configuration.
     """
 
     axes: Mapping[str, list[Scalar] | Range]
-    only: tuple[Expression, ...] = ()
+    rules: Rules = Rules()
 
     @property
     def names(self) -> list[str]:
-        """The columns, in the order given."""
-        return list(self.axes)
+        """The columns, in the order given, and those derived from them."""
+        return [*self.axes, *self.rules.derive]
 
     @property
     def size(self) -> float:
@@ -96,8 +128,8 @@ class Grid:
         )
 
     def values(self, name: str) -> list[Scalar]:
-        """Return the values of a column, or the ends of its range."""
-        axis = self.axes[name]
+        """Return the values of a column, or the ends of its range; none of a derived one."""
+        axis = self.axes.get(name, [])
         return [axis.start, axis.stop] if isinstance(axis, Range) else axis
 
     def blocks(self) -> Iterator[pd.DataFrame]:
@@ -105,15 +137,15 @@ class Grid:
         assert self.size < math.inf, "a continuous space is searched"
         for start in range(0, int(self.size), BLOCK):
             rows = np.arange(start, min(start + BLOCK, int(self.size)))
-            yield kept(self._combinations(rows), self.only)
+            yield self.rules.applied(self._combinations(rows))
 
     def _combinations(self, rows: NDArray[np.int64]) -> pd.DataFrame:
         columns: dict[str, Any] = {}
-        for name in reversed(self.names):
+        for name in reversed(list(self.axes)):
             axis = _array(self.values(name))
             rows, place = np.divmod(rows, len(axis))
             columns[name] = axis[place]
-        return pd.DataFrame({name: columns[name] for name in self.names})
+        return pd.DataFrame({name: columns[name] for name in self.axes})
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
         """Draw configurations that cover every axis evenly."""
@@ -124,23 +156,23 @@ class Grid:
             name: _array(_at(axis, shares[:, j]))
             for j, (name, axis) in enumerate(self.axes.items())
         }
-        return kept(pd.DataFrame(columns), self.only)
+        return self.rules.applied(pd.DataFrame(columns))
 
     def around(self, configuration: Mapping[str, Any], name: str, step: int) -> pd.DataFrame:
         """Vary one column of a configuration; later steps look closer at one of many values."""
         values = _closer(self.axes[name], configuration[name], step)
-        frame = pd.DataFrame({n: _array([v] * len(values)) for n, v in configuration.items()})
-        return kept(frame.assign(**{name: _array(values)}), self.only)
+        frame = pd.DataFrame({n: _array([configuration[n]] * len(values)) for n in self.axes})
+        return self.rules.applied(frame.assign(**{name: _array(values)}))
 
     def jump(
         self, configuration: Mapping[str, Any], n: int, step: int, rng: np.random.Generator
     ) -> pd.DataFrame:
         """Vary all columns of a configuration at random; later steps stay closer to it."""
         columns = {}
-        for name, value in configuration.items():
-            values = _closer(self.axes[name], value, step)
+        for name, axis in self.axes.items():
+            values = _closer(axis, configuration[name], step)
             columns[name] = _array([values[place] for place in rng.integers(0, len(values), n)])
-        return kept(pd.DataFrame(columns), self.only)
+        return self.rules.applied(pd.DataFrame(columns))
 
 
 def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scalar]:
@@ -169,13 +201,6 @@ def _array(values: Sequence[Scalar]) -> NDArray[Any]:
     """Numbers as numbers, anything else as it is."""
     is_number = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     return np.array(values, dtype=None if is_number else object)
-
-
-def kept(frame: pd.DataFrame, only: Sequence[Expression]) -> pd.DataFrame:
-    """Keep the rows for which all expressions hold."""
-    for expression in only:
-        frame = frame[column_of(expression, frame).astype(bool)]
-    return frame.reset_index(drop=True)
 
 
 def column_of(expression: Expression, frame: pd.DataFrame) -> NDArray[Any]:
@@ -242,7 +267,7 @@ def _scalar(text: str) -> Scalar:
 
 
 def make_grid(
-    vary: Mapping[str, Values], fix: Mapping[str, Scalar], only: Sequence[Expression] = ()
+    vary: Mapping[str, Values], fix: Mapping[str, Scalar], rules: Rules | None = None
 ) -> Grid:
     """Check the values of each column, and list those of ranges that can be listed."""
     twice = [name for name in vary if name in fix]
@@ -258,7 +283,7 @@ def make_grid(
         axes[name] = values if is_open else list(dict.fromkeys(listed(values)))  # type: ignore[assignment]
         if not axes[name]:
             raise UsageError(f"'{name}' has no value to choose; write {name}=1..8 or {name}=a,b")
-    return Grid(axes, tuple(only))
+    return Grid(axes, rules or Rules())
 
 
 def check_columns(space: Space, needed: Mapping[str, str], known: Collection[str]) -> None:
