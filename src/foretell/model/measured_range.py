@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from foretell.model.features._base import NUMBER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from foretell.model.features import FeatureMap
 
 Array = NDArray[np.float64]
 
@@ -101,3 +109,22 @@ def total_distance(distance: Array) -> Array:
     """Return one distance per row: the length of the way outside along all columns."""
     total: Array = np.sqrt((distance**2).sum(axis=1))
     return total
+
+
+def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Measure the range of each numeric column."""
+    return {
+        c.name: (float(frame[c.name].min()), float(frame[c.name].max()))
+        for c in feature_map.columns
+        if c.kind == NUMBER
+    }
+
+
+def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, list[float]]:
+    """List the values of each numeric column that has few."""
+    names = [c.name for c in feature_map.columns if c.kind == NUMBER]
+    if not names:
+        return {}
+    measured = MeasuredRange.of(frame[names].to_numpy(dtype=float))
+    found = zip(names, measured.levels, strict=True)
+    return {name: levels.tolist() for name, levels in found if len(levels)}

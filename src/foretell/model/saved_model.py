@@ -22,7 +22,7 @@ from foretell.files.text_file import near_file
 from foretell.model.archive import Archive, pack
 from foretell.model.calibration import Calibration
 from foretell.model.directory import BEST
-from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
+from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
 from foretell.model.features.feature_map import Values
 from foretell.model.features.one_row import read_row
 from foretell.model.learner import Learned, Scaling
@@ -392,30 +392,9 @@ def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scal
     return Scaling(x_mean, x_deviation, *header.y_scaling)
 
 
-def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Measure the range of each numeric column."""
-    return {
-        c.name: (float(frame[c.name].min()), float(frame[c.name].max()))
-        for c in feature_map.columns
-        if c.kind == NUMBER
-    }
-
-
-def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, list[float]]:
-    """List the values of each numeric column that has few."""
-    names = [c.name for c in feature_map.columns if c.kind == NUMBER]
-    if not names:
-        return {}
-    measured = MeasuredRange.of(frame[names].to_numpy(dtype=float))
-    found = zip(names, measured.levels, strict=True)
-    return {name: levels.tolist() for name, levels in found if len(levels)}
-
-
 __all__ = [
     "SavedModel",
     "load_model",
     "read_model",
-    "training_levels",
-    "training_ranges",
     "write_formula",
 ]

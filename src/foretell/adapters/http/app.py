@@ -60,7 +60,8 @@ def make_app(settings: Settings) -> Guard:
         redoc_url=None,
         redirect_slashes=False,
     )
-    _add_models(app, pool, metrics)
+    _add_models(app, pool)
+    _add_questions(app, pool, metrics)
     _add_fits(app, jobs, settings)
     _add_state(app, pool, jobs, metrics, settings)
     add_page(app)
@@ -68,7 +69,7 @@ def make_app(settings: Settings) -> Guard:
     return Guard(app, settings, metrics)
 
 
-def _add_models(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
+def _add_models(app: FastAPI, pool: Pool) -> None:
     @app.get("/models", responses=_answers(schemas.Models))
     async def list_models() -> Response:
         """List the models that are there now."""
@@ -79,6 +80,18 @@ def _add_models(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
         """Tell what a model predicts, from which columns, and how far off it was."""
         return _response(*await pool.ask({"do": "describe", "name": name}))
 
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        """Return the description, to which a worker adds the shapes of bodies."""
+        _, content = await pool.ask({"do": "schemas"})
+        description = app.openapi()
+        described = description["components"]["schemas"]
+        for name, shape in json.loads(content).items():
+            described.setdefault(name, shape)
+        return Response(json.dumps(description), media_type=_JSON)
+
+
+def _add_questions(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
     @app.post(
         "/models/{name}/predict",
         responses=_answers(schemas.Predictions, 404, 415, csv=True),
@@ -117,16 +130,6 @@ def _add_models(app: FastAPI, pool: Pool, metrics: Metrics) -> None:
         _media_type(request, _JSON)
         asked = {"do": "plan", "name": name}
         return _response(*await pool.ask(asked, await request.body(), may_take_long=True))
-
-    @app.get("/openapi.json", include_in_schema=False)
-    async def openapi() -> Response:
-        """Return the description, to which a worker adds the shapes of bodies."""
-        _, content = await pool.ask({"do": "schemas"})
-        description = app.openapi()
-        described = description["components"]["schemas"]
-        for name, shape in json.loads(content).items():
-            described.setdefault(name, shape)
-        return Response(json.dumps(description), media_type=_JSON)
 
 
 def _add_fits(app: FastAPI, jobs: Jobs, settings: Settings) -> None:
