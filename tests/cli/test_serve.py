@@ -89,6 +89,7 @@ def test_it_says_where_it_is(foretell, models):
     run = foretell("serve", models, "--port", "0", "-j", "1")
     assert run.reaches(lambda: "/docs" in run.text)
     assert "is served at http://127.0.0.1:" in run.text
+    assert "no model yet" in run.text
 
 
 def test_another_address_demands_a_token(refused, models, foretell, tmp_path):

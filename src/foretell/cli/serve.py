@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from foretell.errors import UsageError
+from foretell.errors import UsageError, listing
 
 
 @click.command()
@@ -67,6 +67,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     try:
         from foretell.adapters.http.server import listen, run_server, url_of
         from foretell.adapters.http.settings import Limits, Settings
+        from foretell.adapters.http.shelf import Shelf
     except ModuleNotFoundError as error:
         raise UsageError(
             f"serving needs {error.name}, which is not installed: pip install 'foretell[serve]'"
@@ -89,10 +90,14 @@ def command(  # noqa: PLR0913 - one parameter per option
     url = url_of(opened)
 
     def tell() -> None:
+        names = Shelf(models).names()
         if as_json:
-            click.echo(json.dumps({"url": url, "needs_token": settings.token is not None}))
+            told = {"url": url, "needs_token": settings.token is not None, "models": names}
+            click.echo(json.dumps(told))
         else:
-            click.echo(f"{models} is served at {url}   ·  the interface: {url}/docs")
+            many = "1 model" if len(names) == 1 else f"{len(names)} models"
+            which = f"{many} ({listing(names)})" if names else "no model yet"
+            click.echo(f"{models} is served at {url}: {which}   ·  the interface: {url}/docs")
             click.echo("Ctrl-C ends it.", err=True)
 
     with opened:

@@ -1,7 +1,10 @@
 """Whatever is wrong with a request, it is told in one shape, and the next request works."""
 
 import json
+import select
+import socket
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -318,6 +321,20 @@ def test_a_client_that_leaves_does_no_harm(strict):
         connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
     assert works(strict)
     assert strict.client.get("/health").json()["status"] == "ok"
+
+
+def test_a_client_that_reads_nothing_is_given_up(strict):
+    request = b"GET /page/chart.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with strict.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.setblocking(False)
+        with suppress(BlockingIOError):
+            for _ in range(5_000):  # more than any buffer holds of the answers
+                connection.send(request)
+        gone = select.poll()
+        gone.register(connection, select.POLLHUP | select.POLLERR)
+        assert gone.poll(30_000)
+    assert works(strict)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def _add_fits(app: FastAPI, jobs: Jobs, settings: Settings) -> None:
             "time_limit_s": min(time_limit_s or longest_s, longest_s),
             "replace": replace,
         }
-        job = jobs.add(asked, await request.body())
+        job = await jobs.add(asked, await request.body())
         return _job_response(job, 202, {"Location": f"/jobs/{job.id}"})
 
     @app.get("/jobs", responses=_answers(schemas.Jobs))

@@ -39,6 +39,7 @@ class Jobs:
         self._folder: JobFolder | None = None
         self._refusal = "this server was started with --read-only"
         self._records: dict[str, Record] = {}
+        self._arriving: dict[str, Record] = {}
         self._process: Process | None = None
         self._is_new = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -84,11 +85,25 @@ class Jobs:
             raise ProblemError("unknown-job", f"there is no job {job_id[:100]!r} here")
         return record
 
-    def add(self, asked: dict[str, Any], table: bytes) -> Record:
+    async def add(self, asked: dict[str, Any], table: bytes) -> Record:
         """Queue a fit; raise a problem when it cannot be."""
         if self._folder is None:
             raise ProblemError("read-only", self._refusal)
-        name = asked["name"]
+        self._check_new(self._folder, asked["name"], is_replacing=asked["replace"])
+        record = Record(id=new_id(), created_at=now(), **asked)
+        self._arriving[record.id] = record
+        try:
+            await asyncio.to_thread(self._folder.add, record, table)
+        except (OSError, StorageError):
+            raise ProblemError("storage", "the table cannot be stored") from None
+        finally:
+            del self._arriving[record.id]
+        kept = self._folder.forget_oldest([*self._records.values(), record])
+        self._records = {r.id: r for r in kept}
+        self._is_new.set()
+        return record
+
+    def _check_new(self, folder: JobFolder, name: str, *, is_replacing: bool) -> None:
         if not NAME.fullmatch(name):
             raise ProblemError(
                 "wrong-input",
@@ -96,9 +111,10 @@ class Jobs:
                 "underscores, the first a letter or a digit",
             )
         waiting = [r for r in self._records.values() if r.state not in ENDED]
+        waiting += self._arriving.values()
         if any(r.name == name for r in waiting):
             raise ProblemError("taken", f"a fit of '{name}' is under way; wait, or cancel it")
-        if not asked["replace"] and self._folder.is_taken(name):
+        if not is_replacing and folder.is_taken(name):
             raise ProblemError(
                 "taken", f"there is a '{name}' already; choose another name, or add replace=true"
             )
@@ -106,16 +122,6 @@ class Jobs:
             raise ProblemError(
                 "busy", f"{len(waiting)} fits wait already; try again later", {"Retry-After": "60"}
             )
-        record = Record(id=new_id(), created_at=now(), **asked)
-        try:
-            self._folder.add(record, table)
-        except (OSError, StorageError):
-            raise ProblemError("storage", "the table cannot be stored") from None
-        self._records[record.id] = record
-        kept = self._folder.forget_oldest(list(self._records.values()))
-        self._records = {r.id: r for r in kept}
-        self._is_new.set()
-        return record
 
     def cancel(self, job_id: str) -> Record:
         """End a job that waits or runs."""

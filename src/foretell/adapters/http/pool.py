@@ -7,7 +7,7 @@ import logging
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from foretell.adapters.http import frames
@@ -120,11 +120,9 @@ class Pool:
                 {"Retry-After": "1"},
             )
         message = frames.pack(header, body)
-        if may_take_long:
-            async with self._long:
-                answer, content = await self._exchange(message)
-        else:
-            answer, content = await self._exchange(message)
+        async with AsyncExitStack() as stack:
+            worker = await self._free_worker(stack, may_take_long=may_take_long)
+            answer, content = await self._exchange(worker, message)
         if "problem" in answer:
             raise ProblemError(answer["problem"], content.decode())
         return answer, content
@@ -138,18 +136,23 @@ class Pool:
         await asyncio.gather(*(worker.close() for worker in self._workers))
         self._workers.clear()
 
-    async def _exchange(self, message: bytes) -> frames.Message:
-        limit_s = self._settings.limits.request_s
+    async def _free_worker(self, stack: AsyncExitStack, *, may_take_long: bool) -> Worker:
+        """Wait for a worker, though not for ever; what may take long also waits for its turn."""
         self._n_waiting += 1
         try:
-            async with asyncio.timeout(limit_s):
-                worker = await self._free.get()
+            async with asyncio.timeout(self._settings.limits.request_s):
+                if may_take_long:
+                    await stack.enter_async_context(self._long)
+                return await self._free.get()
         except TimeoutError:
             raise ProblemError(
                 "busy", "no worker was free in time; try again later", {"Retry-After": "5"}
             ) from None
         finally:
             self._n_waiting -= 1
+
+    async def _exchange(self, worker: Worker, message: bytes) -> frames.Message:
+        limit_s = self._settings.limits.request_s
         try:
             async with asyncio.timeout(limit_s):
                 answer = await worker.ask(message)
