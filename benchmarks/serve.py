@@ -4,7 +4,8 @@
 
 Requests leave when their time has come, whether earlier ones are answered or not, on connections
 that stay open; a latency counts from the moment at which the request should have left. Memory is
-that of the server and all its workers, after a warm-up and at the end.
+that of the server and all its workers, after a warm-up and at the end. The CPU time of a prediction
+tells what it costs on a machine that others use, too.
 """
 
 from __future__ import annotations
@@ -108,6 +109,16 @@ def memory_mb(process: psutil.Process) -> float:
     return sum(p.memory_info().rss for p in family) / 1e6
 
 
+def cpu_s(process: psutil.Process) -> tuple[float, float]:
+    """Return the CPU time of a process, and that of its children together."""
+
+    def own(one: psutil.Process) -> float:
+        times = one.cpu_times()
+        return float(times.user + times.system)
+
+    return own(process), sum(own(p) for p in process.children(recursive=True))
+
+
 def main() -> None:
     """Serve a model, send requests, and print what came of them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -143,15 +154,17 @@ def measure(
     host, _, port = url.removeprefix("http://").partition(":")
     requests = requests_for(model, args.example)
     asyncio.run(send(host, int(port), requests, args.rate, WARM_UP_S))
-    before_mb, before = memory_mb(server), time.perf_counter()
+    before_mb, before, used = memory_mb(server), time.perf_counter(), cpu_s(server)
     load = asyncio.run(send(host, int(port), requests, args.rate, args.seconds))
     took_s = time.perf_counter() - before
+    spent = [1e3 * (b - a) / len(load.latency_s) for a, b in zip(used, cpu_s(server), strict=True)]
     latency_ms = 1e3 * np.array(load.latency_s)
     p50, p99 = np.percentile(latency_ms, [50, 99])
     print(
         f"{args.example}: {len(latency_ms) / took_s:.0f} predictions a second for {took_s:.0f} s   "
         f"p50 {p50:.1f} ms   p99 {p99:.1f} ms   max {latency_ms.max():.1f} ms   "
-        f"{len(load.errors)} errors   memory {before_mb:.0f} → {memory_mb(server):.0f} MB"
+        f"{len(load.errors)} errors   memory {before_mb:.0f} → {memory_mb(server):.0f} MB   "
+        f"CPU a prediction: {spent[0]:.2f} ms server, {spent[1]:.2f} ms workers"
     )
     for error in load.errors[:3]:
         print(f"  {error}")
