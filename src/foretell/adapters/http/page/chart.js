@@ -91,6 +91,7 @@ function axes(svg, { x, y }, curve, width) {
 function beyond(svg, { x }, curve, width) {
   const bottom = HEIGHT - BOTTOM;
   const parts = [[x.from, x.at(curve.low)], [x.at(curve.high), width - RIGHT]];
+  const labels = [];
   parts.forEach(([from, to], i) => {
     if (to - from < 1) return;
     const box = { x: from, y: TOP, width: to - from, height: bottom - TOP };
@@ -99,10 +100,11 @@ function beyond(svg, { x }, curve, width) {
     const edge = i ? from : to;
     svg.append(shape("line", { x1: edge, x2: edge, y1: TOP, y2: bottom, class: "edge" }));
     if (to - from > 110) {
-      svg.append(shape("text", { x: (from + to) / 2, y: TOP + 16, "text-anchor": "middle", class: "note" },
+      labels.push(shape("text", { x: (from + to) / 2, y: TOP + 16, "text-anchor": "middle", class: "note" },
         "beyond the data"));
     }
   });
+  return labels;
 }
 
 export function draw(place, curve, now) {
@@ -118,7 +120,7 @@ export function draw(place, curve, now) {
   clip.append(shape("rect", { x: LEFT, y: TOP, width: width - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM }));
   defs.append(hatch, clip);
   svg.append(defs);
-  beyond(svg, both, curve, width);
+  const labels = beyond(svg, both, curve, width);
   axes(svg, both, curve, width);
   const g = shape("g", { "clip-path": "url(#inside-frame)" });
   const bounded = (v) => Math.min(Math.max(v, -1e4), 1e4);
@@ -132,6 +134,7 @@ export function draw(place, curve, now) {
   svg.append(g);
   svg.append(shape("rect", { x: LEFT, y: TOP, width: width - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM,
     class: "frame" }));
+  svg.append(...labels);
   if (now && now.x >= x.low && now.x <= x.high && now.value <= y.high && now.value >= y.low) {
     svg.append(shape("circle", { cx: x.at(now.x), cy: y.at(now.value), r: 6, class: "now" }));
   }
