@@ -9,7 +9,7 @@ from foretell.decide.objective import LIMITS, option
 from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
 
 if TYPE_CHECKING:
-    from foretell.decide.plan import Option, Plan
+    from foretell.decide.answer import Option, Plan
 
 _MOST_CERTAIN = 0.99
 _WORDS = {
