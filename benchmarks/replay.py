@@ -12,16 +12,12 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import itertools
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 
 import numpy as np
 import pandas as pd
@@ -108,8 +104,10 @@ PROBLEMS = [
     Problem("xz", {"content": "text"}, "threads**0.5 / size_mib", is_held_out=True),
     Problem("ray", {"model": "small", "num_images": 8000}, is_held_out=True),
     Problem("ray", {"model": "large", "num_images": 8000}, "workers", 8.0, is_held_out=True),
-    Problem("vgg", {"input_channels": 256, "output_channels": 512}, "1e5 / (batch_size * image_size**2)", is_held_out=True),
-    Problem("vgg", {"image_size": 224, "input_channels": 512, "output_channels": 512}, "1 / batch_size", is_held_out=True),
+    Problem("vgg", {"input_channels": 256, "output_channels": 512},
+            "1e5 / (batch_size * image_size**2)", is_held_out=True),
+    Problem("vgg", {"image_size": 224, "input_channels": 512, "output_channels": 512},
+            "1 / batch_size", is_held_out=True),
     Problem("query", {"groups": 100}, "1e5 / rows", is_held_out=True),
     Problem("reads", {"order": "random"}, "1e6 / reads", is_held_out=True),
     Problem("matrix", {"dtype": "float32", "inner": 1000}, "threads / rows**2", is_held_out=True),
@@ -433,8 +431,8 @@ def draw(curves: pd.DataFrame, path: Path) -> None:
     for order, row in found.iterrows():
         axes.plot(100 * row.index, 100 * row.replace(np.inf, np.nan), next(styles), label=order)
     axes.axhline(100 * GOAL, color="gray", linewidth=0.5)
-    axes.set(xscale="log", xlabel="cost spent, % of measuring everything", ylabel="median regret, %",
-             ylim=(0, None))  # fmt: skip
+    axes.set(xscale="log", xlabel="cost spent, % of measuring everything",
+             ylabel="median regret, %", ylim=(0, None))  # fmt: skip
     axes.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(path)

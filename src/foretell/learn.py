@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.dataset import Dataset, read_dataset, read_description
+from foretell.decide.answer import Plan
 from foretell.decide.first_runs import first_runs, small_runs
 from foretell.decide.next_run import (
     LEAST_CHANCE,
@@ -21,7 +22,7 @@ from foretell.decide.next_run import (
 from foretell.decide.next_sweep import next_sweep
 from foretell.decide.objective import PlanRequest, read_request
 from foretell.decide.past_runs import PastRuns
-from foretell.decide.plan import Plan, Planner, make_plan
+from foretell.decide.plan import Planner, make_plan
 from foretell.decide.plan_text import number_text, percent
 from foretell.decide.prices import Prices
 from foretell.decide.spent import spent

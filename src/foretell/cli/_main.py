@@ -20,9 +20,11 @@ VERBS = {
     "advise": "Propose the next run worth paying for.",
     "learn": "Measure, fit and plan in turns, until the plan is sure.",
     "score": "Show how far off a model is, inside the data and beyond.",
+    "report": "Write what a fit came to as one page to look at.",
     "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",
     "schema": "Print the JSON schema of campaign files.",
+    "serve": "Answer over HTTP, and show a page.",
     "techniques": "List the techniques and their hyperparameters.",
     "demo": "See it work on a dataset that comes along.",
 }

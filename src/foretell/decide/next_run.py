@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from foretell.dataset import Dataset
+from foretell.decide.answer import Plan
 from foretell.decide.assess import Figures
 from foretell.decide.error_field import ErrorField, Scales, log_sizes
 from foretell.decide.objective import PlanRequest, read_request
 from foretell.decide.past_runs import PastRuns, places_in, plain_rows
-from foretell.decide.plan import Plan, Planner
+from foretell.decide.plan import Planner
 from foretell.decide.plausible import OPTIMISTIC, plausible
 from foretell.decide.run_value import Choice, Worth
 from foretell.decide.runs_to_measure import Source

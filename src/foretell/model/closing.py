@@ -14,9 +14,10 @@ from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
 from foretell.model.engine import Engine
 from foretell.model.learner import Learned
+from foretell.model.measured_range import training_ranges
 from foretell.model.plan_splits import ALL, OuterSplit
 from foretell.model.results import Entry, Judgement, Record, spread
-from foretell.model.saved_model import SavedModel, load_model, training_ranges
+from foretell.model.saved_model import SavedModel, load_model
 from foretell.model.search import GridSearch, Search
 from foretell.model.study import Study, Trial, scores_from_json
 from foretell.model.validation import Scores
@@ -112,6 +113,7 @@ class Closing:
                     judgement.outer,
                     score_training=True,
                     keep_models=keep,
+                    most_predictions=self.record.plan.n_predictions,
                 )
 
     def _keeps_training_model(self, judgement: Judgement) -> bool:
@@ -128,6 +130,7 @@ class Closing:
             entry.judgements[position],
             train=outcome.train,
             test=outcome.test,
+            predicted=outcome.predicted,
             reason=outcome.reason,
         )
         entry.judgements[position] = judged
@@ -221,6 +224,7 @@ class Closing:
                     judgement,
                     train=scores_from_json(known["train"]) if known["train"] else None,
                     test=scores_from_json(known["test"]) if known["test"] else None,
+                    predicted=known["predicted"],
                     reason=known["reason"],
                 )
         return judgement

@@ -159,13 +159,18 @@ def test_table_given_as_campaign_is_refused_with_its_first_line():
     assert refusal("runs.csv").startswith("runs.csv, line 1: a section such as [General] must")
 
 
-def test_table_is_looked_for_here_before_beside_the_campaign():
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("c.toml", "campaigns/runs.csv", "runs.csv"), ("c.ini", "runs.csv", "campaigns/runs.csv")],
+)
+def test_table_lies_beside_the_campaign_or_here_and_each_kind_of_file_prefers_one(
+    name, first, second
+):
     Path("campaigns").mkdir()
-    Path("campaigns/runs.csv").write_text("a")
-    file = Path("campaigns/c.ini")
-    assert resolve_data_path(CAMPAIGN, file) == Path("campaigns/runs.csv")
-    Path("runs.csv").write_text("a")
-    assert resolve_data_path(CAMPAIGN, file) == Path("runs.csv")
+    Path(second).write_text("a")
+    assert resolve_data_path(CAMPAIGN, Path("campaigns") / name) == Path(second)
+    Path(first).write_text("a")
+    assert resolve_data_path(CAMPAIGN, Path("campaigns") / name) == Path(first)
 
 
 def test_missing_table_is_reported_with_the_places_looked_at(tmp_path):

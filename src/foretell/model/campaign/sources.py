@@ -44,7 +44,10 @@ def load_campaign(source: Source) -> tuple[Campaign, pd.DataFrame | None, list[s
 
 
 def resolve_data_path(campaign: Campaign, campaign_file: Path | None) -> Path:
-    """Find the campaign's table: from the current directory, then from beside the campaign."""
+    """Find the campaign's table: beside the campaign, then in the current directory.
+
+    aMLLibrary's files mean the current directory first.
+    """
     if not campaign.data.path:
         raise UsageError(
             "the campaign names no table of runs; give one, or write its path under [data]"
@@ -52,7 +55,8 @@ def resolve_data_path(campaign: Campaign, campaign_file: Path | None) -> Path:
     path = _expanded(campaign.data.path)
     places = [path]
     if campaign_file is not None and not path.is_absolute():
-        places.append(Path(campaign_file).parent / path)
+        beside = Path(campaign_file).parent / path
+        places = [beside, path] if _is_toml(Path(campaign_file)) else [path, beside]
     for place in places:
         if _exists(place):
             return place
