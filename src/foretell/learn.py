@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.dataset import Dataset, read_dataset, read_description
-from foretell.decide.answer import Plan
-from foretell.decide.first_runs import first_runs, small_runs
-from foretell.decide.next_run import (
+from foretell.decide.advice_options import (
     LEAST_CHANCE,
-    Advice,
     AdviceOptions,
     Budget,
     TooLittleError,
-    advise,
     options_of,
 )
+from foretell.decide.answer import Plan
+from foretell.decide.first_runs import first_runs, small_runs
+from foretell.decide.next_run import Advice, advise
 from foretell.decide.next_sweep import next_sweep
 from foretell.decide.objective import PlanRequest, read_request
 from foretell.decide.past_runs import PastRuns

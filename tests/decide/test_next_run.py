@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.decide.advice_options import AdviceOptions
 from foretell.decide.error_field import ErrorField, Scales
 from foretell.decide.first_runs import first_runs
-from foretell.decide.next_run import AdviceOptions, advise
+from foretell.decide.next_run import advise
 from foretell.decide.next_sweep import next_sweep
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 

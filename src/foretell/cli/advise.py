@@ -81,7 +81,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     MODELS and the question are those of `foretell plan`. With nothing to choose, the runs are those
     that most narrow the interval of the prediction.
     """
-    from foretell.decide.next_run import LEAST_CHANCE, AdviceOptions, advise
+    from foretell.decide.advice_options import LEAST_CHANCE, AdviceOptions
+    from foretell.decide.next_run import advise
 
     used = _sweep(sweep, data)
     if output is not None and used is None:

@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     SWEEP.toml says how the job is run, and which values can be measured. A few small runs come
     first; then each is the one that most improves the plan for what it costs.
     """
-    from foretell.decide.next_run import LEAST_CHANCE
+    from foretell.decide.advice_options import LEAST_CHANCE
     from foretell.learn import LearnOptions, learn_plan
 
     options = LearnOptions(

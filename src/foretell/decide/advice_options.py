@@ -1,0 +1,134 @@
+"""What is asked of advice: a budget, how many runs, what may be measured, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from foretell.errors import UsageError, suggest
+from foretell.spaces.expressions import Expression
+from foretell.spaces.quantities import COST, ENERGY, TIME, read_quantity
+from foretell.spaces.values import Values
+
+#: Below this probability of changing the plan, no run is worth its cost.
+LEAST_CHANCE = 0.05
+_UNITS = (TIME, ENERGY)
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What measuring may cost: a kind of quantity, and how much of it."""
+
+    kind: str
+    most: float = np.inf
+
+    @classmethod
+    def of(cls, written: str | float | Budget | None, kinds: Sequence[str]) -> Budget:
+        """Read a budget; its unit says of what it is."""
+        if isinstance(written, Budget):
+            return written
+        usual = next((kind for kind in (TIME, COST, ENERGY) if kind in kinds), kinds[0])
+        if written is None:
+            return cls(usual)
+        if not isinstance(written, str) or _is_number(written):
+            if COST not in kinds:
+                raise UsageError(
+                    f"--budget {written}: a number is money, which needs --prices; write a time as "
+                    "30m or 2h"
+                )
+            return cls(COST, read_quantity(written, COST))
+        for kind in _UNITS:
+            try:
+                found = cls(kind, read_quantity(written, kind))
+            except UsageError:
+                continue
+            if kind not in kinds:
+                raise UsageError(f"--budget {written}: no model tells the {kind} of a run")
+            return found
+        raise UsageError(
+            f"--budget {written}: that is no time, energy or money; write 30m, 500kJ or 20"
+        )
+
+
+class TooLittleError(UsageError):
+    """The budget is below the cheapest run."""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().strip("$€£"))
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class AdviceOptions:
+    """How advice is given.
+
+    Attributes
+    ----------
+    budget
+        What all proposed runs may cost together: a time such as "30m", an energy, or money.
+    n_runs
+        How many runs to propose.
+    measure
+        What may be measured: values by column, or a table of all runs there are. By default what
+        may be planned, and smaller ones like it.
+    least_chance
+        Runs that change the plan less probably are not proposed.
+    sweep
+        The sweep that measured the data: its time limit and its rules hold for proposed runs.
+    """
+
+    budget: str | float | Budget | None = None
+    n_runs: int = 1
+    measure: Mapping[str, Values] | pd.DataFrame | None = None
+    least_chance: float = LEAST_CHANCE
+    sweep: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_runs < 1:
+            raise UsageError(f"the number of runs must be at least 1, not {self.n_runs}")
+        if not 0 < self.least_chance < 1:
+            raise UsageError(
+                f"a probability lies between 0 and 1, such as 0.05, not {self.least_chance:g}"
+            )
+
+    @property
+    def time_limit_s(self) -> float:
+        """The time limit of runs; infinite without one."""
+        return float((self.sweep or {}).get("time_limit_s") or np.inf)
+
+    @property
+    def rules(self) -> list[tuple[Expression, bool]]:
+        """What must hold for a run, and what must not."""
+        found = []
+        for word, wanted in (("only", True), ("exclude", False)):
+            texts = (self.sweep or {}).get(word) or []
+            texts = [texts] if isinstance(texts, str) else texts
+            found += [(Expression(text), wanted) for text in texts]
+        return found
+
+    @property
+    def n_passes(self) -> int:
+        """How often a run executes the job."""
+        return 1 + int((self.sweep or {}).get("warm_up") or 0)
+
+
+def options_of(kind: type[Options], given: Options | Mapping[str, Any] | None) -> Options:
+    """Make options of a dict; raise a UsageError where a name is unknown."""
+    if given is None:
+        return kind()
+    if not isinstance(given, Mapping):
+        return given
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise UsageError(f"unknown option '{name}'. {suggest(str(name), known)}")
+    return kind(**given)
