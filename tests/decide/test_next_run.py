@@ -123,6 +123,18 @@ def test_when_no_run_can_change_the_plan_there_is_no_advice():
     assert "no affordable run can change the plan with more than 5 %" in repr(advice)
 
 
+def test_a_plan_that_was_never_run_is_checked_before_it_is_the_end():
+    model = machines(spread=0.001)
+    advice = advise(model, asked("a", "b"), data=past(b=3))
+    assert proposed(advice) == [{"machine": "a"}]
+    assert advice.proposals[0].is_check
+    assert "the plan itself, which was never run" in repr(advice)
+    assert advise(model, asked("a", "b"), data=past(a=1, b=3)).proposals == []
+    # A run beyond the budget is no check.
+    runs = pd.DataFrame({"machine": ["b"]})
+    assert advise(model, asked("a", "b"), data=past(b=3), options={"measure": runs}).proposals == []
+
+
 def test_the_stop_rule_is_the_probability_asked_for():
     chance = advise(machines(), asked("a", "b")).best_chance
     for least, n in ((chance * 0.9, 1), (min(chance * 1.1, 0.99), 0)):

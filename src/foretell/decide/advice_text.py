@@ -37,6 +37,8 @@ def _run(advice: Advice, proposal: Proposal) -> str:
     text += f" (about {_cost(advice, proposal)}): "
     if advice.is_target:
         return f"{text}it narrows the interval of the prediction by about {percent(proposal.gain)}."
+    if proposal.is_check:
+        return f"{text}the plan itself, which was never run. No other run is worth its cost."
     if proposal.instead is not None and advice.plan.chosen is not None:
         one, other = _difference(advice.plan.chosen.configuration, proposal.instead)
         text += f"it decides between {one} and {other}, and "
@@ -117,6 +119,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
                 "chance": p.chance,
                 "gain": p.gain,
                 "instead": p.instead,
+                "is_check": p.is_check,
             }
             for p in advice.proposals
         ],

@@ -46,6 +46,8 @@ class Proposal:
         single configuration to predict, the share by which its interval narrows.
     instead
         The configuration that would be planned most often if the plan changed.
+    is_check
+        Whether it is the plan itself, which was never run, and nothing else is worth its cost.
     """
 
     configuration: dict[str, Any]
@@ -54,6 +56,7 @@ class Proposal:
     chance: float
     gain: float
     instead: dict[str, Any] | None
+    is_check: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,8 @@ class _Adviser:
                 field.see_run(len(choice) + run)
             choice = replace(choice)  # what was worked out of the fields is no longer so
             worths = self._worths(choice, affordable)
+        if not proposals and (check := self._check(choice, affordable)) is not None:
+            proposals = [check]
         return Advice(
             plan=plan,
             proposals=proposals,
@@ -296,6 +301,19 @@ class _Adviser:
             return {r: w for r, w in found.items() if w.gain >= self.options.least_chance}
         found = {run: choice.worth(run) for run in runs}
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
+
+    def _check(self, choice: Choice, affordable: Sequence[int]) -> Proposal | None:
+        """Propose to run the plan itself, if no run ever did: a model may be sure and wrong."""
+        planned = choice.figures.frame.iloc[[choice.chosen]]
+        is_measured = places_in(planned, self.past.measured)[0] >= 0
+        if self.is_target or is_measured or not len(self.past.measured):
+            return None
+        runs = self.runs.frame.iloc[list(affordable)]
+        found = np.flatnonzero(places_in(runs, planned) >= 0)
+        if not len(found):
+            return None
+        run = affordable[int(found[0])]
+        return replace(self._proposal(choice, run, choice.worth(run)), is_check=True)
 
     def _proposal(self, choice: Choice, run: int, worth: Worth) -> Proposal:
         times = self.runs.value(TIME) if TIME in self.planner.assessor.kinds else None
