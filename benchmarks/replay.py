@@ -382,13 +382,22 @@ def report(curves: pd.DataFrame) -> None:
                 mark = "" if own["reached"].all() else "*"
                 cells.append(f"{own['cost_s'].median():.3g}{mark}" if len(own) else "–")
             print(f"{problem:62}" + "".join(f"{c:>18}" for c in cells))
-        costs = part.pivot_table(index=["problem", "seed"], columns="order", values="cost_s")
-        for order in orders:
-            if order != "advise" and order in costs:
-                ratio = (costs["advise"] / costs[order]).dropna()
-                print(f"advise / {order}: geometric mean {np.exp(np.log(ratio).mean()):.2f}, "
-                      f"median {ratio.median():.2f} of {len(ratio)}")  # fmt: skip
+        _print_ratios(part, orders)
         print(_curves_text(curves[curves["is_held_out"] == is_held_out], orders))
+
+
+def _print_ratios(part: pd.DataFrame, orders: Sequence[str]) -> None:
+    """Print what advice costs next to each order: counting what was spent, reached or not."""
+    index = ["problem", "seed"]
+    costs = part.pivot_table(index=index, columns="order", values="cost_s")
+    reached = part.pivot(index=index, columns="order", values="reached") == True  # noqa: E712
+    for order in orders:
+        print(f"{order}: reached by {reached[order].sum()} of {costs[order].notna().sum()}")
+        if order != "advise" and "advise" in costs:
+            logs = np.log(costs["advise"] / costs[order]).dropna()
+            both = logs[reached["advise"] & reached[order]]
+            print(f"  advise costs {np.exp(logs.mean()):.2f} of it (mean of {len(logs)}), "
+                  f"{np.exp(both.mean()):.2f} where both reach it ({len(both)})")  # fmt: skip
 
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
