@@ -126,6 +126,12 @@ class ErrorField:
         cross = self.covariance[:, rows]
         self.covariance = self.covariance - cross @ np.linalg.solve(inner, cross.T)
 
+    def widen(self, sizes: Array) -> None:
+        """Make errors at least as large as given; how they go together stays."""
+        now = np.sqrt(self.variance)
+        wider = np.maximum(sizes / now, 1.0)
+        self.covariance = self.covariance * np.outer(wider, wider)
+
     def see_run(self, row: int) -> None:
         """Take note that a row will be measured, whatever comes of it."""
         self.see_runs(np.array([row]), np.ones(1))

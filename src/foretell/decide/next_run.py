@@ -15,7 +15,7 @@ from foretell.dataset import Dataset
 from foretell.decide.advice_options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.answer import Plan
 from foretell.decide.assess import Figures
-from foretell.decide.error_field import ErrorField, Scales, log_sizes
+from foretell.decide.error_field import Array, ErrorField, Scales, log_sizes
 from foretell.decide.objective import PlanRequest, read_request
 from foretell.decide.past_runs import PastRuns, places_in, plain_rows
 from foretell.decide.plan import Planner
@@ -29,6 +29,8 @@ from foretell.spaces.quantities import TIME, write_quantity
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: beyond it, nothing is known anyway
 _MOST_PAST = 800
+#: How fast what a run tells of its surroundings falls with the likeness of errors there.
+_NEAR = 8
 
 
 @dataclass(frozen=True)
@@ -276,8 +278,10 @@ class _Adviser:
             known = figures.known[kind]
             noise = self.past.noise[predictor.target]
             sizes = log_sizes(known.quantiles[:, 0], known.quantiles[:, 1], noise)
-            field = ErrorField.of(np.minimum(sizes, _MOST_SIZE), alike, noise)
+            sizes = np.minimum(sizes, _MOST_SIZE)
+            field = ErrorField.of(sizes, alike, noise)
             field.see_runs(seen, self.past.n_runs[kept])
+            field.widen(_remaining(alike[:, seen], sizes))
             at_least = self.past.at_least.get(predictor.target, np.zeros(0)) * unit
             for place, least in enumerate(at_least, start=n_choices + n_runs + len(kept)):
                 if np.isfinite(least) and least > 0:
@@ -328,3 +332,13 @@ class _Adviser:
             if instead is None
             else plain_rows(choice.figures.frame.iloc[[instead]])[0],
         )
+
+
+def _remaining(alike: Array, sizes: Array) -> Array:
+    """Return how large errors are, whatever was measured elsewhere: only near runs are they less.
+
+    The intervals of a model are those of configurations that it has not seen, given all runs.
+    """
+    known = alike.max(axis=1, initial=0.0) ** _NEAR
+    remaining: Array = sizes * np.sqrt(1 - known)
+    return remaining
