@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from foretell import fit_model, read_dataset
-from foretell.errors import NothingUsableError, StorageError, UsageError
+from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError
 from foretell.files.journal import decode, encode
 from foretell.measure.measure import MeasureOptions, measure_sweep
 
@@ -270,6 +270,20 @@ def test_fit_takes_the_table_as_it_is(measured, folder):
     assert again.best.columns == ["n", "m"]
     campaign["data"]["use_columns"] = ["n", "result"]
     assert fit_model(campaign, folder / "runs.csv").best.columns == ["n", "result"]
+
+
+@pytest.mark.parametrize("campaign", [None, {"data": {"target": "time_s"}}])
+def test_complaints_name_rows_as_they_stand_in_the_table_with_its_failed_runs(folder, campaign):
+    columns = {"n": "parameter", "status": "remark", "time_s": "measured"}
+    description = {"kind": "foretell runs", "table": "t.csv", "columns": columns}
+    (folder / "t.json").write_text(json.dumps(description))
+    rows = ["1,failed,", "2,ok,3", "3,ok,", "4,failed,", "5,ok,7", "6,ok,"]
+    (folder / "t.csv").write_text("n,status,time_s\n" + "\n".join(rows) + "\n")
+    with pytest.raises(DatasetError, match=r"has 2 missing values \(rows 3, 6\)"):
+        if campaign is None:
+            fit_model(folder / "t.csv", target="time_s")
+        else:
+            fit_model({**campaign, "techniques": {"LRRidge": {}}}, folder / "t.csv")
 
 
 def test_a_table_of_failed_runs_alone_is_told(folder):
