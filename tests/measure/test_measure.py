@@ -361,6 +361,23 @@ def test_no_job_outlives_its_supervisor(folder, job, seconds):
     _until(lambda: not _sleepers(seconds))
 
 
+def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch):
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    (folder / "sweep.toml").write_text(
+        "[workload]\nuse = 'command'\nprepare = 'touch {scratch}/made'\nrun = 'sleep 345.4'\n"
+        "[parameters]\nn = 1\n"
+    )
+    words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
+    process = subprocess.Popen(words)
+    _until(lambda: _sleepers("345.4"), process)
+    assert len(list(temporary.rglob("made"))) == 1
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    _until(lambda: not list(temporary.iterdir()))
+
+
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_ctrl_c_ends_at_once_and_leaves_nothing_running(folder, at_once):
     (folder / "sweep.toml").write_text(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -29,7 +30,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # of Linux
 
 def main() -> None:
     """Serve requests until the supervisor hangs up."""
-    _start_guard()
+    _start_guard(sys.argv[2])
     _adopt_orphans()
     # The job must not read what is meant for us.
     requests = os.fdopen(os.dup(0), "r")
@@ -42,11 +43,12 @@ def main() -> None:
         channel.send({"answer": _answer(workload, request, channel)})
 
 
-def _start_guard() -> None:
+def _start_guard(scratch: str) -> None:
     """Start a process that ends this one, and all it started, when the supervisor is gone.
 
-    A thread would not do: a job may never let another one run. The guard is nobody's child here, so
-    that it is not taken for a part of the job.
+    It also removes the folder that the supervisor would have removed. A thread would not do: a job
+    may never let another one run. The guard is nobody's child here, and in a group of its own, so
+    that it is neither taken for a part of the job nor ended with it.
     """
     supervisor, runner = os.getppid(), os.getpid()
     if os.fork():
@@ -54,15 +56,20 @@ def _start_guard() -> None:
         return
     if os.fork():
         os._exit(0)
+    os.setsid()
     os.closerange(0, _MOST_DESCRIPTORS)  # what it held open would never be seen to end
     while _is_there(supervisor):
         if not _is_there(runner):
             os._exit(0)
         time.sleep(_GUARD_POLL_S)
-    for process in psutil.Process(runner).children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    os.killpg(os.getpgid(runner), signal.SIGKILL)  # which is the guard's own, too
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process(runner).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+    with contextlib.suppress(OSError):
+        os.killpg(runner, signal.SIGKILL)  # it leads the group
+    shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)
 
 
 def _is_there(pid: int) -> bool:

@@ -98,8 +98,8 @@ class Supervisor:
 
     def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
         """Make one run, noting what is measured; raise a Failure if it goes wrong."""
-        with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
-            runner = self._ready_runner()
+        runner = self._ready_runner()
+        with tempfile.TemporaryDirectory(dir=runner.scratch, ignore_cleanup_errors=True) as scratch:
             runner.request({"configuration": dict(configuration), "scratch": scratch})
             answer = self._answer(runner, panel, values)
         if answer["wall_time_s"] is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -35,23 +34,22 @@ class TrainerLauncher(Launcher):
         from ray.train.torch import TorchConfig, TorchTrainer
 
         resources = {"CPU": job.cpus} | ({"GPU": job.gpus} if job.gpus else {})
-        with tempfile.TemporaryDirectory(prefix="foretell-") as storage:
-            trainer = TorchTrainer(
-                _work_in_trainer,
-                train_loop_config={"job": asdict(job)},
-                torch_config=TorchConfig(backend=backend(job)),
-                scaling_config=train.ScalingConfig(
-                    num_workers=job.workers,
-                    use_gpu=job.gpus > 0,
-                    resources_per_worker=resources,
-                ),
-                run_config=train.RunConfig(storage_path=storage),
-            )
-            try:
-                with watch.stage("fit"):
-                    result = trainer.fit()
-            except train.TrainingFailedError as error:
-                raise _failure(getattr(error, "worker_failures", {}), error) from None
+        trainer = TorchTrainer(
+            _work_in_trainer,
+            train_loop_config={"job": asdict(job)},
+            torch_config=TorchConfig(backend=backend(job)),
+            scaling_config=train.ScalingConfig(
+                num_workers=job.workers,
+                use_gpu=job.gpus > 0,
+                resources_per_worker=resources,
+            ),
+            run_config=train.RunConfig(storage_path=str(watch.scratch.resolve())),
+        )
+        try:
+            with watch.stage("fit"):
+                result = trainer.fit()
+        except train.TrainingFailedError as error:
+            raise _failure(getattr(error, "worker_failures", {}), error) from None
         return [Report(**report) for report in result.return_value]
 
 
