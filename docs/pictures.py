@@ -8,6 +8,7 @@ The folder is ``docs/pictures`` unless named. The models are fitted anew.
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,16 @@ def write_picture(figure: plt.Figure, path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def write_report_curve(path: Path) -> None:
+    """Take a picture from a report: time against size, with the runs measured later."""
+    with tempfile.TemporaryDirectory() as place:
+        models, report = Path(place) / "models", Path(place) / "report.md"
+        foretell.fit_model(DATA / "runs.csv", target="time_s", output=models)
+        later = DATA / "new_measured.csv"
+        foretell.write_report(models, report, data=later, at={**CURVE, "size_mib": 8})
+        path.write_bytes((Path(place) / "report-pictures" / "curve-1.svg").read_bytes())
+
+
 def main() -> None:
     """Fit, draw and write."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "pictures"
@@ -153,6 +164,7 @@ def main() -> None:
         }
         for name, figure in pictures.items():
             write_picture(figure, folder / f"{name}.svg")
+    write_report_curve(folder / "report-curve.svg")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def test_public_names_are_those_we_promise():
         "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast", "ForetellError",
         "ForetellRegressor", "ModelError", "NothingUsableError", "Plan", "Predictor", "SavedModel",
         "StorageError", "UsageError", "fit_model", "load_model", "make_plan", "measure_sweep",
-        "read_dataset",
+        "read_dataset", "write_report",
     }  # fmt: skip
 
 

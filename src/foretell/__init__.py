@@ -14,7 +14,8 @@ from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
-    from foretell.decide.plan import Plan, make_plan
+    from foretell.decide.answer import Plan
+    from foretell.decide.plan import make_plan
     from foretell.errors import (
         DatasetError,
         ForetellError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from foretell.model.outputs import Fit
     from foretell.model.saved_model import SavedModel, load_model
     from foretell.predictor import Forecast, Predictor
+    from foretell.report.write import write_report
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
@@ -44,7 +46,7 @@ _HOMES = {
     "ForetellRegressor": "foretell.model.estimator",
     "ModelError": "foretell.errors",
     "NothingUsableError": "foretell.errors",
-    "Plan": "foretell.decide.plan",
+    "Plan": "foretell.decide.answer",
     "Predictor": "foretell.predictor",
     "SavedModel": "foretell.model.saved_model",
     "StorageError": "foretell.errors",
@@ -54,6 +56,7 @@ _HOMES = {
     "make_plan": "foretell.decide.plan",
     "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
+    "write_report": "foretell.report.write",
 }
 
 __all__ = [
@@ -77,6 +80,7 @@ __all__ = [
     "make_plan",
     "measure_sweep",
     "read_dataset",
+    "write_report",
 ]
 
 

@@ -31,6 +31,8 @@ _ROWS_SHOWN = 5
 
 #: What the description of a table of runs says it is; a setting of a run; a run that went well.
 KIND_OF_RUNS, PARAMETER, STATUS_OK = "foretell runs", "parameter", "ok"
+#: What a table is called that came from no file.
+FRAME_NAME = "the frame"
 _MOST_DESCRIPTION = 50_000_000  # bytes
 
 #: From the names of a table's columns to those that are read as they are written.
@@ -131,7 +133,7 @@ def read_with_text(
     if isinstance(source, Dataset):
         return source
     if isinstance(source, pd.DataFrame):
-        dataset = Dataset(source.rename(columns=str).reset_index(drop=True), "the frame")
+        dataset = Dataset(source.rename(columns=str).reset_index(drop=True), FRAME_NAME)
         _refuse_duplicates(dataset.columns, dataset.name)
     elif isinstance(source, str | Path):
         dataset = _read_file(Path(source), text_columns)

@@ -97,7 +97,7 @@ def test_where_nothing_else_keeps_the_limits_the_runner_up_is_cheaper_and_less_s
     (other,) = plan.runners_up
     assert other.configuration == {"workers": 20}
     assert 0.77 <= other.certainty <= 0.8
-    assert "less, but only" in repr(plan)
+    assert "less, but its chance is 78 %" in repr(plan)
 
 
 def test_of_configurations_that_cost_the_same_the_faster_wins():
@@ -152,6 +152,7 @@ def test_energy_and_carbon_follow_from_power_where_no_model_tells_them(law):
     joules = 10 * 100 * 110
     assert plan.chosen.estimates["energy"].value == pytest.approx(joules)
     assert plan.chosen.estimates["carbon"].value == pytest.approx(joules / 3.6e6 * 360)
+    assert "energy is estimated from power_w" in repr(plan)
 
 
 def test_a_model_of_energy_is_used_instead_of_power(law):
@@ -164,6 +165,7 @@ def test_a_model_of_energy_is_used_instead_of_power(law):
         2000 * plan.chosen.configuration["workers"]
     )
     assert (10 + 1000 / chosen(plan)["workers"]) * math.exp(0.1 * z(0.9)) <= 200
+    assert "estimated" not in repr(plan)
 
 
 def test_a_power_cap_in_the_prices_bounds_the_nodes(law):

@@ -381,13 +381,13 @@ def fitted(tmp_path_factory):
 
 
 def test_every_file_of_the_output_directory_is_described(fitted):
-    described = {code(row[0])[0] for row in rows(COMMANDS, "The output directory")[:10]}
+    described = {code(row[0])[0] for row in rows(COMMANDS, "The output directory")[:12]}
     techniques = "|".join(TECHNIQUES.names())
     found = {re.sub(rf"^({techniques})\b", "<Technique>", p.name) for p in fitted.iterdir()}
     assert found == described
 
 
-NAMED = {"campaign", "hyperparameters", "importances", "coefficients", "fit_s"}
+NAMED = {"campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s"}
 
 
 def keys_of(value, named=frozenset(NAMED)):
@@ -448,7 +448,9 @@ def test_every_public_name_is_described():
     assert set(foretell.__all__) <= set(re.findall(r"\w+", read(PYTHON)))
 
 
-@pytest.mark.parametrize("name", ["fit_model", "load_model", "read_dataset", "ForetellRegressor"])
+@pytest.mark.parametrize(
+    "name", ["fit_model", "load_model", "read_dataset", "write_report", "ForetellRegressor"]
+)
 def test_signatures_are_those_of_the_code(name):
     signature = inspect.signature(getattr(foretell, name))
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]

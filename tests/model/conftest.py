@@ -103,7 +103,7 @@ def outcome():
         directory = Path(directory)
         results = json.loads((directory / "results.json").read_text())
         del results["times"]
-        names = ["leaderboard.csv", "campaign.toml", "results.txt"]
+        names = ["leaderboard.csv", "campaign.toml", "results.txt", "runs.csv", "rehearsals.csv"]
         names += sorted(path.name for path in directory.glob("*.foretell*"))
         contents = {name: (directory / name).read_bytes() for name in names}
         place = str(directory.absolute().parent).encode()  # of the table, which is beside it

@@ -46,7 +46,8 @@ def error(predicted, truth):
 
 def contents(directory):
     """Return everything that must not depend on how it came about."""
-    names = ["leaderboard.csv", *(p.name for p in directory.glob("*.foretell"))]
+    names = ["leaderboard.csv", "runs.csv", "rehearsals.csv"]
+    names += [p.name for p in directory.glob("*.foretell")]
     found = {name: (directory / name).read_bytes() for name in sorted(names)}
     board = pd.read_csv(directory / "leaderboard.csv").drop(columns="fit_s")
     results = json.loads((directory / "results.json").read_text())

@@ -282,7 +282,8 @@ def test_outputs_are_all_there_and_say_the_same(tmp_path):
     names = {p.name for p in (tmp_path / "out").iterdir()}
     assert names == {
         "results.json", "results.txt", "leaderboard.csv", "campaign.toml", "journal", "log.txt",
-        "lock", "LRRidge.foretell", "DecisionTree.foretell", "best.foretell",
+        "lock", "LRRidge.foretell", "DecisionTree.foretell", "best.foretell", "runs.csv",
+        "rehearsals.csv",
     }  # fmt: skip
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results == fitted.results

@@ -18,6 +18,7 @@ VERBS = {
     "predict": "Predict with a saved model.",
     "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
     "score": "Show how far off a model is, inside the data and beyond.",
+    "report": "Write what a fit came to as one page to look at.",
     "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",
     "schema": "Print the JSON schema of campaign files.",

@@ -154,4 +154,5 @@ def _where(fit: Fit | AutomaticFit) -> str:
         f"\n{fit.directory / 'best.foretell'}   {size_kb:,.0f} kB   in "
         f"{fit.results['times']['total_s']:.1f} s"
         f"   ·  predict: foretell predict {fit.directory} new.csv"
+        f"   ·  look: foretell report {fit.directory}"
     )

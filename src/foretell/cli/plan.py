@@ -12,7 +12,7 @@ import click
 from foretell.cli._plan_options import load_models, plan_options, read_options
 
 if TYPE_CHECKING:
-    from foretell.decide.plan import Plan
+    from foretell.decide.answer import Plan
 
 _NO_PLAN = 1
 

@@ -142,6 +142,11 @@ class Assessor:
             found.add(CARBON)
         return [kind for kind in (TIME, COST, ENERGY, CARBON, MEMORY, POWER) if kind in found]
 
+    @property
+    def has_estimated_energy(self) -> bool:
+        """Whether energy follows from power, not from a model."""
+        return ENERGY in self.kinds and ENERGY not in self.predictors
+
     def assess(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> Figures:
         """Predict a block of configurations."""
         known = {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.decide.plan import Option, Plan
+from foretell.decide.answer import Option, Plan
 from foretell.errors import UsageError, listing, suggest
 from foretell.spaces.quantities import MEMORY, TIME
 

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from foretell.decide.objective import LIMITS, option
-from foretell.spaces.quantities import COST, POWER, TIME, write_quantity
+from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
 
 if TYPE_CHECKING:
-    from foretell.decide.plan import Option, Plan
+    from foretell.decide.answer import Option, Plan
 
 _MOST_CERTAIN = 0.99
 _WORDS = {
@@ -24,6 +24,7 @@ def plan_text(plan: Plan) -> str:
         return "\n".join(_refusal(plan))
     lines = _warning(plan.chosen)
     lines.append(f"Use {_settings(plan, plan.chosen)}: {_figures(plan, plan.chosen)}.")
+    lines += _others(plan, plan.chosen)
     lines += _limits(plan)
     lines += _runners_up(plan)
     lines += _certainties(plan)
@@ -46,16 +47,27 @@ def _number(value: Any) -> str:
 
 
 def _figures(plan: Plan, found: Option) -> str:
-    parts = []
-    for kind, estimate in found.estimates.items():
-        if kind == POWER:  # what a configuration draws is no forecast
-            continue
-        text = write_quantity(estimate.value, kind, plan.currency)
-        if kind in {TIME, plan.minimize} and math.isfinite(estimate.lower):
-            ends = (estimate.lower, estimate.upper)
-            text += f" ({' – '.join(write_quantity(e, kind, plan.currency) for e in ends)})"
-        parts.append(text)
-    return ", ".join(parts)
+    """Write the time and what is to be minimal, with intervals."""
+    kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
+    return ", ".join(_figure(plan, found, kind) for kind in dict.fromkeys(kinds))
+
+
+def _figure(plan: Plan, found: Option, kind: str) -> str:
+    estimate = found.estimates[kind]
+    text = write_quantity(estimate.value, kind, plan.currency)
+    if math.isfinite(estimate.lower):
+        ends = (estimate.lower, estimate.upper)
+        text += f" ({' – '.join(write_quantity(e, kind, plan.currency) for e in ends)})"
+    return text
+
+
+def _others(plan: Plan, found: Option) -> list[str]:
+    """Write the other quantities, and where energy comes from."""
+    others = [k for k in found.estimates if k not in {TIME, plan.minimize, POWER}]
+    texts = [f"{kind} {_figure(plan, found, kind)}" for kind in others]
+    if plan.has_estimated_energy and ENERGY in found.estimates:
+        texts.append("energy is estimated from power_w")
+    return [f"  {', '.join(texts)}"] if texts else []
 
 
 def _shortly(plan: Plan, found: Option) -> str:
@@ -96,7 +108,7 @@ def _why(plan: Plan, other: Option) -> str:
     more = value - best
     if other.certainty < plan.question.confidence - 1e-9 and plan.question.limits:
         less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
-        return f"{less} less, but only {certainty_text(other.certainty)} sure"
+        return f"{less} less, but its chance is {certainty_text(other.certainty)}"
     if more <= 1e-9 * best:
         lost = f"the same {plan.minimize}"
         slower = other.estimates.get(TIME)
@@ -232,6 +244,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "n_configurations": plan.n_seen,
         "n_far": plan.n_far,
         "is_searched": plan.is_searched,
+        "has_estimated_energy": plan.has_estimated_energy,
         "text": plan_text(plan),
     }
 

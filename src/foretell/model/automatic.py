@@ -105,6 +105,7 @@ class _Job:
     seconds: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     is_cut: bool = False
 
     def run(self, output: Path) -> AutomaticFit:
@@ -131,7 +132,7 @@ class _Job:
             assembled = self._assemble(bench, fits, answers)
             report = Report(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
-                self.seconds, self.reasons, self.notes,
+                self.seconds, self.reasons, self.notes, self.used,
                 is_cut=self.is_cut,
             )  # fmt: skip
             fit = write_automatic(report, output, clock)
@@ -157,9 +158,11 @@ class _Job:
 
     def _rows(self, table: Table) -> TrainingRows:
         x, y, n_rows = table.x, table.y, len(table.y)
+        self.used = np.arange(n_rows)
         if n_rows > _MOST_ROWS:
             drawn = np.random.default_rng(self.campaign.seed).permutation(n_rows)[:_MOST_ROWS]
-            x, y = x[np.sort(drawn)], y[np.sort(drawn)]
+            self.used = np.sort(drawn)
+            x, y = x[self.used], y[self.used]
             self.notes.append(f"{_MOST_ROWS:,} of {n_rows:,} rows, drawn at random, were used.")
         return TrainingRows(x, y, np.ones(len(y)), table.feature_map.groups)
 

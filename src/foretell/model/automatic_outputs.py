@@ -17,8 +17,10 @@ from foretell.model.automatic_summary import automatic_leaderboard, automatic_su
 from foretell.model.calibration import Calibration
 from foretell.model.campaign import Campaign
 from foretell.model.engine import Clock
+from foretell.model.evidence import evidence_files, of_rehearsals
 from foretell.model.explanation import column_shares, explained_share, find_plateaus
 from foretell.model.export import formula_text
+from foretell.model.fingerprint import versions
 from foretell.model.learner import FLOOR_SHARE, Learned
 from foretell.model.rehearsal import (
     QUESTIONS,
@@ -54,6 +56,7 @@ class Report:
     seconds: dict[str, float]
     reasons: dict[str, str]
     notes: list[str]
+    used: NDArray[np.int64]  # rows of the table
     is_cut: bool
 
     @cached_property
@@ -99,12 +102,18 @@ class Report:
         names = self.table.feature_map.names
         return calibrate_member(self.bench, self.answers, member, names)
 
+    def evidence(self) -> dict[str, str]:
+        """Return the runs, and what the ensemble predicted of those held out, as files."""
+        held_out = list(of_rehearsals(self.table, self.bench, self.answers, self.used))
+        return evidence_files(self.table, self.campaign.data.target, held_out)
+
     def to_json(self, clock: Clock) -> dict[str, Any]:
         """Return everything; what depends on the clock stands under ``times`` alone."""
         total = sum(self.seconds.values())
         return {
             "format": FORMAT,
             "foretell": _version(),
+            "versions": versions(),
             "mode": "automatic",
             "best": ENSEMBLE,
             "data": describe_table(self.table, self.campaign.data.target),
@@ -231,6 +240,7 @@ def write_automatic(report: Report, output: Path, clock: Clock) -> AutomaticFit:
     texts = {
         layout.LEADERBOARD: fit.leaderboard.to_csv(index=False),
         layout.SUMMARY: automatic_summary(results),
+        **report.evidence(),
         layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
     }
     for name, text in texts.items():

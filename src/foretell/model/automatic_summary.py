@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -55,7 +56,8 @@ def automatic_summary(results: dict[str, Any]) -> str:
         for a, b in explanation["totals"]
     ]
     parts += plateau_lines(explanation["plateaus"])
-    parts.append(_trust_line(results))
+    errors = results["leaderboard"][0]["errors"]
+    parts.append(trust_line(errors, is_cut=results["search_cut_by_time_limit"]))
     failed = [e for e in results["leaderboard"] if e["status"] != "ok"]
     parts += [f"{e['technique']} gave no model: {e['reason']}" for e in failed]
     parts += [f"Note: {note}" for note in results["notes"]]
@@ -80,11 +82,18 @@ def question_table(results: dict[str, Any]) -> str:
     return align(rows)
 
 
-def _trust_line(results: dict[str, Any]) -> str:
-    """Say how far outside the data errors were measured and bearable, and what they were."""
-    errors = results["leaderboard"][0]["errors"]
-    measured = [(q, errors[q]) for q in BEYOND_QUESTIONS if errors[q] is not None]
-    if not measured and results["search_cut_by_time_limit"]:
+def trust_line(errors: Mapping[str, float | None], *, is_cut: bool = False) -> str:
+    """Say how far outside the data errors were measured and bearable, and what they were.
+
+    Parameters
+    ----------
+    errors
+        The mean error on each question; None where none was rehearsed.
+    is_cut
+        Whether a time limit cut the rehearsals.
+    """
+    measured = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
+    if not measured and is_cut:
         return "Nothing is known of errors outside the data: the time limit left no rehearsal."
     if not measured:
         return "Nothing is known of errors outside the data: no column has enough values to tell."

@@ -112,6 +112,7 @@ class Closing:
                     judgement.outer,
                     score_training=True,
                     keep_models=keep,
+                    most_predictions=self.record.plan.n_predictions,
                 )
 
     def _keeps_training_model(self, judgement: Judgement) -> bool:
@@ -128,6 +129,7 @@ class Closing:
             entry.judgements[position],
             train=outcome.train,
             test=outcome.test,
+            predicted=outcome.predicted,
             reason=outcome.reason,
         )
         entry.judgements[position] = judged
@@ -221,6 +223,7 @@ class Closing:
                     judgement,
                     train=scores_from_json(known["train"]) if known["train"] else None,
                     test=scores_from_json(known["test"]) if known["test"] else None,
+                    predicted=known["predicted"],
                     reason=known["reason"],
                 )
         return judgement

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -21,6 +22,13 @@ def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
         "campaign": _campaign_digest(campaign),
         "code": _code_digest(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that results depend on."""
+    found = {name: _version(name) for name in _LIBRARIES}
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python} | {name: v for name, v in found.items() if v is not None}
 
 
 def _data_digest(frame: pd.DataFrame) -> str:

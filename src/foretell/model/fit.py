@@ -234,7 +234,7 @@ class _Job:
             decide(engine, record, contest=self._study)
             Closing(engine, record, journal, output).run()
             fit = Fit(record, output, elapsed_s=clock.elapsed_s)
-            write_outputs(fit)
+            write_outputs(fit, record)
             log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results["best"])
         if fit.results["best"] is None:
             reasons = [f"{e.technique}: {e.reason}" for e in record.entries if e.reason]

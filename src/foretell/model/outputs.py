@@ -11,6 +11,7 @@ from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.campaign import Campaign
 from foretell.model.campaign.toml import write_toml
+from foretell.model.evidence import evidence_files, of_validation
 from foretell.model.results import Record
 from foretell.model.saved_model import SavedModel
 from foretell.model.summary import leaderboard_table, summary_text
@@ -56,13 +57,14 @@ class Fit:
         return summary_text(self.results)
 
 
-def write_outputs(fit: Fit) -> None:
+def write_outputs(fit: Fit, record: Record) -> None:
     """Write what a fit leaves behind, each file whole."""
     output, results = fit.directory, fit.results
     texts = {
         layout.CAMPAIGN: write_toml(_runnable(fit.campaign, Path(results["data"]["name"]))),
         layout.LEADERBOARD: fit.leaderboard.to_csv(index=False),
         layout.SUMMARY: summary_text(results, details=True),
+        **_evidence(record),
         layout.RESULTS: json.dumps(results, indent=1, allow_nan=False) + "\n",
     }
     for name, text in texts.items():
@@ -72,6 +74,11 @@ def write_outputs(fit: Fit) -> None:
         write_whole(output / layout.BEST, best.read_bytes())
     else:
         (output / layout.BEST).unlink(missing_ok=True)  # left by an earlier run on less
+
+
+def _evidence(record: Record) -> dict[str, str]:
+    held_out = of_validation(record.table, record.plan, record.ranked()[0])
+    return evidence_files(record.table, record.campaign.data.target, list(held_out))
 
 
 def _runnable(campaign: Campaign, table: Path) -> Campaign:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell.model.campaign import AllRows, Campaign
 from foretell.model.table import Table
 from foretell.model.validation import Split, make_splits
 
 ALL = "all"
+MOST_PREDICTIONS = 3_000  # of runs held out that are kept, to be shown
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,18 @@ class SplitPlan:
     final: OuterSplit
     splits: dict[str, Split]
     repeats_straddle: bool
+
+    @property
+    def n_predictions(self) -> int:
+        """How many predictions of each outer split are kept, to be shown."""
+        return max(1, MOST_PREDICTIONS // len(self.outer))
+
+
+def thinned(n: int, most: int) -> NDArray[np.int64]:
+    """Choose at most so many of n positions, evenly."""
+    if n <= most:
+        return np.arange(n)
+    return np.unique(np.linspace(0, n - 1, most).round().astype(np.int64))
 
 
 def plan_splits(campaign: Campaign, table: Table) -> SplitPlan:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from foretell.model.campaign import Campaign
+from foretell.model.fingerprint import versions
 from foretell.model.plan_splits import SplitPlan
 from foretell.model.saved_model import SavedModel
 from foretell.model.study import Trial
@@ -27,6 +28,7 @@ class Judgement:
     trial: Trial
     train: Scores | None = None
     test: Scores | None = None
+    predicted: list[float] | None = None
     reason: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -37,6 +39,7 @@ class Judgement:
             "params": self.trial.params,
             "train": self.train.to_json() if self.train else None,
             "test": self.test.to_json() if self.test else None,
+            "predicted": self.predicted,
             "reason": self.reason,
         }
 
@@ -97,6 +100,7 @@ class Record:
         return {
             "format": FORMAT,
             "foretell": self.version,
+            "versions": versions(),
             "best": ranked[0].technique if ranked[0].model is not None else None,
             "data": describe_table(self.table, self.campaign.data.target)
             | {"n_features": self.table.x.shape[1]},

@@ -9,6 +9,7 @@ from typing import Any
 
 from foretell.executors import WorkerDied
 from foretell.model.learner import Learned, Learner
+from foretell.model.plan_splits import thinned
 from foretell.model.techniques import TECHNIQUES
 from foretell.model.validation import Scores, score
 
@@ -21,7 +22,8 @@ _TRANSIENT = (MemoryError, OSError, WorkerDied)
 class Task:
     """Fit a batch of hyperparameters on a split's training rows and score them on its test rows.
 
-    The members of a batch differ at most in the technique's path.
+    The members of a batch differ at most in the technique's path. Of the predictions of test rows
+    at most so many are kept, evenly chosen.
     """
 
     technique: str
@@ -29,6 +31,7 @@ class Task:
     split_key: str
     score_training: bool = False
     keep_models: bool = False
+    most_predictions: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Outcome:
     test: Scores | None = None
     train: Scores | None = None
     learned: Learned | None = None
+    predicted: list[float] | None = None
     reason: str | None = None
     is_transient: bool = False
 
@@ -69,14 +73,17 @@ def _outcome(learner: Learner, task: Task, model: Learned, fit_s: float) -> Outc
     started = time.perf_counter()
     split = learner.splits[task.split_key]
     try:
-        test = score(learner.y[split.test], model.predict(learner.x[split.test]))
+        predicted = model.predict(learner.x[split.test])
+        test = score(learner.y[split.test], predicted)
         train = None
         if task.score_training:
             train = score(learner.y[split.train], model.predict(learner.x[split.train]))
     except Exception as error:
         return Outcome.failed(error, fit_s)
     seconds = fit_s + time.perf_counter() - started
-    return Outcome(seconds, test, train, _portable(task, model) if task.keep_models else None)
+    kept = predicted[thinned(len(predicted), task.most_predictions)].tolist()
+    learned = _portable(task, model) if task.keep_models else None
+    return Outcome(seconds, test, train, learned, kept if task.most_predictions else None)
 
 
 def _portable(task: Task, model: Learned) -> Learned:

@@ -280,10 +280,18 @@ class Bench:
 
     def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
         """Return every run of some points: its position among them, and its log target."""
+        of_run = self._positions(points)
+        return of_run[of_run >= 0], self.cleaned.log_y[of_run >= 0]
+
+    def rows(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of those runs among all, in the same order."""
+        return np.flatnonzero(self._positions(points) >= 0)
+
+    def _positions(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each run which of these points it is of; -1 if of none."""
         position = np.full(len(self.cleaned.points), -1, dtype=np.int64)
         position[self.drawn[points]] = np.arange(len(points))
-        of_run = position[self.cleaned.point]
-        return of_run[of_run >= 0], self.cleaned.log_y[of_run >= 0]
+        return position[self.cleaned.point]
 
     def jobs(self) -> list[Job]:
         """List the fits of the voters on all points."""

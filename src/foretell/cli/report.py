@@ -1,0 +1,69 @@
+"""`foretell report`: results as one file to look at and to show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("models", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File to write [default: report.html, or of the format's name].",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Table of measured runs to show beside predictions, with those that the fit kept.",
+)
+@click.option(
+    "--at",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Where a column stays while another is varied; may be given for each column.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "md", "pdf"]),
+    help="html: one page. md: text, and a folder of pictures. pdf: plain pages "
+    "[default: what the output's name ends with, else html].",
+)
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+def command(
+    models: Path,
+    output: Path | None,
+    data: Path | None,
+    at: tuple[str, ...],
+    form: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write what a fit came to as one file to look at.
+
+    MODELS is an output directory of `foretell fit`, or a model file, which tells less. The page
+    needs no network and no script: the data, the leaderboard, scaling curves, errors by distance,
+    what matters, what failed, and how to make it again.
+    """
+    from foretell.report.settings import parse_at
+    from foretell.report.write import write_report
+
+    report = write_report(models, output, data=data, at=parse_at(at), form=form, force=force)
+    if as_json:
+        told = {
+            "file": str(report.path),
+            "bytes": report.n_bytes,
+            "sections": list(report.sections),
+            "missing": list(report.missing),
+        }
+        click.echo(json.dumps(told, indent=1))
+        return
+    click.echo(f"{report.path}   {report.n_bytes / 1000:,.0f} kB")
+    for text in report.missing:
+        click.echo(f"note: {text}", err=True)

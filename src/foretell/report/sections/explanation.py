@@ -1,0 +1,106 @@
+"""What the model says in words: the share of each column, the formula, plateaus."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from foretell.report.document import Block, Code, Paragraph, Picture, Section, Table
+from foretell.report.findings import Findings
+from foretell.report.pictures.bars import draw_bars
+from foretell.report.wording import plain
+
+_MOST_BARS = 20
+_MOST_TERMS, _MOST_FORMULA = 12, 20_000
+
+
+def shares_of(findings: Findings) -> dict[str, float]:
+    """Return the share of each column in what the model predicts; none where it tells none."""
+    from foretell.model.explanation import column_shares
+
+    results, model = findings.results, findings.model
+    if results is not None and results.explanation is not None:
+        return results.explanation.shares
+    return {} if model is None else column_shares(model)
+
+
+def by_share(findings: Findings) -> list[str]:
+    """List the columns of the model, those that matter most first."""
+    assert findings.model is not None
+    shares = shares_of(findings)
+    return sorted(findings.model.columns, key=lambda name: -shares.get(name, 0.0))
+
+
+def explanation_section(findings: Findings) -> Section | None:
+    """Say what matters, and give the formula."""
+    if findings.model is None:
+        return None
+    blocks = [*_shares(findings), *_words(findings), *_formula(findings)]
+    return Section("explanation", "What matters", tuple(blocks)) if blocks else None
+
+
+def _shares(findings: Findings) -> list[Block]:
+    from foretell.model.summary import percent
+
+    shares = shares_of(findings)
+    if not shares:
+        assert findings.model is not None
+        technique = plain(findings.model.technique)
+        return [Paragraph(f"{technique} tells no shares of columns.")]
+    shown = dict(list(shares.items())[:_MOST_BARS])
+    numbers = Table(
+        "Share of each column",
+        ("column", "share"),
+        tuple((plain(name), percent(share)) for name, share in shares.items()),
+    )
+    first = next(iter(shares))
+    return [
+        Picture(
+            "shares",
+            "Share of each column",
+            f"{plain(first)} matters most, with {percent(shares[first])}.",
+            partial(draw_bars, shown),
+            numbers,
+        )
+    ]
+
+
+def _words(findings: Findings) -> list[Block]:
+    from foretell.model.explanation import plateau_lines
+
+    results = findings.results
+    if results is None or results.explanation is None:
+        return []
+    found = results.explanation
+    lines = [
+        f"The product {a} × {b} explains what neither column does alone." for a, b in found.totals
+    ]
+    lines += plateau_lines([p.model_dump() for p in found.plateaus])
+    return [Paragraph(plain(line)) for line in lines]
+
+
+def _formula(findings: Findings) -> list[Block]:
+    from foretell.model.export import formula_text
+    from foretell.model.saved_model import write_formula
+    from foretell.model.summary import percent
+
+    results, model = findings.results, findings.model
+    assert model is not None
+    if results is not None and results.explanation is not None:
+        found = results.explanation
+        if found.formula is None:
+            return []
+        text = (
+            f"The law nearest to the runs, {plain(found.law)}, explains "
+            f"{percent(found.law_explains)} of how their logarithms vary. The best model is more "
+            "exact than its formula."
+        )
+        return [Paragraph(text), Code(plain(found.formula, _MOST_FORMULA))]
+    terms = model.coefficients()
+    if terms is not None and len(terms[0]) > _MOST_TERMS:
+        text = f"The model as a formula, the largest {_MOST_TERMS} of its {len(terms[0])} terms:"
+        formula: str | None = write_formula(model.target, *terms, most=_MOST_TERMS)
+    else:
+        text, formula = "The model as a formula:", formula_text(model)
+    if formula is None:
+        return [Paragraph(f"{plain(model.technique)} has no formula.")]
+    return [Paragraph(text), Code(plain(formula, _MOST_FORMULA))]

@@ -1,0 +1,146 @@
+"""The first screen: what was modeled, how good it is, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from foretell.errors import listing
+from foretell.report.document import Fact
+from foretell.report.findings import Findings
+from foretell.report.sections.data import why_no_noise
+from foretell.report.wording import counted, plain, short
+
+if TYPE_CHECKING:
+    from foretell.model.saved_model import SavedModel
+    from foretell.report.results_file import Results
+
+_COLUMNS_NAMED = 8
+
+
+def lead(findings: Findings) -> str:
+    """Say what predicts what, and from how many runs it was learned."""
+    results, model = findings.results, findings.model
+    target = plain(findings.target)
+    if model is None:
+        assert results is not None
+        tried = listing(plain(e.technique) for e in results.leaderboard)
+        return (
+            f"No technique gave a model of {target} from {counted(results.data.n_rows, 'run')} of "
+            f"{plain(results.data.name)}. Tried: {tried}."
+        )
+    columns = listing([short(name) for name in model.columns], _COLUMNS_NAMED)
+    text = f"Predicts {target} from {columns}. The model is {_named(model)}, learned from "
+    text += counted(model.n_rows, "run")
+    if results is not None:
+        of = counted(results.data.n_configurations, "configuration")
+        text += f" of {of} in {plain(results.data.name)}"
+    return f"{text}."
+
+
+def _named(model: SavedModel) -> str:
+    members = model.hyperparameters.get("members")
+    if isinstance(members, list) and members:
+        return f"an {model.technique} of {listing(map(plain, members))}"
+    return plain(model.technique)
+
+
+def facts(findings: Findings) -> list[Fact]:
+    """Give the figures that answer: how good is it?"""
+    from foretell.model.summary import percent
+
+    results, model = findings.results, findings.model
+    found: list[Fact] = []
+    if model is not None:
+        rehearsed = model.scores.get("rehearsed")
+        found += _rehearsed(rehearsed) if rehearsed else _validated(findings, model)
+    if results is not None:
+        noise, repeats = results.data.noise, results.data.n_rows / results.data.n_configurations
+        if noise is None:
+            found.append(Fact("noise is not known", "–", why_no_noise(results.data)))
+        else:
+            remark = "no model of these runs can be better than their noise"
+            found.append(Fact(f"noise, {repeats:.3g} repeats each", percent(noise), remark))
+    return found
+
+
+def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
+    from foretell.model.rehearsal import BEYOND_QUESTIONS
+    from foretell.model.summary import percent
+
+    remarks = {
+        "inside": ("off inside the data", "a new configuration among those measured"),
+        "between": ("off between levels", "a value that lies between the measured ones"),
+    }
+    found = [
+        Fact(label, percent(errors[question]), remark)
+        for question, (label, remark) in remarks.items()
+        if errors.get(question) is not None
+    ]
+    beyond = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
+    if beyond:
+        question, error = beyond[-1]
+        times = question.replace("x", "×")
+        found.append(
+            Fact(f"off {times} beyond the data", percent(error), "the furthest that was rehearsed")
+        )
+    return found
+
+
+def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
+    from foretell.model.summary import percent
+
+    scores = model.scores.get("validation", {})
+    rows = "training rows" if findings.judges_on_training_rows else "validation rows"
+    labels = {
+        "mape": (f"off on {rows}", "mean relative error"),
+        "median_ape": ("median error", f"half of the {rows} are closer"),
+        "p90_ape": ("90th percentile", f"nine in ten {rows} are closer"),
+    }
+    return [
+        Fact(label, percent(scores[name]), remark)
+        for name, (label, remark) in labels.items()
+        if scores.get(name) is not None
+    ]
+
+
+def trust(findings: Findings) -> str:
+    """Say how far to trust it."""
+    from foretell.model.automatic_summary import trust_line
+
+    model, results = findings.model, findings.results
+    if model is None:
+        return "There is nothing to trust: see what failed."
+    rehearsed = model.scores.get("rehearsed")
+    if rehearsed:
+        return trust_line(rehearsed, is_cut=_is_cut(results))
+    text = "Its predictions have no intervals: a campaign judges on its validation rows alone."
+    if findings.held_out is not None:
+        text += f" Those asked: {_asked(findings)}."
+    return f"{text} Of runs that lie elsewhere nothing is known."
+
+
+def _is_cut(results: Results | None) -> bool:
+    return results is not None and results.search_cut_by_time_limit
+
+
+def _asked(findings: Findings) -> str:
+    """Say where validation rows lie relative to training rows."""
+    from foretell.model.automatic_summary import HEADINGS
+
+    assert findings.held_out is not None
+    held_out = findings.held_out
+    counts = Counter(zip(held_out["question"], held_out["column"], strict=True))
+    parts = []
+    for (question, column), n in counts.most_common(4):
+        where = HEADINGS.get(question, plain(question))
+        along = f" along {plain(column)}" if column else ""
+        parts.append(f"{counted(n, 'run')} {where}{along}")
+    return listing(parts)
+
+
+def notes(findings: Findings) -> list[str]:
+    """List what a reader must know to judge the figures."""
+    results = findings.results
+    said = [] if results is None else [*results.notes, *results.warnings]
+    return [plain(text) for text in [*said, *findings.missing]]

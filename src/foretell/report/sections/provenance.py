@@ -1,0 +1,93 @@
+"""What failed and why, and what it takes to come to the same results again."""
+
+from __future__ import annotations
+
+import shlex
+
+from foretell.dataset import FRAME_NAME
+from foretell.report.document import Block, Code, Paragraph, Section, Table
+from foretell.report.findings import Findings
+from foretell.report.results_file import Results
+from foretell.report.wording import counted, number, plain
+
+_MOST_TRIALS = 500
+
+
+def failures_section(findings: Findings) -> Section | None:
+    """List every technique without a model and every failed trial, each with its reason."""
+    results = findings.results
+    if results is None:
+        return None
+    blocks: list[Block] = []
+    without = [e for e in results.leaderboard if e.status != "ok"]
+    if without:
+        rows = tuple((plain(e.technique), plain(e.status), plain(e.reason)) for e in without)
+        header = ("technique", "status", "reason")
+        blocks.append(Table("Techniques without a model", header, rows, words=(1, 2)))
+    blocks += _failed_trials(results)
+    if not blocks:
+        n_trials = f", and none of {counted(len(results.trials), 'trial')} failed"
+        text = f"Every technique gave a model{n_trials if results.trials else ''}."
+        blocks.append(Paragraph(text))
+    return Section("failures", "What failed", tuple(blocks))
+
+
+def _failed_trials(results: Results) -> list[Block]:
+    failed = [t for t in results.trials if t.status == "failed"]
+    if not failed:
+        return []
+    rows = tuple(
+        (
+            plain(t.technique),
+            plain(t.split),
+            ", ".join(f"{plain(k)}={plain(v, 200)}" for k, v in t.hyperparameters.items()),
+            plain(t.reason),
+        )
+        for t in failed[:_MOST_TRIALS]
+    )
+    caption = f"{len(failed):,} of {counted(len(results.trials), 'trial')} failed"
+    if len(failed) > _MOST_TRIALS:
+        caption += f"; the first {_MOST_TRIALS} are listed, results.json has all"
+    header = ("technique", "split", "hyperparameters", "reason")
+    return [Table(caption, header, rows, words=(1, 2, 3))]
+
+
+def provenance_section(findings: Findings) -> Section:
+    """Say how to come to the same results, and what made them."""
+    results, model = findings.results, findings.model
+    blocks: list[Block] = []
+    if results is not None:
+        blocks += [Paragraph("The same command on the same table gives the same models, byte for "
+                             "byte, with these versions:"), Code(command(findings))]  # fmt: skip
+    if findings.campaign is not None and results is not None and not results.is_automatic:
+        blocks += [Paragraph("campaign.toml, as it was run:"), Code(findings.campaign.rstrip())]
+    versions = {"foretell": results.foretell if results is not None else ""}
+    if results is not None:
+        versions |= results.versions
+    elif model is not None:
+        versions["foretell"] = model.writer
+    rows = tuple((plain(name), plain(version)) for name, version in versions.items())
+    blocks.append(Table("Versions", ("what", "version"), rows, words=(1,)))
+    if results is not None and not results.versions:
+        text = "The versions of libraries are not known: an older foretell did not write them."
+        blocks.append(Paragraph(text, is_note=True))
+    if results is not None and results.times.total_s is not None:
+        blocks.append(Paragraph(f"The fit took {number(results.times.total_s, 3)} s."))
+    return Section("again", "How to make it again", tuple(blocks))
+
+
+def command(findings: Findings) -> str:
+    """Return the command that makes the same fit."""
+    results = findings.results
+    assert results is not None
+    data = results.data
+    if not results.is_automatic:
+        campaign = findings.place / "campaign.toml"
+        return shlex.join(["foretell", "fit", str(campaign), "-o", "NEW_DIRECTORY"])
+    if data.name == FRAME_NAME:
+        seed = f", seed={results.seed}" if results.seed else ""
+        return f"foretell.fit_model(frame, target={data.target!r}{seed})"
+    words = ["foretell", "fit", data.name, "--target", data.target, "-o", "NEW_DIRECTORY"]
+    if results.seed:
+        words += ["--seed", str(results.seed)]
+    return shlex.join(words)

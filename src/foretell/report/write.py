@@ -1,0 +1,133 @@
+"""Writing a report, the one path: results in, one file out, or one with a folder of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foretell.errors import StorageError, UsageError, suggest
+from foretell.files.directory import write_new
+from foretell.report.build import build_document
+from foretell.report.findings import read_findings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from foretell.report.document import Document
+
+FORMATS = ("html", "md", "pdf")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written.
+
+    Attributes
+    ----------
+    path
+        The file.
+    n_bytes
+        Its size, with that of its pictures where they are files of their own.
+    sections
+        The titles of what is in it.
+    missing
+        What is not, and how to get it.
+    """
+
+    path: Path
+    n_bytes: int
+    sections: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def write_report(
+    models: str | Path,
+    output: str | Path | None = None,
+    *,
+    data: str | Path | pd.DataFrame | None = None,
+    at: Mapping[str, Any] | None = None,
+    form: str | None = None,
+    force: bool = False,
+) -> Report:
+    """Write what a fit came to as one file to look at.
+
+    Parameters
+    ----------
+    models
+        An output directory of a fit, or a model file, which tells less.
+    output
+        The file to write; by default ``report.html``, ``report.md`` or ``report.pdf``.
+    data
+        Measured runs to show beside predictions, with those that the fit kept.
+    at
+        Values of columns at which they stay while another is varied; by default those of a
+        measured configuration near the middle.
+    form
+        ``html``, ``md`` or ``pdf``; by default what the name of the output ends with, or HTML.
+    force
+        Write over an existing file.
+
+    >>> import foretell
+    >>> foretell.write_report("models/", "report.html")          # doctest: +SKIP
+    """
+    chosen = _form(output, form)
+    path = Path(f"report.{chosen}" if output is None else output)
+    _refuse_existing(path, force=force)
+    source = Path(data) if isinstance(data, str) else data
+    findings = read_findings(Path(models), source)
+    document = build_document(findings, at or {})
+    sizes = [len(content) for content in _write(document, path, chosen, force=force)]
+    return Report(path, sum(sizes), tuple(s.title for s in document.sections), findings.missing)
+
+
+def _form(output: str | Path | None, form: str | None) -> str:
+    if form is None:
+        ending = "" if output is None else Path(output).suffix.lower().lstrip(".")
+        return ending if ending in FORMATS else "html"
+    if form not in FORMATS:
+        raise UsageError(f"there is no format '{form}'. {suggest(form, FORMATS)}")
+    return form
+
+
+def _refuse_existing(path: Path, *, force: bool) -> None:
+    """Say so before the work, not after it."""
+    if path.exists() and not force and not path.is_dir():
+        raise StorageError(f"{path} exists already; name another file, or add --force")
+
+
+def _write(document: Document, path: Path, form: str, *, force: bool) -> list[bytes]:
+    """Write the files of a report, the main one last; return their contents."""
+    contents: dict[Path, bytes] = {}
+    match form:
+        case "html":
+            from foretell.report.html import to_html
+
+            contents[path] = to_html(document).encode()
+        case "pdf":
+            from foretell.report.pdf import to_pdf
+
+            contents[path] = to_pdf(document)
+        case _:
+            from foretell.report.markdown import to_markdown
+
+            folder = path.with_name(f"{path.stem}-pictures")
+            text, pictures = to_markdown(document, folder.name)
+            _make_folder(folder, force=force)
+            contents = {folder / name: svg.encode() for name, svg in pictures.items()}
+            contents[path] = text.encode()
+    for file, content in contents.items():
+        write_new(file, content, force=force)
+    return list(contents.values())
+
+
+def _make_folder(folder: Path, *, force: bool) -> None:
+    if folder.exists() and not force:
+        raise StorageError(f"{folder} exists already; name another file, or add --force")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be made: {error.strerror}; name another file with -o"
+        ) from None
