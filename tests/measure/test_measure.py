@@ -361,7 +361,8 @@ def test_no_job_outlives_its_supervisor(folder, job, seconds):
     _until(lambda: not _sleepers(seconds))
 
 
-def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch):
+@pytest.mark.parametrize("moment", ["while its process starts", "while it runs"])
+def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch, moment):
     temporary = folder / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -371,8 +372,11 @@ def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch):
     )
     words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
     process = subprocess.Popen(words)
-    _until(lambda: _sleepers("345.4"), process)
-    assert len(list(temporary.rglob("made"))) == 1
+    reached = {
+        "while its process starts": lambda: list(temporary.iterdir()),
+        "while it runs": lambda: _sleepers("345.4") and list(temporary.rglob("made")),
+    }
+    _until(reached[moment], process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     _until(lambda: not list(temporary.iterdir()))

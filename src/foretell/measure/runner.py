@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping
@@ -30,7 +31,9 @@ _PR_SET_CHILD_SUBREAPER = 36  # of Linux
 
 def main() -> None:
     """Serve requests until the supervisor hangs up."""
-    _start_guard(sys.argv[2])
+    scratch = Path(sys.argv[3])
+    scratch.mkdir(mode=0o700)  # here, and not by the supervisor, so that it never lacks a guard
+    _start_guard(int(sys.argv[2]), scratch)
     _adopt_orphans()
     # The job must not read what is meant for us.
     requests = os.fdopen(os.dup(0), "r")
@@ -40,17 +43,19 @@ def main() -> None:
     setup = channel.receive()
     workload = load_workload(setup["workload"], Path(setup["folder"]))
     while (request := channel.receive()) is not None:
-        channel.send({"answer": _answer(workload, request, channel)})
+        with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as own:
+            answer = _answer(workload, request, Watch(channel.begin, channel.end, Path(own)))
+        channel.send({"answer": answer})
 
 
-def _start_guard(scratch: str) -> None:
+def _start_guard(supervisor: int, scratch: Path) -> None:
     """Start a process that ends this one, and all it started, when the supervisor is gone.
 
     It also removes the folder that the supervisor would have removed. A thread would not do: a job
     may never let another one run. The guard is nobody's child here, and in a group of its own, so
     that it is neither taken for a part of the job nor ended with it.
     """
-    supervisor, runner = os.getppid(), os.getpid()
+    runner = psutil.Process()
     if os.fork():
         os.wait()
         return
@@ -59,15 +64,14 @@ def _start_guard(scratch: str) -> None:
     os.setsid()
     os.closerange(0, _MOST_DESCRIPTORS)  # what it held open would never be seen to end
     while _is_there(supervisor):
-        if not _is_there(runner):
+        if not scratch.exists():  # the supervisor has removed it, and needs no guard
             os._exit(0)
         time.sleep(_GUARD_POLL_S)
-    with contextlib.suppress(psutil.Error):
-        for process in psutil.Process(runner).children(recursive=True):
+    with contextlib.suppress(psutil.Error, OSError):
+        for process in runner.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 process.kill()
-    with contextlib.suppress(OSError):
-        os.killpg(runner, signal.SIGKILL)  # it leads the group
+        os.killpg(runner.pid, signal.SIGKILL)  # it leads the group
     shutil.rmtree(scratch, ignore_errors=True)
     os._exit(0)
 
@@ -113,8 +117,7 @@ class _Channel:
         self._requests.readline()
 
 
-def _answer(workload: Workload, request: Mapping[str, Any], channel: _Channel) -> dict[str, Any]:
-    watch = Watch(channel.begin, channel.end, Path(request["scratch"]))
+def _answer(workload: Workload, request: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
     status, reason, numbers = "ok", "", {}
     try:
         numbers = _checked(_run(workload, request["configuration"], watch))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -33,13 +35,16 @@ class RunnerProcess:
     def __init__(self, sweep: Sweep, workload: Workload) -> None:
         self._printed = Printed(_MOST_KEPT)
         self._printed_before = 0
-        self.scratch = tempfile.mkdtemp(prefix="foretell-")
+        self._scratch = Path(tempfile.gettempdir(), f"foretell-{secrets.token_hex(8)}")
         reader, writer = os.pipe()
         self._answers = reader
         self._pending = b""
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             # -P: a module in the user's directory must not be taken for one of ours.
-            [sys.executable, "-P", "-m", "foretell.measure.runner", str(writer), self.scratch],
+            [
+                *(sys.executable, "-P", "-m", "foretell.measure.runner"),
+                *(str(writer), str(os.getpid()), str(self._scratch)),
+            ],
             stdin=subprocess.PIPE,
             stdout=self._printed.file,
             stderr=subprocess.STDOUT,
@@ -153,4 +158,4 @@ class RunnerProcess:
         self._process.wait()
         os.close(self._answers)
         self._printed.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
