@@ -201,12 +201,14 @@ def test_campaign_without_a_usable_model_exits_with_1(folder):
     assert "no technique gave a model" in result.stderr
 
 
-def test_demo_fits_predicts_and_says_where_the_results_are(folder):
+def test_demo_fits_predicts_and_ends_with_a_plan_and_the_path_of_a_report(folder):
     result = run("demo", "-o", "demo", "-j", 1)
     assert result.exit_code == 0, result.output
     assert "← best" in result.stdout
     assert "MAPE" in result.stdout
-    assert (folder / "demo" / "results.txt").exists()
+    assert "Use threads=2: " in result.stdout
+    assert "demo/report.html" in result.stdout.splitlines()[-1]
+    assert (folder / "demo" / "report.html").stat().st_size < 2_000_000
     assert run("demo", "-o", "demo", "-j", 1).exit_code == 0
 
 

@@ -97,7 +97,7 @@ def test_where_nothing_else_keeps_the_limits_the_runner_up_is_cheaper_and_less_s
     (other,) = plan.runners_up
     assert other.configuration == {"workers": 20}
     assert 0.77 <= other.certainty <= 0.8
-    assert "less, but only" in repr(plan)
+    assert "less, but its chance is 78 %" in repr(plan)
 
 
 def test_of_configurations_that_cost_the_same_the_faster_wins():

@@ -1,4 +1,4 @@
-"""`foretell demo`: fit and predict on a dataset that comes along."""
+"""`foretell demo`: from measured runs to a prediction, a plan and a report, on our data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from pathlib import Path
 import click
 
 from foretell.errors import StorageError
+
+#: How many cores to use for 32 MiB of text, ready within 12 s.
+_VARY = ("threads=1,2",)
+_FIX = ("content=text", "size_mib=32", "level=6")
+_DEADLINE = "12s"
 
 
 @click.command()
@@ -22,24 +27,33 @@ from foretell.errors import StorageError
 @click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
 @click.pass_context
 def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
-    """See it work: how long will xz take to compress a file?
+    """See it work: how long will xz take to compress a file, and how is it best run?
 
     The dataset holds measured runs of xz at several sizes, levels and thread counts.
     """
     from foretell.cli.fit import command as fit
+    from foretell.cli.plan import command as plan
     from foretell.cli.predict import command as predict
+    from foretell.cli.report import command as report
 
     with as_file(files("foretell") / "demo") as data:
-        campaign, runs = data / "campaign.toml", data / "runs.csv"
-        click.echo(f"$ foretell fit {_shown(campaign)} --data {_shown(runs)} -o {output}")
+        runs, new, prices = (
+            data / name for name in ("runs.csv", "new_measured.csv", "prices.toml")
+        )
+        click.echo(f"$ foretell fit {_shown(runs)} --target time_s -o {output}")
         try:
-            ctx.invoke(fit, source=campaign, data=runs, output=output, jobs=jobs)
+            ctx.invoke(fit, source=runs, target="time_s", output=output, jobs=jobs)
         except StorageError as error:
             raise StorageError(f"{error} For the demo: foretell demo -o ANOTHER") from None
-        new = data / "new_measured.csv"
         click.echo(f"\n$ foretell predict {output} {_shown(new)}")
         ctx.invoke(predict, model=output, data=new)
-    click.echo(f"\nThe results are in {output}: results.txt to read, results.json for programs.")
+        words = [*(f"--vary {v}" for v in _VARY), *(f"--fix {f}" for f in _FIX)]
+        options = f"{' '.join(words)} --deadline {_DEADLINE} --prices {_shown(prices)}"
+        click.echo(f"\n$ foretell plan {output} {options}")
+        ctx.invoke(plan, models=(output,), vary=_VARY, fix=_FIX, deadline=_DEADLINE, prices=prices)
+    page = output / "report.html"
+    click.echo(f"\n$ foretell report {output} -o {page}")
+    ctx.invoke(report, models=output, output=page, force=True)
 
 
 def _shown(path: Path) -> str:

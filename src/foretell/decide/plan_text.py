@@ -108,7 +108,7 @@ def _why(plan: Plan, other: Option) -> str:
     more = value - best
     if other.certainty < plan.question.confidence - 1e-9 and plan.question.limits:
         less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
-        return f"{less} less, but only {certainty_text(other.certainty)} sure"
+        return f"{less} less, but its chance is {certainty_text(other.certainty)}"
     if more <= 1e-9 * best:
         lost = f"the same {plan.minimize}"
         slower = other.estimates.get(TIME)
