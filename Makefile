@@ -36,6 +36,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.serve
 
 # The studies in docs/, from the runs that come along: tables and pictures are written again.
 studies: $(VENV)/.dev

@@ -110,7 +110,15 @@ class Dataset:
         return f"{hint}Columns: {listing(self.columns)}."
 
 
-def read_dataset(source: str | Path | pd.DataFrame | Dataset) -> Dataset:
+@dataclass(frozen=True)
+class TextTable:
+    """The content of a text file with a table, and the name to call it by in messages."""
+
+    content: bytes
+    name: str
+
+
+def read_dataset(source: str | Path | pd.DataFrame | Dataset | TextTable) -> Dataset:
     """Read a table from a file (.csv, .tsv, .txt, .parquet) or take a frame.
 
     >>> import pandas as pd
@@ -121,7 +129,7 @@ def read_dataset(source: str | Path | pd.DataFrame | Dataset) -> Dataset:
 
 
 def read_with_text(
-    source: str | Path | pd.DataFrame | Dataset, text_columns: TextColumns
+    source: str | Path | pd.DataFrame | Dataset | TextTable, text_columns: TextColumns
 ) -> Dataset:
     """Read a table; in a text file, take the values of some columns as they are written.
 
@@ -135,6 +143,8 @@ def read_with_text(
     if isinstance(source, pd.DataFrame):
         dataset = Dataset(source.rename(columns=str).reset_index(drop=True), FRAME_NAME)
         _refuse_duplicates(dataset.columns, dataset.name)
+    elif isinstance(source, TextTable):
+        dataset = Dataset(_read_text(source.content, source.name, text_columns), source.name)
     elif isinstance(source, str | Path):
         dataset = _read_file(Path(source), text_columns)
     else:
@@ -211,7 +221,7 @@ def _read_parquet(content: bytes, path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_text(content: bytes, path: Path, text_columns: TextColumns) -> pd.DataFrame:
+def _read_text(content: bytes, path: str | Path, text_columns: TextColumns) -> pd.DataFrame:
     import pandas as pd
 
     delimiter, written = _header(_first_text(content, path), path)
@@ -252,7 +262,7 @@ def _tidied(values: pd.Series[Any]) -> pd.Series[Any]:
     return values
 
 
-def _first_text(content: bytes, path: Path) -> str:
+def _first_text(content: bytes, path: str | Path) -> str:
     """Return the first line that is not blank, or refuse what is not text."""
     if content.startswith(_UTF_16):
         raise DatasetError(f"{path} is UTF-16 text; save it as UTF-8")
@@ -269,7 +279,7 @@ def _first_text(content: bytes, path: Path) -> str:
     return first.group()
 
 
-def _header(first: str, path: Path) -> tuple[str, list[str]]:
+def _header(first: str, path: str | Path) -> tuple[str, list[str]]:
     for kind, start in _OTHERS.items():
         if re.match(start, first.strip()):
             raise DatasetError(f"{path} is not a table: it looks like {kind}; export it as CSV")
@@ -288,7 +298,7 @@ def _fields(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
 
 
-def _parsing_problem(error: Exception, path: Path) -> str:
+def _parsing_problem(error: Exception, path: str | Path) -> str:
     text = _first_line(error).removeprefix("Error tokenizing data. C error: ")
     found = re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)\s*", text)
     if found is None:

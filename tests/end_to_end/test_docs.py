@@ -181,8 +181,8 @@ def test_commands_of_the_tutorial_work(tmp_path):
 
     refresh.run_steps(read("docs/tutorial.md"), tmp_path, shell)
     assert not any(re.search(r"^(error:|Traceback)", text, re.MULTILINE) for text in printed)
-    assert "← best" in printed[1]
-    assert "unknown level" in printed[3]
+    assert "← best" in printed[3]
+    assert "unknown level" in printed[5]
 
 
 def test_no_page_tells_where_it_was_written():

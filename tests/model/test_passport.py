@@ -171,3 +171,25 @@ def test_quantiles_of_an_outlook_grow_with_the_probability(model):
 def test_an_outlook_refuses_what_is_no_probability(model, probability):
     with pytest.raises(UsageError, match="between 0 and 1"):
         model.outlook(table(row()), [probability])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"size": 40, "nodes": 4, "machine": "m4"},
+        {"size": 33.3, "nodes": 100, "machine": "c4", "more": "x"},
+        {"size": "40", "nodes": 0.5, "machine": "x1"},
+    ],
+)
+def test_one_row_gets_the_forecast_that_it_gets_in_a_table(model, values):
+    alone = model.forecast_row(values, 0.8)
+    pd.testing.assert_frame_equal(
+        alone.to_frame(), model.forecast(pd.DataFrame([values]), 0.8).to_frame(), check_exact=True
+    )
+
+
+def test_one_row_that_is_wrong_is_refused_like_a_table(model):
+    with pytest.raises(foretell.ModelError, match="the row has no column 'nodes'"):
+        model.forecast_row({"size": 1, "machine": "m4"})
+    with pytest.raises(foretell.DatasetError, match="the row, column 'size' must hold numbers"):
+        model.forecast_row({"size": True, "nodes": 1, "machine": "m4"})

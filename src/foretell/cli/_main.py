@@ -22,6 +22,7 @@ VERBS = {
     "export": "Write a model that has a formula as JSON, Python or SQL.",
     "convert": "Turn an aMLLibrary campaign file into TOML.",
     "schema": "Print the JSON schema of campaign files.",
+    "serve": "Answer over HTTP, and show a page.",
     "techniques": "List the techniques and their hyperparameters.",
     "demo": "See it work on a dataset that comes along.",
 }

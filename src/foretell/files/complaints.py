@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, LiteralString, get_args
+from typing import Any, LiteralString, get_args, get_origin
 
 import pydantic
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -175,10 +175,14 @@ def _models_at(
     place: Place, source: Any, model: type[pydantic.BaseModel]
 ) -> list[type[pydantic.BaseModel]]:
     """List the models that a table may be of: one, or several until its method decides."""
-    models = [model]
+    models, is_key = [model], False
     for step in place:
         source = source[step]
-        models = _models_in(models[0].model_fields[str(step)].annotation)
+        if is_key:  # of a table or a list whose values all are of these models
+            is_key = False
+            continue
+        annotation = models[0].model_fields[str(step)].annotation
+        models, is_key = _models_in(annotation), get_origin(annotation) in (dict, list)
         if isinstance(source, Mapping) and len(models) > 1:
             chosen = [m for m in models if source.get("method") in _methods([m])]
             models = chosen or models

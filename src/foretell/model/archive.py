@@ -50,26 +50,26 @@ def _parts(
 class Archive:
     """An open file; whatever is amiss in it raises some exception, and nothing is executed."""
 
-    def __init__(self, file: IO[bytes], path: Path) -> None:
+    def __init__(self, file: IO[bytes], name: str | Path) -> None:
         start = file.read(4)
         if start.startswith(b"\x80"):
             raise ModelError(
-                f"{path} is not a foretell model (it looks like a Python pickle). "
+                f"{name} is not a foretell model (it looks like a Python pickle). "
                 "foretell never loads pickles: they can run code."
             )
         if start != b"PK\x03\x04":
-            raise ModelError(f"{path} is not a foretell model; `foretell fit` writes them")
+            raise ModelError(f"{name} is not a foretell model; `foretell fit` writes them")
         self._zip = zipfile.ZipFile(file)
         self._entries = {entry.filename: entry for entry in self._zip.infolist()}
         if len(self._entries) < len(self._zip.infolist()):
             raise ValueError("two of its parts have the same name")
         if sum(entry.file_size for entry in self._entries.values()) > _MOST_BYTES:
             raise ModelError(
-                f"{path} unpacks to more than 2 GiB, which no foretell model does; fit it again"
+                f"{name} unpacks to more than 2 GiB, which no foretell model does; fit it again"
             )
         if _HEADER not in self._entries:
             raise ModelError(
-                f"{path} is not a foretell model: it holds no {_HEADER}; `foretell fit` writes them"
+                f"{name} is not a foretell model: it holds no {_HEADER}; `foretell fit` writes them"
             )
 
     def header(self) -> Any:

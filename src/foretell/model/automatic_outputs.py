@@ -22,6 +22,7 @@ from foretell.model.explanation import column_shares, explained_share, find_plat
 from foretell.model.export import formula_text
 from foretell.model.fingerprint import versions
 from foretell.model.learner import FLOOR_SHARE, Learned
+from foretell.model.measured_range import training_levels, training_ranges
 from foretell.model.rehearsal import (
     QUESTIONS,
     Answers,
@@ -30,7 +31,7 @@ from foretell.model.rehearsal import (
     rank,
 )
 from foretell.model.results import FORMAT, describe_table
-from foretell.model.saved_model import SavedModel, training_levels, training_ranges
+from foretell.model.saved_model import SavedModel
 from foretell.model.table import Table
 from foretell.model.techniques import TECHNIQUES, Regressor
 from foretell.model.techniques.ensemble import LAWS, Assembled, Bench, member_technique

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -34,6 +35,8 @@ _OPTIMISM = 1.1
 _OWN = 0.75
 #: With so many levels left out, the spread seen among them counts twice.
 _LEVELS_THAT_TELL = 1
+_MOST_LEVELS_KNOWN = 100
+_Widths = tuple[tuple[float, float], tuple[float, float], float, float]
 _MOST_WIDTH = 10.0  # of the log of an interval's end
 
 
@@ -72,7 +75,7 @@ class Residuals(pydantic.BaseModel):
         """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
         return _OPTIMISM * (1 + 2 / len(self.values))
 
-    @property
+    @cached_property
     def mean_error(self) -> float:
         """The mean relative error of the predictions."""
         return float(np.abs(np.expm1(-np.array(self.values))).mean()) if self.values else 0.0
@@ -121,17 +124,33 @@ class Calibration(pydantic.BaseModel):
 
     def bounds(self, spot: Spot, level: float) -> tuple[Array, Array]:
         """Return the logs of the ends of an interval relative to the prediction."""
-        inside = self.inside.bounds(level)
+        inside, between, beyond_width, unknown_width = self._widths(level)
         size = self._between_size(spot)
-        between = self.between.bounds(level)
         lower = np.where(size > 0, np.minimum(between[0] * size, inside[0]), inside[0])
         upper = np.where(size > 0, np.maximum(between[1] * size, inside[1]), inside[1])
         # Both ways alike: on which side of the truth a trend goes on is chance.
-        beyond = self.beyond.half_width(level) * self._beyond_size(spot)
+        beyond = beyond_width * self._beyond_size(spot)
         lower, upper = np.minimum(lower, -beyond), np.maximum(upper, beyond)
-        unknown = spot.is_unknown * (self.unknown_widening * self.unknown.half_width(level))
+        unknown = spot.is_unknown * unknown_width
         lower, upper = np.minimum(lower, -unknown), np.maximum(upper, unknown)
         return np.maximum(lower, -_MOST_WIDTH), np.minimum(upper, _MOST_WIDTH)
+
+    def _widths(self, level: float) -> _Widths:
+        """Return what the residuals say at a level; remembered, for most ask for the same few."""
+        if level not in self._known_widths:
+            if len(self._known_widths) >= _MOST_LEVELS_KNOWN:
+                self._known_widths.clear()
+            self._known_widths[level] = (
+                self.inside.bounds(level),
+                self.between.bounds(level),
+                self.beyond.half_width(level),
+                self.unknown_widening * self.unknown.half_width(level),
+            )
+        return self._known_widths[level]
+
+    @cached_property
+    def _known_widths(self) -> dict[float, _Widths]:
+        return {}
 
     def expected_error(self, spot: Spot) -> Array:
         """Return the mean relative error measured on such questions."""

@@ -14,9 +14,10 @@ from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
 from foretell.model.engine import Engine
 from foretell.model.learner import Learned
+from foretell.model.measured_range import training_ranges
 from foretell.model.plan_splits import ALL, OuterSplit
 from foretell.model.results import Entry, Judgement, Record, spread
-from foretell.model.saved_model import SavedModel, load_model, training_ranges
+from foretell.model.saved_model import SavedModel, load_model
 from foretell.model.search import GridSearch, Search
 from foretell.model.study import Study, Trial, scores_from_json
 from foretell.model.validation import Scores

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from foretell.model.features._base import NUMBER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from foretell.model.features import FeatureMap
 
 Array = NDArray[np.float64]
 
@@ -42,9 +51,17 @@ class MeasuredRange:
             levels.append(values if len(values) <= MOST_LEVELS else values[:0])
         return cls(x.min(axis=0), x.max(axis=0), tuple(levels))
 
-    @property
+    @cached_property
     def _is_log(self) -> NDArray[np.bool_]:
         return self.low > 0
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array, Array]:
+        """Both ends of each range and its size, on the scale on which distances are measured."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(self._is_log, np.log(self.low), self.low)
+            high = np.where(self._is_log, np.log(self.high), self.high)
+        return low, high, np.where(high > low, high - low, _RANGE_OF_CONSTANT)
 
     def distance(self, x: Array) -> Array:
         """Return how far each value is above (positive) or below the range, in ranges.
@@ -52,38 +69,39 @@ class MeasuredRange:
         Positive columns are compared by ratios: twice the largest value of a column measured from
         1 to 4 is half a range above.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low = np.where(self._is_log, np.log(self.low), self.low)
-            high = np.where(self._is_log, np.log(self.high), self.high)
-            values = np.where(self._is_log, np.log(np.maximum(x, 1e-300)), x)
-        size = np.where(high > low, high - low, _RANGE_OF_CONSTANT)
+        low, high, size = self._ends
+        values = np.where(self._is_log, np.log(np.maximum(x, 1e-300)), x)
         above = np.maximum(values - high, 0) / size
         below = np.maximum(low - values, 0) / size
         distance: Array = above - below
         distance[np.abs(distance) < _TOLERANCE] = 0.0
         return distance
 
-    def ratio(self, x: Array) -> Array:
+    def ratio(self, x: Array, distance: Array | None = None) -> Array:
         """Return by which factor each value leaves the range; 1 inside.
 
-        Where a column holds zeros or negative numbers, by how many ranges, plus one.
+        Where a column holds zeros or negative numbers, by how many ranges, plus one. The distance
+        is measured if it is not given.
         """
+        distance = self.distance(x) if distance is None else distance
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             by_factor = np.maximum(x / self.high, self.low / np.maximum(x, 1e-300))
-        by_range = 1 + np.abs(self.distance(x))
+        by_range = 1 + np.abs(distance)
         ratio = np.where(self._is_log, by_factor, by_range)
-        return np.clip(np.where(self.distance(x) != 0, ratio, 1.0), 1.0, _MOST_RATIO)
+        return np.clip(np.where(distance != 0, ratio, 1.0), 1.0, _MOST_RATIO)
 
-    def between(self, x: Array) -> NDArray[np.bool_]:
+    def between(self, x: Array, distance: Array | None = None) -> NDArray[np.bool_]:
         """Say which values lie inside the range but on none of the few levels measured."""
+        distance = self.distance(x) if distance is None else distance
         result = np.zeros(x.shape, dtype=bool)
         for j, levels in enumerate(self.levels):
             if len(levels) > 1:
-                nearest = levels[np.clip(np.searchsorted(levels, x[:, j]), 0, len(levels) - 1)]
-                lower = levels[np.clip(np.searchsorted(levels, x[:, j]) - 1, 0, len(levels) - 1)]
+                above = np.searchsorted(levels, x[:, j])
+                nearest = levels[np.minimum(above, len(levels) - 1)]
+                lower = levels[np.maximum(above - 1, 0)]
                 gap = np.minimum(np.abs(x[:, j] - nearest), np.abs(x[:, j] - lower))
                 result[:, j] = gap > _TOLERANCE * np.maximum(np.abs(x[:, j]), 1e-300)
-        inside: NDArray[np.bool_] = result & (self.distance(x) == 0)
+        inside: NDArray[np.bool_] = result & (distance == 0)
         return inside
 
 
@@ -91,3 +109,22 @@ def total_distance(distance: Array) -> Array:
     """Return one distance per row: the length of the way outside along all columns."""
     total: Array = np.sqrt((distance**2).sum(axis=1))
     return total
+
+
+def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Measure the range of each numeric column."""
+    return {
+        c.name: (float(frame[c.name].min()), float(frame[c.name].max()))
+        for c in feature_map.columns
+        if c.kind == NUMBER
+    }
+
+
+def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, list[float]]:
+    """List the values of each numeric column that has few."""
+    names = [c.name for c in feature_map.columns if c.kind == NUMBER]
+    if not names:
+        return {}
+    measured = MeasuredRange.of(frame[names].to_numpy(dtype=float))
+    found = zip(names, measured.levels, strict=True)
+    return {name: levels.tolist() for name, levels in found if len(levels)}

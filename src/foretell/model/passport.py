@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from foretell.errors import UsageError
 from foretell.model.calibration import Spot
-from foretell.model.features.feature_map import as_numbers
-from foretell.model.features.levels import level_names
+from foretell.model.features.feature_map import Values
 from foretell.model.measured_range import MeasuredRange, total_distance
 from foretell.predictor import (
     TRUST_FAR,
@@ -24,18 +23,16 @@ from foretell.predictor import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from foretell.model.saved_model import SavedModel
 
 Array = NDArray[np.float64]
 
 
-def forecast(model: SavedModel, frame: pd.DataFrame, value: Array, level: float) -> Forecast:
+def forecast(model: SavedModel, values: Values, value: Array, level: float) -> Forecast:
     """Add passports to predictions."""
     if not 0 < level < 1:
         raise UsageError(f"an interval holds a share between 0 and 1, such as 0.9, not {level:g}")
-    place = places(model, frame)
+    place = places(model, values, len(value))
     calibration = model.calibration
     if calibration is None:
         unknown = np.full(len(value), np.nan)
@@ -52,13 +49,13 @@ def forecast(model: SavedModel, frame: pd.DataFrame, value: Array, level: float)
 
 
 def outlook(
-    model: SavedModel, frame: pd.DataFrame, value: Array, probabilities: Sequence[float]
+    model: SavedModel, values: Values, value: Array, probabilities: Sequence[float]
 ) -> Outlook:
     """Add quantiles and trust to predictions, in the time that many rows allow."""
     for p in probabilities:
         if not 0 < p < 1:
             raise UsageError(f"a probability lies between 0 and 1, such as 0.9, not {p:g}")
-    spot, _ = _spot(model, frame)
+    spot, _ = _spot(model, values, len(value))
     quantiles = np.full((len(value), len(probabilities)), np.nan)
     if model.calibration is not None:
         for j, p in enumerate(probabilities):
@@ -94,19 +91,18 @@ class Places:
     along: dict[str, int]
 
 
-def places(model: SavedModel, frame: pd.DataFrame) -> Places:
-    """Say where each row of a table lies, its columns named as in training."""
-    spot, unknown_levels = _spot(model, frame)
+def places(model: SavedModel, values: Values, n_rows: int) -> Places:
+    """Say where each row lies, given what was read of its columns."""
+    spot, unknown_levels = _spot(model, values, n_rows)
     names = list(spot.names)
-    remarks: list[list[str]] = [[] for _ in range(len(frame))]
-    _remark_columns(remarks, names, _measured(model, names), spot.ratio, spot.distance)
+    remarks: list[list[str]] = [[] for _ in range(n_rows)]
+    _remark_columns(remarks, names, model.measured, spot.ratio, spot.distance)
     counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
     for name, is_unknown in unknown_levels.items():
-        levels = level_names(frame[name])
         unknown_rows = np.flatnonzero(is_unknown)
         counts[name] = len(unknown_rows)
         for i in unknown_rows:
-            remarks[i].append(f"{name}: unknown level {levels[i]}")
+            remarks[i].append(f"{name}: unknown level {values[name][i]}")
     return Places(
         total_distance(spot.distance),
         spot.ratio.max(axis=1, initial=1.0),
@@ -116,27 +112,23 @@ def places(model: SavedModel, frame: pd.DataFrame) -> Places:
     )
 
 
-def _spot(model: SavedModel, frame: pd.DataFrame) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
+def _spot(
+    model: SavedModel, values: Values, n_rows: int
+) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
     """Measure how far out rows lie; also say, by category, which have a level never trained on."""
     names = list(model.ranges)
-    n_rows = len(frame)
-    x = np.array([as_numbers(frame[name]) for name in names]).reshape(len(names), n_rows).T
-    measured = _measured(model, names)
+    x = np.array([values[name] for name in names], dtype=float).reshape(len(names), n_rows).T
+    measured = model.measured
     unknown_levels = {
-        name: np.isin(level_names(frame[name]), unknown)
-        for name, unknown in model.feature_map.unknown_levels(frame).items()
+        name: np.isin(values[name], unknown)
+        for name, unknown in model.feature_map.unknown_levels(values).items()
     }
     is_unknown = np.zeros(n_rows, dtype=bool)
     for rows in unknown_levels.values():
         is_unknown |= rows
-    distance, ratio = measured.distance(x), measured.ratio(x)
-    return Spot(names, distance, ratio, measured.between(x), is_unknown), unknown_levels
-
-
-def _measured(model: SavedModel, names: list[str]) -> MeasuredRange:
-    low = np.array([model.ranges[n][0] for n in names])
-    high = np.array([model.ranges[n][1] for n in names])
-    return MeasuredRange(low, high, tuple(np.array(model.levels.get(n, [])) for n in names))
+    distance = measured.distance(x)
+    ratio, between = measured.ratio(x, distance), measured.between(x, distance)
+    return Spot(names, distance, ratio, between, is_unknown), unknown_levels
 
 
 def _remark_columns(

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 import pydantic
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, describe_rows, read_with_text
+from foretell.dataset import Dataset, TextTable, describe_rows, read_with_text
 from foretell.errors import DatasetError, ModelError, suggest
 from foretell.executors import by_blocks
 from foretell.files.complaints import shown
@@ -22,7 +22,9 @@ from foretell.files.text_file import near_file
 from foretell.model.archive import Archive, pack
 from foretell.model.calibration import Calibration
 from foretell.model.directory import BEST
-from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
+from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
+from foretell.model.features.feature_map import Values
+from foretell.model.features.one_row import read_row
 from foretell.model.learner import Learned, Scaling
 from foretell.model.measured_range import MeasuredRange
 from foretell.model.model_header import ColumnHeader, FactorHeader, FeatureHeader, Header
@@ -39,6 +41,21 @@ class Configurations(Dataset):
     """A table as one model sees it: renamed and checked, which must not happen twice."""
 
     model: SavedModel = field(kw_only=True)
+
+    @cached_property
+    def values(self) -> Values:
+        """What its columns hold, checked."""
+        try:
+            return self.model.feature_map.values(
+                self.frame, name=self.name, row_numbers=self.row_numbers
+            )
+        except DatasetError as error:
+            raise DatasetError(error.text) from None  # no campaign is at hand to change
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """How rows are called in messages."""
+        return np.arange(1, len(self.frame) + 1)
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,13 @@ class SavedModel:
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
+    def measured(self) -> MeasuredRange:
+        """What was measured of the numeric columns, in the order of the ranges."""
+        low, high = np.array(list(self.ranges.values()), dtype=float).reshape(-1, 2).T
+        levels = tuple(np.array(self.levels.get(name, [])) for name in self.ranges)
+        return MeasuredRange(low, high, levels)
+
+    @cached_property
     def used_features(self) -> list[str]:
         """The features the model uses, in the order of its coefficients."""
         names = self.feature_map.names
@@ -79,23 +103,32 @@ class SavedModel:
 
     def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
         """Return one prediction per row; other columns and their order do not matter."""
-        dataset = self.configurations(frame)
+        configurations = self.configurations(frame)
+        return self._estimate(
+            configurations.values, configurations.name, configurations.row_numbers
+        )
+
+    def _estimate(
+        self, values: Values, name: str, row_numbers: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             try:
-                x = self.feature_map.matrix(dataset.frame, name=dataset.name)
+                x = self.feature_map.matrix_of(values, name, row_numbers)
             except DatasetError as error:
                 raise DatasetError(error.text) from None  # no campaign is at hand to change
             predicted = by_blocks(self.learned.estimate, x)
         bad = ~np.isfinite(predicted)
         if bad.any():
-            rows = describe_rows(bad, np.arange(1, len(bad) + 1), "prediction without value")
+            rows = describe_rows(bad, row_numbers, "prediction without value")
             raise DatasetError(
-                f"{dataset.name} gives {rows}: they lie too far outside the data the model was "
+                f"{name} gives {rows}: they lie too far outside the data the model was "
                 "fitted on. Correct or drop those rows."
             )
         return predicted
 
-    def configurations(self, source: pd.DataFrame | Dataset | str | Path) -> Configurations:
+    def configurations(
+        self, source: pd.DataFrame | Dataset | TextTable | str | Path
+    ) -> Configurations:
         """Read a table, rename its columns as in training, and check that all are there."""
         if isinstance(source, Configurations) and source.model is self:
             return source
@@ -129,18 +162,28 @@ class SavedModel:
     ) -> Forecast:
         """Predict with passports: an interval, how far outside the data, and the error there."""
         configurations = self.configurations(frame)
-        return forecast(self, configurations.frame, self.predict(configurations), interval)
+        return forecast(self, configurations.values, self.predict(configurations), interval)
+
+    def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
+        """Predict one configuration with its passport: as ``forecast``, in less time."""
+        values = None if self.rename else read_row(self.feature_map.columns, row)
+        if values is None:  # a table tells what is wrong, or reads it after all
+            table = Dataset(pd.DataFrame([row]), "the row")
+            return self.forecast(self.configurations(table), interval)
+        predicted = self._estimate(values, "the row", np.ones(1, dtype=np.int64))
+        return forecast(self, values, predicted, interval)
 
     def outlook(
         self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
     ) -> Outlook:
         """Predict many rows, with the quantiles that are asked for, and without texts."""
         configurations = self.configurations(frame)
-        return outlook(self, configurations.frame, self.predict(configurations), probabilities)
+        return outlook(self, configurations.values, self.predict(configurations), probabilities)
 
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
-        return places(self, self.configurations(frame).frame).remarks
+        configurations = self.configurations(frame)
+        return places(self, configurations.values, len(configurations.frame)).remarks
 
     @cached_property
     def formula(self) -> str | None:
@@ -240,15 +283,20 @@ def load_model(path: str | Path) -> SavedModel:
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}; check the path") from None
     with file:
-        try:
-            return _rebuild(Archive(file, path), path)
-        except ModelError:
-            raise
-        except Exception as error:  # in a damaged or hostile file, anything may be amiss
-            raise ModelError(
-                f"{path} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
-                "it again."
-            ) from None
+        return read_model(file, path)
+
+
+def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
+    """Read a model from an open file, called by a name in messages; nothing in it is executed."""
+    try:
+        return _rebuild(Archive(file, name), name)
+    except ModelError:
+        raise
+    except Exception as error:  # in a damaged or hostile file, anything may be amiss
+        raise ModelError(
+            f"{name} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
+            "it again."
+        ) from None
 
 
 def _model_file(path: Path) -> Path:
@@ -270,23 +318,23 @@ def _reason(error: Exception) -> str:
     return " ".join(text.split())[:_MOST_REASON] or type(error).__name__
 
 
-def _check_format(values: Any, path: Path) -> None:
+def _check_format(values: Any, name: str | Path) -> None:
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise ModelError(
-            f"{path} is not a foretell model: its header says no format; `foretell fit` writes them"
+            f"{name} is not a foretell model: its header says no format; `foretell fit` writes them"
         )
     if values["format"] > FORMAT:
         raise ModelError(
-            f"{path} was written by foretell {shown(values.get('foretell'))} in format "
+            f"{name} was written by foretell {shown(values.get('foretell'))} in format "
             f"{values['format']}; this one reads up to {FORMAT}. Upgrade foretell to read it."
         )
     if values["format"] < 1:
         raise ValueError(f"there is no format {values['format']}")
 
 
-def _rebuild(archive: Archive, path: Path) -> SavedModel:
+def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
     values = archive.header()
-    _check_format(values, path)
+    _check_format(values, name)
     header = Header.model_validate(values)
     arrays = archive.arrays()
     feature_map = FeatureMap(
@@ -299,7 +347,7 @@ def _rebuild(archive: Archive, path: Path) -> SavedModel:
     columns = _column_positions(arrays["columns"], len(feature_map.features))
     if header.technique not in TECHNIQUES.names():
         raise ModelError(
-            f"{path} needs the technique {shown(header.technique)}, which is not installed here. "
+            f"{name} needs the technique {shown(header.technique)}, which is not installed here. "
             f"{suggest(header.technique, TECHNIQUES.names())}"
         )
     state = State(
@@ -344,23 +392,9 @@ def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scal
     return Scaling(x_mean, x_deviation, *header.y_scaling)
 
 
-def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Measure the range of each numeric column."""
-    return {
-        c.name: (float(frame[c.name].min()), float(frame[c.name].max()))
-        for c in feature_map.columns
-        if c.kind == NUMBER
-    }
-
-
-def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, list[float]]:
-    """List the values of each numeric column that has few."""
-    names = [c.name for c in feature_map.columns if c.kind == NUMBER]
-    if not names:
-        return {}
-    measured = MeasuredRange.of(frame[names].to_numpy(dtype=float))
-    found = zip(names, measured.levels, strict=True)
-    return {name: levels.tolist() for name, levels in found if len(levels)}
-
-
-__all__ = ["SavedModel", "load_model", "training_levels", "training_ranges", "write_formula"]
+__all__ = [
+    "SavedModel",
+    "load_model",
+    "read_model",
+    "write_formula",
+]

@@ -11,6 +11,7 @@ from foretell.errors import DatasetError, ModelError
 from foretell.model.automatic_summary import HEADINGS
 from foretell.model.directory import BEST
 from foretell.model.features.feature_map import as_numbers
+from foretell.model.passport import places
 from foretell.model.rehearsal import (
     QUESTIONS,
     UNKNOWN_LEVEL,
@@ -18,7 +19,7 @@ from foretell.model.rehearsal import (
     question_names,
     rank,
 )
-from foretell.model.saved_model import SavedModel, load_model
+from foretell.model.saved_model import Configurations, SavedModel, load_model
 from foretell.model.summary import align, percent
 from foretell.model.techniques._vote import relative_error
 
@@ -65,7 +66,7 @@ def score_rows(path: Path, data: Path) -> Scores:
     if not (np.isfinite(truth) & (truth > 0)).all():
         raise DatasetError(f"{data}, column '{model.target}' must be positive in every row")
     errors = relative_error(np.log(model.predict(dataset)), np.log(truth))
-    kinds = _questions(model, dataset.frame)
+    kinds = _questions(model, dataset)
     found = mean_by_question([errors], [kinds], QUESTIONS)
     scores = _scores({_name(path, model): found}, "measured")
     counts = {name: int((kinds == name).sum()) for name in QUESTIONS}
@@ -77,10 +78,8 @@ def _name(path: Path, model: SavedModel) -> str:
     return model.technique if path.is_dir() or path.name == BEST else path.stem
 
 
-def _questions(model: SavedModel, frame: Any) -> Any:
-    from foretell.model.passport import places
-
-    place = places(model, frame)
+def _questions(model: SavedModel, rows: Configurations) -> Any:
+    place = places(model, rows.values, len(rows.frame))
     names = np.where(place.spot.between.any(axis=1), "between", "inside").astype("<U16")
     is_beyond = place.distance > 0
     names[is_beyond] = question_names(place.ratio[is_beyond])

@@ -42,6 +42,9 @@ FAMILIES: tuple[FeatureFamily, ...] = (
     ErnestFamily(),
 )
 
+#: What was read of each column, by its name: numbers, or the names of levels.
+Values = dict[str, NDArray[Any]]
+
 _CHUNK_VALUES = 4_000_000  # numbers gathered at once for products: 32 MB
 
 
@@ -80,13 +83,24 @@ class FeatureMap:
     ) -> NDArray[np.float64]:
         """Compute the features of every row; a level never seen gets all its indicators at zero."""
         rows = np.arange(1, len(frame) + 1) if row_numbers is None else row_numbers
-        values = {
-            c.name: column_values(c, frame[c.name], table=name, row_numbers=rows)
+        return self.matrix_of(self.values(frame, name=name, row_numbers=rows), name, rows)
+
+    def values(
+        self, frame: pd.DataFrame, *, name: str = "the table", row_numbers: NDArray[Any]
+    ) -> Values:
+        """Read every column as numbers or level names."""
+        return {
+            c.name: column_values(c, frame[c.name], table=name, row_numbers=row_numbers)
             for c in self.columns
         }
-        base = np.empty((len(frame), len(self._factors)))
+
+    def matrix_of(
+        self, values: Values, name: str, row_numbers: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Compute the features of columns that were read."""
+        base = np.empty((len(row_numbers), len(self._factors)))
         for factor, i in self._factors.items():
-            base[:, i] = self._factor(factor, values[factor.column], rows, name)
+            base[:, i] = self._factor(factor, values[factor.column], row_numbers, name)
         return self._products(base)
 
     def _factor(
@@ -138,13 +152,12 @@ class FeatureMap:
             for group in groups.values()
         ]
 
-    def unknown_levels(self, frame: pd.DataFrame) -> dict[str, list[str]]:
-        """Find, per category, the levels of a table that training never saw."""
+    def unknown_levels(self, values: Values) -> dict[str, list[str]]:
+        """Find, per category, the levels among its values that training never saw."""
         found = {}
         for column in self.columns:
             if column.kind == CATEGORY:
-                levels = trained_levels(frame[column.name], column.levels)
-                unknown = sorted(set(levels) - set(column.levels))
+                unknown = sorted(set(values[column.name]) - set(column.levels))
                 if unknown:
                     found[column.name] = unknown
         return found

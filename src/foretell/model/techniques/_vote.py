@@ -115,7 +115,7 @@ class Vote:
         asked = np.stack([below, above], axis=2).reshape(len(x), -1).astype(float)
         is_beyond = asked.any(axis=1)
         scores = np.tile(self.inside, (len(x), 1))
-        between = self.measured.between(x).astype(float)
+        between = self.measured.between(x, distance).astype(float)
         between[is_beyond] = 0.0
         is_between = between.any(axis=1)
         scores[is_between] = _average(between[is_between], self.between)

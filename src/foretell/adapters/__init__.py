@@ -1,0 +1,1 @@
+"""Adapters: foretell for other systems; each sits behind an extra, and is imported late."""

@@ -1,0 +1,207 @@
+"""The page in a real browser: what it shows is what the server answers."""
+
+import json
+
+import pytest
+
+pytest.importorskip("selenium")
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+PATIENCE_S = 60
+
+
+class Page:
+    """The page, and what to do with it."""
+
+    def __init__(self, browser, server):
+        self.browser, self.server = browser, server
+        browser.execute_cdp_cmd("Network.enable", {})
+        browser.get_log("browser")  # what other pages said
+        browser.get(server.url)
+
+    def find(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def wait(self, condition):
+        """Wait until something holds; return it."""
+        return WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02).until(
+            lambda _: condition()
+        )
+
+    def choose(self, selector, value):
+        Select(self.find(selector)).select_by_value(value)
+
+    @property
+    def value(self):
+        """The prediction as it is shown, and as it came."""
+        shown = self.find("#value")
+        return shown.text, shown.get_attribute("data-value")
+
+    def shows(self, row):
+        """Wait until the prediction is the one that the server gives for a row."""
+        body = {"rows": [row]}
+        answer = self.server.client.post("/models/sort/predict", json=body).json()
+        (expected,) = answer["predictions"]
+        self.wait(lambda: self.value[1] and float(self.value[1]) == expected["value"])
+        text = self.value[0]
+        assert float(text.removesuffix(" s").replace(",", "")) == pytest.approx(
+            expected["value"], rel=1e-3
+        )
+        return expected
+
+    def open_sort(self):
+        self.wait(lambda: self.find("#model").text)
+        self.choose("#model", "sort")
+        self.wait(lambda: "32 runs" in self.find("#about").text)
+
+    def slider(self, name):
+        return self.find(f"input[type=range][aria-label='{name}, slider']")
+
+
+@pytest.fixture
+def page(browser, server):
+    opened = Page(browser, server)
+    yield opened
+    said = browser.get_log("browser")
+    fetched = browser.execute_script(
+        "return performance.getEntriesByType('resource').map((entry) => entry.name)"
+    )
+    browser.get("about:blank")
+    assert said == []
+    assert fetched and all(url.startswith(server.url) for url in fetched)
+
+
+START = {"size": 20, "nodes": 2, "machine": "c4", "is_big": False}
+
+
+def test_a_slider_moved_by_keys_moves_the_prediction(page):
+    page.open_sort()
+    before = page.shows(START)
+    page.slider("nodes").send_keys(Keys.ARROW_RIGHT)
+    assert page.slider("nodes").get_attribute("aria-valuetext") == "3"
+    after = page.shows({**START, "nodes": 3})
+    assert after["value"] < before["value"]
+    assert "Inside the data" in page.find("#trust").text
+    page.slider("nodes").send_keys(Keys.END)
+    far = page.shows({**START, "nodes": 16})
+    assert far["outside"] in page.find("#outside").text
+    assert page.find("#trust").get_attribute("data-trust") == far["trust"] != "inside"
+
+
+def test_numbers_levels_and_flags_can_be_set(page):
+    page.open_sort()
+    field = page.find("#column-0")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("33.5")
+    page.choose("#column-2", "m4")
+    page.find("#column-3").click()
+    found = page.shows({"size": 33.5, "nodes": 2, "machine": "m4", "is_big": True})
+    page.choose("#share", "0.5")
+    page.wait(lambda: page.find("#interval").text.startswith("50 %"))
+    assert found["trust"] == "inside"
+
+
+def test_a_number_that_is_none_is_not_asked_for(page):
+    page.open_sort()
+    page.shows(START)
+    field = page.find("#column-0")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(Keys.DELETE)
+    page.choose("#column-2", "m4")
+    assert page.find("#problem").text == ""
+    field.send_keys("40")
+    page.shows({**START, "size": 40, "machine": "m4"})
+
+
+def test_the_curve_is_drawn_with_its_band_what_lies_beyond_and_a_table(page):
+    page.open_sort()
+    page.wait(lambda: page.browser.find_elements(By.CSS_SELECTOR, "#chart svg .band"))
+    page.choose("#along", "nodes")
+    page.wait(lambda: "along nodes" in page.find("#chart svg").get_attribute("aria-label"))
+    assert page.find("#chart svg .beyond")
+    assert page.find("#chart svg .line")
+    page.find("summary").click()
+    rows = page.browser.find_elements(By.CSS_SELECTOR, "#points tbody tr")
+    body = {"row": START, "column": "nodes"}
+    curve = page.server.client.post("/models/sort/curve", json=body).json()
+    assert [row.text.split()[0] for row in rows] == [f"{p['x']:g}" for p in curve["points"]]
+
+
+def test_the_plan_follows_the_deadline_and_the_prices(page):
+    page.open_sort()
+    page.wait(lambda: "nodes=8" in page.find("#plan-first").text)
+    page.find("#deadline").send_keys("2s")
+    page.wait(lambda: page.find("#plan-first").text.startswith("No configuration"))
+    page.find("#deadline").send_keys(Keys.CONTROL, "a")
+    page.find("#deadline").send_keys("80s")
+    page.find("#prices input").send_keys("2")
+    page.wait(lambda: "$" in page.find("#certainties").text)
+    asked = {
+        "vary": {"nodes": {"from": 1, "to": 8, "step": 1}},
+        "fix": {"size": 20, "machine": "c4", "is_big": False},
+        "deadline": "80s",
+        "prices": {"nodes": "nodes", "price_per_hour": 2},
+    }
+    plan = page.server.client.post("/models/sort/plan", json=asked).json()
+    page.wait(lambda: page.find("#plan-first").text == plan["text"].splitlines()[0])
+    page.find("#deadline").send_keys("x")
+    page.wait(lambda: "80sx" in page.find("#plan-first").text)
+    # The refusal of that deadline is the one thing that the console is to tell.
+    (said,) = page.browser.get_log("browser")
+    assert "422" in said["message"]
+
+
+def test_all_controls_have_names_and_what_changes_is_announced(page):
+    page.open_sort()
+    page.shows(START)
+    unnamed = page.browser.execute_script(
+        """return [...document.querySelectorAll('input, select')]
+        .filter((e) => !e.closest('[hidden]') && !(e.labels?.length || e.ariaLabel))
+        .map((e) => e.outerHTML)"""
+    )
+    assert unnamed == []
+    live = page.browser.find_elements(By.CSS_SELECTOR, "[aria-live=polite]")
+    assert any("s" in one.text and "of such runs" in one.text for one in live)
+    assert page.find("html").get_attribute("lang") == "en"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_screen_shows_everything_without_scrolling_sideways(page, scheme):
+    screen = {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        page.open_sort()
+        page.shows(START)
+        width = page.browser.execute_script("return document.documentElement.scrollWidth")
+        assert width <= 360
+        colors = page.browser.execute_script(
+            "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+        )
+        light = [sum(json.loads(f"[{c[c.index('(') + 1 : -1]}]")[:3]) for c in colors]
+        assert (light[0] < light[1]) == (scheme == "light")
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_a_token_is_asked_for_and_used(browser, strict):
+    page = Page(browser, strict)
+    page.wait(lambda: "token" in page.find("#problem").text)
+    assert not page.find("#main").is_displayed()
+    page.find("#token").send_keys("a token that nobody guesses", Keys.ENTER)
+    page.wait(lambda: page.find("#main").is_displayed())
+    page.open_sort()
+    page.shows(START)
+    assert browser.get_log("browser") == []
+    browser.get("about:blank")
+
+
+def test_the_description_is_shown_without_anything_from_elsewhere(page):
+    page.browser.get(f"{page.server.url}/docs")
+    page.wait(lambda: page.browser.find_elements(By.CSS_SELECTOR, "main section"))
+    assert "/models/{name}/predict" in page.find("main").text
