@@ -46,11 +46,14 @@ class Study:
         The page whose block of results is rewritten.
     pictures
         The folder of the pictures.
+    is_quick
+        Whether to ask few questions only, to see that it works.
     """
 
     runs: Path
     page: Path
     pictures: Path
+    is_quick: bool = False
 
     def beside(self, name: str) -> Study:
         """Return the study with another table of the same folder."""
@@ -106,11 +109,12 @@ def open_study(name: str, description: str, table: str = "runs.csv") -> Study:
     parser.add_argument("--runs", type=Path, default=EXAMPLES / name / table)
     parser.add_argument("--page", type=Path, default=STUDIES / f"{name}.md")
     parser.add_argument("--pictures", type=Path, default=DOCS / "pictures")
+    parser.add_argument("--quick", action="store_true", help="ask a few of the questions only")
     given = parser.parse_args()
     if not given.runs.exists():
         command = f"foretell measure {EXAMPLES / name / 'sweep.toml'} -o {given.runs}"
         raise SystemExit(f"there is no {given.runs}; measure first: {command}")
-    return Study(given.runs, given.page, given.pictures)
+    return Study(given.runs, given.page, given.pictures, given.quick)
 
 
 def mape(measured: Any, predicted: Any) -> float:

@@ -1,6 +1,6 @@
 """Predict the layers of VGG networks from other layers, and write the page of the study.
 
-    python docs/studies/vgg_layers.py [--runs FILE] [--page FILE] [--pictures FOLDER]
+    python docs/studies/vgg_layers.py [--runs FILE] [--page FILE] [--pictures FOLDER] [--quick]
 
 Three questions, as in section IV-A of the paper: the next layer, all layers that follow, and the
 layers of a network that was never run.
@@ -76,7 +76,9 @@ def predict(training: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
     return predicted
 
 
-def questions(runs: pd.DataFrame) -> dict[str, tuple[pd.Series[bool], pd.Series[bool]]]:
+def questions(
+    runs: pd.DataFrame, most_layers: int | None
+) -> dict[str, tuple[pd.Series[bool], pd.Series[bool]]]:
     """Return for each fit the rows it learns from, and the rows it is asked about."""
     is_trained, is_unseen = runs["network"] == TRAINED, runs["network"] == UNSEEN
     numbers = sorted(runs.loc[is_trained, "layer"].unique())
@@ -85,7 +87,7 @@ def questions(runs: pd.DataFrame) -> dict[str, tuple[pd.Series[bool], pd.Series[
             is_trained & (runs["layer"] < number),
             is_trained & (runs["layer"] >= number),
         )
-        for number in numbers[1:]
+        for number in numbers[1:most_layers]
     }
     found["unseen network"] = (is_trained, is_unseen)
     sizes = sorted(runs["image_size"].unique())
@@ -94,9 +96,9 @@ def questions(runs: pd.DataFrame) -> dict[str, tuple[pd.Series[bool], pd.Series[
     return found
 
 
-def analyze(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def analyze(runs: pd.DataFrame, most_layers: int | None) -> dict[str, pd.DataFrame]:
     """Return the errors of each analysis: one row per layer, one column per technique."""
-    asked = questions(runs)
+    asked = questions(runs, most_layers)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         jobs = {
             name: pool.submit(predict, runs[training], runs[tests])
@@ -170,7 +172,7 @@ def draw(analyses: dict[str, pd.DataFrame]) -> dict[str, Any]:
 def main() -> None:
     """Read, analyze, write."""
     study = open_study("vgg-layers", "Predict the layers of VGG networks.")
-    analyses = analyze(study.table())
+    analyses = analyze(study.table(), 2 if study.is_quick else None)
     study.write(
         f"## What was measured\n\n{study.facts('torch')}\n\n{summary(analyses)}", draw(analyses)
     )

@@ -44,17 +44,26 @@ class Dataset:
     """A table of runs, one row each, and the name to call it by in messages.
 
     Rows are counted from 1, the first one below the header. ``roles`` says what columns are, where
-    the table was measured by foretell; it is empty for any other.
+    the table was measured by foretell; it is empty for any other. ``rows`` has the numbers of the
+    rows that are here, where others were left out.
     """
 
     frame: pd.DataFrame
     name: str
     roles: Mapping[str, str] = field(default_factory=dict)
+    rows: Sequence[int] | None = None
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in order."""
         return [str(c) for c in self.frame.columns]
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """The number of each row in the table as it was read."""
+        import numpy as np
+
+        return np.arange(1, len(self.frame) + 1) if self.rows is None else np.array(self.rows)
 
     def require(self, columns: Iterable[str], *, at: tuple[str, ...] = ()) -> None:
         """Raise a DatasetError unless all these columns exist; ``at`` says who wants them."""
@@ -73,13 +82,14 @@ class Dataset:
         if not self.roles or target not in self.frame.columns:
             return self, []
         notices = []
-        frame = self.frame
+        frame, rows = self.frame, self.rows
         if "status" in frame.columns:
             is_ok = frame["status"] == STATUS_OK
             if not is_ok.all():
                 counts = frame.loc[~is_ok, "status"].value_counts()
                 told = ", ".join(f"{n} {status}" for status, n in counts.items())
                 notices.append(f"{(~is_ok).sum()} of {len(frame)} runs were left out: {told}.")
+                rows = self.row_numbers[is_ok].tolist()
                 frame = frame[is_ok].reset_index(drop=True)
         known = [
             name for name in self.columns
@@ -87,7 +97,7 @@ class Dataset:
         ]  # fmt: skip
         if frame.empty:
             raise DatasetError(f"{self.name} has no run that went well; measure again")
-        return Dataset(frame[known], self.name, self.roles), notices
+        return Dataset(frame[known], self.name, self.roles, rows), notices
 
     def _near(self, column: str) -> str:
         if len(self.columns) == 1:

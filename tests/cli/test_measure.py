@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 
@@ -125,3 +127,32 @@ def test_a_full_disk_stops_cleanly_and_room_lets_it_go_on(folder):
     result = run("sweep.toml", "-o", "runs.csv")
     assert result.exit_code == 0, result.output
     assert "4 runs, 2 of them went well" in result.stdout
+
+
+def test_ctrl_c_says_what_is_finished_and_the_command_it_prints_continues(folder, foretell):
+    sweep = """
+        order = "written"
+        meters = []
+        workload = { use = "command", run = "sh job {n}" }
+        parameters = { n = [1, 2, 3, 4] }
+    """
+    (folder / "sweep.toml").write_text(sweep)
+    (folder / "job").write_text("touch began-$1; test $1 != 3 -o -e go || sleep 99")
+    journal = folder / "runs.journal"
+    first = foretell("measure", "sweep.toml", "-o", "runs.csv")
+    assert first.reaches((folder / "began-3").exists), first.text
+    first.interrupt()
+    assert first.wait() == 130
+    assert first.leaves_nobody_behind()
+    told = re.fullmatch(
+        r"\ninterrupted\. 2/4 runs(, about .+ left)?\. What is finished is kept; continue with\n"
+        r"  foretell (.+)\n",
+        first.text,
+    )
+    assert told is not None, first.text
+    finished = journal.read_bytes()
+    (folder / "go").touch()
+    second = foretell(*shlex.split(told[2]))
+    assert second.wait() == 0, second.text
+    assert journal.read_bytes().startswith(finished)
+    assert "runs.csv   4 runs, 4 of them went well" in second.text

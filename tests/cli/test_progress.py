@@ -1,8 +1,11 @@
 """Progress as it is shown: where to, and what it says."""
 
+import os
+
 import pytest
 
 from foretell.cli._progress import _Lines, shown_progress
+from foretell.cli.fit import _best
 from foretell.model.engine import Progress
 
 
@@ -20,23 +23,23 @@ def progress(**changes):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({}, "10/40 trials, best 8.06 %, about 1:30 left."),
+        ({}, "10/40 trials, best 8.06 %, about 1 min 30 s left."),
         ({"n_done": 40, "left_s": 0.0}, "40/40 trials, best 8.06 %."),
         (
             {"score_name": "rmse", "best_error": 123.45},
-            "10/40 trials, best 123.5, about 1:30 left.",
+            "10/40 trials, best 123.5, about 1 min 30 s left.",
         ),
         ({"best_error": float("inf"), "left_s": None}, "10/40 trials, best –."),
     ],
 )
 def test_line_says_trials_done_best_so_far_and_time_left(changes, line):
-    with shown_progress(quiet=True) as shown:
+    with shown_progress("trial", _best, quiet=True) as shown:
         shown(progress(**changes))
     assert shown.last_line == line
 
 
 def test_no_line_before_a_trial_is_finished():
-    with shown_progress(quiet=True) as shown:
+    with shown_progress("trial", _best, quiet=True) as shown:
         shown(progress(n_done=0))
     assert shown.last_line == "No trial is finished."
 
@@ -44,7 +47,7 @@ def test_no_line_before_a_trial_is_finished():
 def test_without_a_terminal_lines_go_to_stderr_now_and_then(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("foretell.cli._progress.time.monotonic", lambda: now[0])
-    lines = _Lines()
+    lines = _Lines("trial", _best)
     for now[0] in (1.0, 11.0, 12.0, 21.5):
         lines(progress())
     written = capsys.readouterr()
@@ -53,6 +56,20 @@ def test_without_a_terminal_lines_go_to_stderr_now_and_then(capsys, monkeypatch)
 
 
 def test_quiet_prints_nothing(capsys):
-    with shown_progress(quiet=True) as shown:
+    with shown_progress("trial", _best, quiet=True) as shown:
         shown(progress())
     assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar_that_is_gone_afterwards():
+    leader, follower = os.openpty()
+    with open(follower, "w", closefd=False) as terminal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stderr", terminal)
+        patch.setenv("TERM", "xterm")
+        with shown_progress("run", lambda _: ", 2 failed", quiet=False) as shown:
+            shown(progress())
+        written = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    os.close(follower)
+    assert " runs, 2 failed, about 1 min 30 s left" in written
+    assert written.endswith("\x1b[2K")  # the line is wiped

@@ -26,7 +26,7 @@ target = "time_s"
 
 [search]
 method = "tpe"
-evaluations = 15
+evaluations = 8
 splits = { method = "KFold", folds = 3 }
 
 [validation]
@@ -37,7 +37,7 @@ ratio = 0.2
 alpha = "loguniform(0.001,10)"
 
 [techniques.RandomForest]
-n_estimators = 40
+n_estimators = 200  # so that a trial takes long enough to be caught
 max_depth = "uniformint(2,8)"
 """
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from foretell import fit_model, read_dataset
-from foretell.errors import NothingUsableError, StorageError, UsageError
+from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError
 from foretell.files.journal import decode, encode
 from foretell.measure.measure import MeasureOptions, measure_sweep
 
@@ -272,6 +272,20 @@ def test_fit_takes_the_table_as_it_is(measured, folder):
     assert fit_model(campaign, folder / "runs.csv").best.columns == ["n", "result"]
 
 
+@pytest.mark.parametrize("campaign", [None, {"data": {"target": "time_s"}}])
+def test_complaints_name_rows_as_they_stand_in_the_table_with_its_failed_runs(folder, campaign):
+    columns = {"n": "parameter", "status": "remark", "time_s": "measured"}
+    description = {"kind": "foretell runs", "table": "t.csv", "columns": columns}
+    (folder / "t.json").write_text(json.dumps(description))
+    rows = ["1,failed,", "2,ok,3", "3,ok,", "4,failed,", "5,ok,7", "6,ok,"]
+    (folder / "t.csv").write_text("n,status,time_s\n" + "\n".join(rows) + "\n")
+    with pytest.raises(DatasetError, match=r"has 2 missing values \(rows 3, 6\)"):
+        if campaign is None:
+            fit_model(folder / "t.csv", target="time_s")
+        else:
+            fit_model({**campaign, "techniques": {"LRRidge": {}}}, folder / "t.csv")
+
+
 def test_a_table_of_failed_runs_alone_is_told(folder):
     (folder / "t.csv").write_text("n,status,wall_time_s\n1,failed,2\n")
     description = {"kind": "foretell runs", "table": "t.csv", "columns": {"n": "parameter"}}
@@ -345,6 +359,27 @@ def test_no_job_outlives_its_supervisor(folder, job, seconds):
     process.send_signal(signal.SIGKILL)
     process.wait()
     _until(lambda: not _sleepers(seconds))
+
+
+@pytest.mark.parametrize("moment", ["while its process starts", "while it runs"])
+def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch, moment):
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    (folder / "sweep.toml").write_text(
+        "[workload]\nuse = 'command'\nprepare = 'touch {scratch}/made'\nrun = 'sleep 345.4'\n"
+        "[parameters]\nn = 1\n"
+    )
+    words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
+    process = subprocess.Popen(words)
+    reached = {
+        "while its process starts": lambda: list(temporary.iterdir()),
+        "while it runs": lambda: _sleepers("345.4") and list(temporary.rglob("made")),
+    }
+    _until(reached[moment], process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    _until(lambda: not list(temporary.iterdir()))
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

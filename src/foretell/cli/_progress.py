@@ -2,53 +2,89 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import click
 
-if TYPE_CHECKING:
-    from foretell.model.engine import Progress
+from foretell.spaces.quantities import duration
 
 _LINE_EVERY_S = 10.0
 
 
-class _Quiet:
-    """Remembers how far the work is, and shows nothing."""
+class Progress(Protocol):
+    """How far any work is."""
 
-    def __init__(self) -> None:
-        self.last_line = "No trial is finished."
+    @property
+    def n_done(self) -> int:
+        """How many pieces of work are finished."""
+
+    @property
+    def n_total(self) -> int:
+        """How many there are."""
+
+    @property
+    def left_s(self) -> float | None:
+        """How long the others will take; None if nobody knows."""
+
+
+class Display:
+    """Remembers how far the work is, and shows nothing.
+
+    Parameters
+    ----------
+    piece
+        What one piece of the work is called, such as ``trial``.
+    remark
+        What else there is to say of how it goes.
+    """
+
+    def __init__(self, piece: str, remark: Callable[[Any], str]) -> None:
+        self.piece = piece
+        self._remark = remark
+        self.last_line = f"No {piece} is finished."
 
     def __call__(self, progress: Progress) -> None:
         if progress.n_done:
-            self.last_line = _line(progress) + "."
+            self.last_line = self.line(progress) + "."
+
+    def line(self, progress: Progress) -> str:
+        """Say it in a line."""
+        return f"{progress.n_done}/{progress.n_total} {self.piece}s{self.remarks(progress)}"
+
+    def remarks(self, progress: Progress) -> str:
+        """Say how it goes, and how long it will take if it goes on like that."""
+        left_s = progress.left_s or 0.0
+        left = f", about {duration(round(left_s))} left" if left_s >= 1 else ""
+        return self._remark(progress) + left
 
     def stop(self) -> None:
         """End the display."""
 
 
-class _Lines(_Quiet):
+class _Lines(Display):
     """Prints a line every few seconds."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, piece: str, remark: Callable[[Any], str]) -> None:
+        super().__init__(piece, remark)
         self._next = time.monotonic() + _LINE_EVERY_S
 
     def __call__(self, progress: Progress) -> None:
         super().__call__(progress)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _LINE_EVERY_S
-            click.echo(_line(progress), err=True)
+            click.echo(self.line(progress), err=True)
 
 
-class _Bar(_Quiet):
-    """Draws a bar with trials done, best so far and time left."""
+class _Bar(Display):
+    """Draws a bar, with the remarks behind it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, piece: str, remark: Callable[[Any], str]) -> None:
+        super().__init__(piece, remark)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -56,11 +92,11 @@ class _Bar(_Quiet):
         self._bar: Any = RichProgress(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("trials   best {task.fields[best]}{task.fields[left]}"),
+            TextColumn(f"{piece}s{{task.fields[remarks]}}"),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("search", total=None, best="–", left="")
+        self._task = self._bar.add_task(piece, total=None, remarks="")
 
     def __call__(self, progress: Progress) -> None:
         super().__call__(progress)
@@ -70,8 +106,7 @@ class _Bar(_Quiet):
             self._task,
             completed=progress.n_done,
             total=progress.n_total,
-            best=_best(progress),
-            left=_left(progress),
+            remarks=self.remarks(progress),
         )
 
     def stop(self) -> None:
@@ -80,31 +115,19 @@ class _Bar(_Quiet):
 
 
 @contextmanager
-def shown_progress(*, quiet: bool) -> Iterator[_Quiet]:
-    """Choose the display, and end it whatever happens."""
-    shown = _Quiet() if quiet else _Bar() if sys.stderr.isatty() else _Lines()
+def shown_progress(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
+    """Choose the display, and end it whatever happens; after Ctrl-C say how to go on."""
+    kind = Display if quiet else _Bar if sys.stderr.isatty() else _Lines
+    shown = kind(piece, remark)
     try:
         yield shown
+    except KeyboardInterrupt:
+        shown.stop()
+        click.echo(
+            f"\ninterrupted. {shown.last_line} What is finished is kept; continue with\n"
+            f"  {shlex.join(['foretell', *sys.argv[1:]])}",
+            err=True,
+        )
+        raise
     finally:
         shown.stop()
-
-
-def _line(progress: Progress) -> str:
-    done = f"{progress.n_done}/{progress.n_total} trials"
-    return f"{done}, best {_best(progress)}{_left(progress)}"
-
-
-def _left(progress: Progress) -> str:
-    """Say how long it will take if trials go on as they have so far."""
-    if progress.left_s is None or progress.left_s < 1:
-        return ""
-    minutes, seconds = divmod(round(progress.left_s), 60)
-    return f", about {minutes}:{seconds:02d} left"
-
-
-def _best(progress: Progress) -> str:
-    if progress.best_error == float("inf"):
-        return "–"
-    if progress.score_name == "mape":
-        return f"{100 * progress.best_error:.2f} %"
-    return f"{progress.best_error:.4g}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +12,9 @@ import click
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
-    from foretell.cli._progress import _Quiet
+    from foretell.cli._progress import Display
     from foretell.model.automatic_outputs import AutomaticFit
+    from foretell.model.engine import Progress
     from foretell.model.fit import RunOptions
     from foretell.model.outputs import Fit
 
@@ -66,17 +65,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     from foretell.cli._progress import shown_progress
 
     asked = _Asked(source, output, target, data, jobs, on, time_limit, seed, racing)
-    with shown_progress(quiet=quiet) as progress:
-        try:
-            fit = asked.table(progress) if asked.is_table else asked.campaign(progress)
-        except KeyboardInterrupt:
-            progress.stop()
-            click.echo(
-                f"\ninterrupted. {progress.last_line} What is finished is kept; continue with\n"
-                f"  {shlex.join(['foretell', *sys.argv[1:]])}",
-                err=True,
-            )
-            raise
+    with shown_progress("trial", _best, quiet=quiet) as progress:
+        fit = asked.table(progress) if asked.is_table else asked.campaign(progress)
     if as_json:
         click.echo(json.dumps(fit.results, indent=1))
     else:
@@ -102,7 +92,7 @@ class _Asked:
     def is_table(self) -> bool:
         return self.source.suffix.lower() in _TABLES
 
-    def table(self, progress: _Quiet) -> AutomaticFit:
+    def table(self, progress: Display) -> AutomaticFit:
         """Fit automatically."""
         from foretell.dataset import read_dataset
         from foretell.model.automatic import run_automatic
@@ -119,7 +109,7 @@ class _Asked:
         options = self._options(progress)
         return run_automatic(dataset, self.target, options, seed=self.seed)
 
-    def campaign(self, progress: _Quiet) -> Fit:
+    def campaign(self, progress: Display) -> Fit:
         """Run a campaign."""
         from foretell.dataset import read_dataset
         from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
@@ -140,7 +130,7 @@ class _Asked:
             options = self._options(progress)
             return run_campaign(spec.with_seed(self.seed), dataset, options, warnings)
 
-    def _options(self, progress: _Quiet) -> RunOptions:
+    def _options(self, progress: Display) -> RunOptions:
         from foretell import cli
         from foretell.executors import n_cores
         from foretell.model.fit import RunOptions
@@ -148,6 +138,14 @@ class _Asked:
         n_jobs = n_cores() if self.jobs is None and self.on is None else self.jobs
         options = RunOptions(self.output, n_jobs, self.time_limit, progress, self.on)
         return options if cli.started_at is None else replace(options, started=cli.started_at)
+
+
+def _best(progress: Progress) -> str:
+    if progress.best_error == float("inf"):
+        return ", best –"
+    if progress.score_name == "mape":
+        return f", best {100 * progress.best_error:.2f} %"
+    return f", best {progress.best_error:.4g}"
 
 
 def _where(fit: Fit | AutomaticFit) -> str:

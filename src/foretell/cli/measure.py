@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +13,6 @@ if TYPE_CHECKING:
     from foretell.measure.measure import Estimate, MeasuredSweep, Planned, SweepProgress
 
 _MOST_ROWS_SHOWN = 20
-_LINE_EVERY_S = 10.0
 
 
 @click.command()
@@ -53,6 +48,7 @@ def command(  # noqa: PLR0913 - one parameter per option
 
     The same command continues where it was stopped.
     """
+    from foretell.cli._progress import shown_progress
     from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
 
     if output is not None and append is not None:
@@ -68,7 +64,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
     if table.suffix != ".csv":
         raise click.UsageError(f"the table must be a .csv file, not {table}")
-    with _shown(quiet=quiet) as progress:
+    with shown_progress("run", _failed, quiet=quiet) as progress:
         options = MeasureOptions(on, yes, progress, append=append is not None)
         measured = measure_sweep(sweep, table, options)
     if as_json:
@@ -129,62 +125,5 @@ def _summary(measured: MeasuredSweep) -> str:
     return "\n".join(lines)
 
 
-class _Lines:
-    """Prints a line every few seconds."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + _LINE_EVERY_S
-
-    def __call__(self, progress: SweepProgress) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + _LINE_EVERY_S
-            done = f"{progress.n_done}/{progress.n_total} runs"
-            click.echo(f"{done}{_failed(progress)}{_left(progress)}", err=True)
-
-
-class _Bar:
-    """Draws a bar with runs done, failed, and time left."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-        self._task = bar.add_task("runs", total=None, failed="", left="")
-
-    def __call__(self, progress: SweepProgress) -> None:
-        self._bar.update(
-            self._task,
-            completed=progress.n_done,
-            total=progress.n_total,
-            failed=_failed(progress),
-            left=_left(progress),
-        )
-
-
-@contextmanager
-def _shown(*, quiet: bool) -> Iterator[Any]:
-    if quiet:
-        yield None
-        return
-    if not sys.stderr.isatty():
-        yield _Lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    with Progress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs{task.fields[failed]}{task.fields[left]}"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        yield _Bar(bar)
-
-
 def _failed(progress: SweepProgress) -> str:
     return f", {progress.n_failed} failed" if progress.n_failed else ""
-
-
-def _left(progress: SweepProgress) -> str:
-    if progress.left_s is None or progress.left_s < 1:
-        return ""
-    return f", about {duration(progress.left_s)} left"

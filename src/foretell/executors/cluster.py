@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import logging
 import os
-import re
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,22 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from foretell.errors import UsageError, listing
+from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.executors.threads import n_cores
 
 #: How ``--on`` names any cluster: that of RAY_ADDRESS, one that runs here, or a new one here.
 ANY = "ray"
 
-_REACH_S = 5.0
-_ANSWER_S = 30.0
 _START_S = 90.0
+_MANY = 1_000_000
 #: How long a cluster may lack a node that a task fits on: lost nodes are often replaced.
 _GRACE_S = 30.0
 _LOCAL_STORE_BYTES = 512 * 2**20
-#: Ray is quiet, and tells nobody that it was used.
-_ENVIRONMENT = {
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
 #: Libraries whose version shows in the last digits of a model.
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")
 
@@ -47,13 +37,14 @@ class Room:
     gpus: float = 0.0
     memory_bytes: int = 0
 
-    def holds(self, asked: Room) -> bool:
-        """Whether a task fits when nothing else runs."""
-        return (
-            self.cpus >= asked.cpus
-            and self.gpus >= asked.gpus
-            and self.memory_bytes >= asked.memory_bytes
+    def n_fitting(self, asked: Room) -> int:
+        """Count the tasks of a kind that fit when nothing else runs."""
+        kinds = (
+            (self.cpus, asked.cpus),
+            (self.gpus, asked.gpus),
+            (self.memory_bytes, asked.memory_bytes),
         )
+        return min((int(has // wanted) for has, wanted in kinds if wanted), default=_MANY)
 
     def __str__(self) -> str:
         parts = [f"{self.cpus:g} {'CPU' if self.cpus == 1 else 'CPUs'}"]
@@ -85,10 +76,9 @@ class Cluster:
     """
 
     def __init__(self, on: str, n_cpus: int | None = None) -> None:
-        if importlib.util.find_spec("ray") is None:
+        if not is_installed():
             raise UsageError(f"--on {on} needs Ray: pip install 'foretell[ray]'")
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
+        set_environment()
         import ray
 
         self._is_ours = not ray.is_initialized()
@@ -96,24 +86,6 @@ class Cluster:
         if self._is_ours:
             _connect(_address(on), n_cpus)
         self.address: str = ray.get_runtime_context().gcs_address
-
-    def nodes(self) -> list[Node]:
-        """Return the nodes that are alive."""
-        import ray
-
-        return [
-            Node(
-                key=node["NodeID"],
-                name=_name(node),
-                room=Room(
-                    cpus=node["Resources"].get("CPU", 0.0),
-                    gpus=node["Resources"].get("GPU", 0.0),
-                    memory_bytes=int(node["Resources"].get("memory", 0)),
-                ),
-            )
-            for node in ray.nodes()
-            if node["Alive"]
-        ]
 
     def name_of(self, key: str) -> str:
         """Return the name of a node, be it alive or lost."""
@@ -124,27 +96,17 @@ class Cluster:
     @property
     def n_cpus(self) -> int:
         """How many CPUs all nodes have."""
-        return int(sum(node.room.cpus for node in self.nodes()))
+        return int(sum(node.room.cpus for node in alive_nodes()))
 
-    def check_room(self, asked: Room, *, is_spread: bool = False) -> None:
-        """Raise a UsageError if the cluster can never hold this: Ray would wait forever.
-
-        One node must hold it, unless it is spread over all of them.
-        """
-        nodes = self.nodes()
-        if is_spread and _sum(nodes).holds(asked):
-            return
-        if not any(node.room.holds(asked) for node in nodes):
-            who = "the Ray cluster does not have" if is_spread else "no node of the Ray cluster has"
-            raise UsageError(f"{who} {asked}. {_listed(nodes)}")
-
-    def check_still_room(self, asked: Room) -> None:
-        """Do the same while a task waits, but give lost nodes a while to be replaced."""
+    def still_has_room(self, asked: Room, n_parts: int = 1) -> bool:
+        """Say what check_room says; raise only if lost nodes are not replaced for a while."""
         now = time.monotonic()
-        if any(node.room.holds(asked) for node in self.nodes()):
+        if _n_fitting(alive_nodes(), asked) >= n_parts:
             self._unfit_since.pop(asked, None)
-        elif now > self._unfit_since.setdefault(asked, now) + _GRACE_S:
-            self.check_room(asked)
+            return True
+        if now > self._unfit_since.setdefault(asked, now) + _GRACE_S:
+            check_room(asked, n_parts)
+        return False
 
     def ask_each(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Call a function once on every node; return what it says by the node's name.
@@ -160,7 +122,7 @@ class Cluster:
             remote.options(
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node.key, soft=False)
             ).remote(*arguments): node.name
-            for node in self.nodes()
+            for node in alive_nodes()
         }
         ready, late = ray.wait(list(asked), num_returns=len(asked), timeout=_START_S)
         if late:
@@ -184,6 +146,38 @@ class Cluster:
             import ray
 
             ray.shutdown()
+
+
+def alive_nodes() -> list[Node]:
+    """Return the nodes of the cluster we are connected to that are alive."""
+    import ray
+
+    return [
+        Node(
+            key=node["NodeID"],
+            name=_name(node),
+            room=Room(
+                cpus=node["Resources"].get("CPU", 0.0),
+                gpus=node["Resources"].get("GPU", 0.0),
+                memory_bytes=int(node["Resources"].get("memory", 0)),
+            ),
+        )
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+def check_room(asked: Room, n_parts: int = 1) -> None:
+    """Raise a UsageError if the cluster can never hold this: Ray would wait forever.
+
+    A job of several parts asks for so much for each of them, on any nodes.
+    """
+    nodes = alive_nodes()
+    if _n_fitting(nodes, asked) < n_parts:
+        lacking = f"no node of the Ray cluster has {asked}"
+        if n_parts > 1:
+            lacking = f"the Ray cluster has no room for {n_parts} workers with {asked} each"
+        raise UsageError(f"{lacking}. {_listed(nodes)}")
 
 
 def losses() -> tuple[type[BaseException], ...]:
@@ -241,65 +235,24 @@ def _address(on: str) -> str | None:
     if on == "local":
         return None
     if on != ANY:
-        return _checked(on, f"--on {on}")
+        check_cluster(on, f"--on {on}")
+        return on
     given = os.environ.get("RAY_ADDRESS")
+    if given == "local":
+        return None
     if given and given != "auto":
-        return None if given == "local" else _checked(given, f"RAY_ADDRESS={given}")
+        check_cluster(given, f"RAY_ADDRESS={given}")
+        return given
     from ray._private.services import find_bootstrap_address
 
     found: str | None = find_bootstrap_address(None)
     if found is None:
         return None
     try:
-        return _checked(found, found)
+        check_cluster(found, found)
     except UsageError:
         return None  # it was not shut down in order, and left its address behind
-
-
-def _checked(address: str, named: str) -> str:
-    """Return an address at which a Ray cluster answers; raise a UsageError within bounded time.
-
-    Ray itself tries for 80 seconds and then ends the process, so it is tried in another one.
-    """
-    if address.startswith("ray://"):
-        raise UsageError(f"{named}: run this on a node of the cluster, and give its host:port")
-    parts = re.fullmatch(r"(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
-    if parts is None or int(parts[2]) > 65535:
-        raise UsageError(f"{named}: must be 'ray', or an address such as 10.0.0.5:6379")
-    try:
-        socket.create_connection((parts[1].strip("[]"), int(parts[2])), _REACH_S).close()
-    except OSError as error:
-        raise UsageError(
-            f"{named}: no Ray cluster can be reached there ({error.strerror or error}). Start one "
-            f"with: ray start --head --port={parts[2]}"
-        ) from None
-    code = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False)"
-    try:
-        tried = subprocess.run(  # noqa: S603 - our own line of code
-            [sys.executable, "-c", code, address],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_S,
-            env={**os.environ, "RAY_BACKEND_LOG_LEVEL": "warning"},
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"{named}: something answers there, but it is no Ray cluster") from None
-    if tried.returncode != 0:
-        raise UsageError(f"{named}: {_refusal(tried.stderr)}")
-    return address
-
-
-def _refusal(text: str) -> str:
-    if "AuthToken" in text or "AuthenticationError" in text:
-        return (
-            "the Ray cluster does not accept our token; set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH "
-            "to a file that holds that of the cluster"
-        )
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Ray refuses: {lines[-1] if lines else 'it does not say why'}"
+    return found
 
 
 def _connect(address: str | None, n_cpus: int | None) -> None:
@@ -338,13 +291,8 @@ def _name(node: Mapping[str, Any]) -> str:
     return str(node["NodeName"] or node["NodeManagerAddress"])
 
 
-def _sum(nodes: Sequence[Node]) -> Room:
-    rooms = [node.room for node in nodes]
-    return Room(
-        sum(room.cpus for room in rooms),
-        sum(room.gpus for room in rooms),
-        sum(room.memory_bytes for room in rooms),
-    )
+def _n_fitting(nodes: Sequence[Node], asked: Room) -> int:
+    return sum(node.room.n_fitting(asked) for node in nodes)
 
 
 def _listed(nodes: Sequence[Node]) -> str:

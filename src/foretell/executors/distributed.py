@@ -9,7 +9,15 @@ from typing import Any
 
 from foretell.errors import UsageError
 from foretell.executors._base import Executor, Work, WorkerDied
-from foretell.executors.cluster import Cluster, Room, check_versions, first_line, losses, versions
+from foretell.executors.cluster import (
+    Cluster,
+    Room,
+    check_room,
+    check_versions,
+    first_line,
+    losses,
+    versions,
+)
 from foretell.executors.threads import limit_threads
 
 _POLL_S = 2.0
@@ -56,7 +64,7 @@ class RayExecutor(Executor):
             import ray
 
             super().__init__(state, n_workers or max(1, self._cluster.n_cpus))
-            self._cluster.check_room(_ONE_CORE)
+            check_room(_ONE_CORE)
             check_versions(versions(), self._cluster.ask_each(versions))
             self._state = ray.put(state)
             self._remote = ray.remote(num_cpus=1, max_retries=0)(_run)
@@ -82,7 +90,7 @@ class RayExecutor(Executor):
             self._send()
             ended, _ = ray.wait(list(self._running), timeout=_POLL_S)
             if not ended:
-                self._cluster.check_still_room(_ONE_CORE)
+                self._cluster.still_has_room(_ONE_CORE)
                 continue
             ticket = self._running.pop(ended[0])
             try:

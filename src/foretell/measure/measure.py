@@ -249,8 +249,10 @@ class _Job:
             self.sources = sources_of(meters)
             return LocalLanes(sweep, workload, meters)
         from foretell.measure.ray_lanes import RayLanes
+        from foretell.measure.spread_lanes import SpreadLanes
 
-        lanes = RayLanes(sweep, workload, self.options.on, log)
+        kind = SpreadLanes if workload.is_spread else RayLanes
+        lanes = kind(sweep, workload, self.options.on, log)
         self.missing, self.sources = lanes.missing, lanes.sources
         self.nodes = {r["node"]: r["about"] for r in journal.records if r["kind"] == "node"}
         new = {name: about for name, about in lanes.nodes.items() if name not in self.nodes}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from foretell.errors import UsageError, listing
 from foretell.executors.cluster import (
     Cluster,
     Room,
+    check_room,
     check_versions,
     code_digest,
     first_line,
@@ -31,7 +31,7 @@ from foretell.measure.workloads import Workload
 
 _POLL_S = 2.0
 #: A run that was lost so often is what ends its node.
-_MOST_LOSSES = 4
+MOST_LOSSES = 4
 
 _kept: tuple[Any, Supervisor] | None = None  # what a worker keeps for the next run of its kind
 
@@ -74,12 +74,13 @@ class RayLanes(Lanes):
         self.nodes = {name: survey.about for name, survey in found.items()}
         self.sources = {c: source for s in found.values() for c, source in s.sources.items()}
         self.missing = _missing(found)
+        self._folders = {survey.folder for survey in found.values()}
 
     def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
         """Make the runs, as many at once as the sweep allows and the cluster has room for."""
         waiting = deque(_Ticket(run, self._asked(run)) for run in runs)
         for asked in dict.fromkeys(ticket.asked for ticket in waiting):
-            self._cluster.check_room(asked, is_spread=self._workload.is_spread)
+            check_room(asked)
         while waiting or self._running:
             while waiting and len(self._running) < self._sweep.at_once:
                 self._send(waiting.popleft())
@@ -105,13 +106,11 @@ class RayLanes(Lanes):
         return Room(needs.cpus, needs.gpus, needs.memory_bytes)
 
     def _send(self, ticket: _Ticket) -> None:
-        # What a spread job needs it asks for itself; to hold it here as well would be a deadlock.
-        asked = Room(cpus=0.0) if self._workload.is_spread else ticket.asked
+        asked = ticket.asked
         remote = self._remote.options(
             num_cpus=asked.cpus, num_gpus=asked.gpus, memory=asked.memory_bytes or None
         )
-        place = _Place(self._cluster.address, asked)
-        reference = remote.remote(self._sweep, [self._luggage], place, ticket.run)
+        reference = remote.remote(self._sweep, [self._luggage], asked, ticket.run)
         self._running[reference] = ticket
 
     def _ended(self) -> Iterator[tuple[_Ticket, Finished | None]]:
@@ -119,9 +118,9 @@ class RayLanes(Lanes):
         import ray
 
         ended, _ = ray.wait(list(self._running), timeout=_POLL_S)
-        if not ended and not self._workload.is_spread:
+        if not ended:
             for asked in {ticket.asked for ticket in self._running.values()}:
-                self._cluster.check_still_room(asked)
+                self._cluster.still_has_room(asked)
         for reference in ended:
             ticket = self._running.pop(reference)
             try:
@@ -140,20 +139,12 @@ class RayLanes(Lanes):
     def _lost(self, ticket: _Ticket, error: BaseException) -> Finished | None:
         ticket.n_lost += 1
         self._log.warning("run %d was lost: %s", ticket.run.index + 1, first_line(error))
-        if ticket.n_lost <= _MOST_LOSSES:
+        if ticket.n_lost <= MOST_LOSSES:
             return None
         reason = f"its node or worker was lost {ticket.n_lost} times, the last time: "
         measured = Measured(LOST, reason + first_line(error))
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Finished(ticket.run, measured, ticket.n_lost, now, 0.0, "", ticket.n_lost)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """What a run is given on a node: the address of the cluster, and what it may use."""
-
-    address: str
-    asked: Room
 
 
 @dataclass(frozen=True)
@@ -164,18 +155,19 @@ class _Survey:
     about: dict[str, Any]
     sources: dict[str, str]
     missing: dict[str, str]
+    folder: str
     complaint: str | None
 
 
 def _survey(sweep: Sweep, luggage: list[Any]) -> _Survey:
     meters, missing = open_meters(sweep)
     about = {"machine": describe_machine(), "versions": describe_versions()}
-    complaint = None
+    folder, complaint = "", None
     try:
-        _workload(sweep, luggage)
+        folder = str(_workload(sweep, luggage).folder)
     except UsageError as error:
         complaint = str(error)
-    return _Survey(code_digest(), about, sources_of(meters), missing, complaint)
+    return _Survey(code_digest(), about, sources_of(meters), missing, folder, complaint)
 
 
 def _check(found: Mapping[str, _Survey]) -> None:
@@ -214,12 +206,11 @@ def _workload(sweep: Sweep, luggage: list[Any]) -> Workload:
     return sweep.make_workload(folder)
 
 
-def _make(sweep: Sweep, luggage: list[Any], place: _Place, run: Run) -> Finished:
+def _make(sweep: Sweep, luggage: list[Any], asked: Room, run: Run) -> Finished:
     """Make one run on the node that this is called on."""
     import ray
 
-    os.environ["RAY_ADDRESS"] = place.address  # for jobs that are spread over the cluster
-    supervisor = _supervisor(sweep, luggage, place)
+    supervisor = _supervisor(sweep, luggage, asked)
     # Ray blocks it for all it starts, but meters end by it, and so may jobs.
     blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
@@ -227,14 +218,14 @@ def _make(sweep: Sweep, luggage: list[Any], place: _Place, run: Run) -> Finished
         return finished._replace(node=ray.get_runtime_context().get_node_id())
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        if place.asked.gpus:
+        if asked.gpus:
             _drop()  # the next run may be given others
 
 
-def _supervisor(sweep: Sweep, luggage: list[Any], place: _Place) -> Supervisor:
+def _supervisor(sweep: Sweep, luggage: list[Any], asked: Room) -> Supervisor:
     """Return the supervisor of the run before, if it is of the same kind, or a new one."""
     global _kept
-    key = (sweep.fingerprint(), luggage[0].hex(), place)
+    key = (sweep.fingerprint(), luggage[0].hex(), asked)
     if _kept is None or _kept[0] != key:
         _drop()
         workload = _workload(sweep, luggage)

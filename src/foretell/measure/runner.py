@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping
@@ -29,7 +31,9 @@ _PR_SET_CHILD_SUBREAPER = 36  # of Linux
 
 def main() -> None:
     """Serve requests until the supervisor hangs up."""
-    _start_guard()
+    scratch = Path(sys.argv[3])
+    scratch.mkdir(mode=0o700)  # here, and not by the supervisor, so that it never lacks a guard
+    _start_guard(int(sys.argv[2]), scratch)
     _adopt_orphans()
     # The job must not read what is meant for us.
     requests = os.fdopen(os.dup(0), "r")
@@ -39,30 +43,37 @@ def main() -> None:
     setup = channel.receive()
     workload = load_workload(setup["workload"], Path(setup["folder"]))
     while (request := channel.receive()) is not None:
-        channel.send({"answer": _answer(workload, request, channel)})
+        with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as own:
+            answer = _answer(workload, request, Watch(channel.begin, channel.end, Path(own)))
+        channel.send({"answer": answer})
 
 
-def _start_guard() -> None:
+def _start_guard(supervisor: int, scratch: Path) -> None:
     """Start a process that ends this one, and all it started, when the supervisor is gone.
 
-    A thread would not do: a job may never let another one run. The guard is nobody's child here, so
-    that it is not taken for a part of the job.
+    It also removes the folder that the supervisor would have removed. A thread would not do: a job
+    may never let another one run. The guard is nobody's child here, and in a group of its own, so
+    that it is neither taken for a part of the job nor ended with it.
     """
-    supervisor, runner = os.getppid(), os.getpid()
+    runner = psutil.Process()
     if os.fork():
         os.wait()
         return
     if os.fork():
         os._exit(0)
+    os.setsid()
     os.closerange(0, _MOST_DESCRIPTORS)  # what it held open would never be seen to end
     while _is_there(supervisor):
-        if not _is_there(runner):
+        if not scratch.exists():  # the supervisor has removed it, and needs no guard
             os._exit(0)
         time.sleep(_GUARD_POLL_S)
-    for process in psutil.Process(runner).children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    os.killpg(os.getpgid(runner), signal.SIGKILL)  # which is the guard's own, too
+    with contextlib.suppress(psutil.Error, OSError):
+        for process in runner.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        os.killpg(runner.pid, signal.SIGKILL)  # it leads the group
+    shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)
 
 
 def _is_there(pid: int) -> bool:
@@ -106,8 +117,7 @@ class _Channel:
         self._requests.readline()
 
 
-def _answer(workload: Workload, request: Mapping[str, Any], channel: _Channel) -> dict[str, Any]:
-    watch = Watch(channel.begin, channel.end, Path(request["scratch"]))
+def _answer(workload: Workload, request: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
     status, reason, numbers = "ok", "", {}
     try:
         numbers = _checked(_run(workload, request["configuration"], watch))

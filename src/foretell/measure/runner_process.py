@@ -5,39 +5,48 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
 import psutil
 
 from foretell.measure.outcome import FAILED, Failure
+from foretell.measure.printed import Printed
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 
 _GRACE_S = 0.5
-_MOST_OUTPUT = 4000  # characters of what a failed job printed that are kept
+_MOST_OUTPUT = 4000  # bytes of what a failed job printed that are told
+_MOST_KEPT = 1 << 20
 
 
 class RunnerProcess:
-    """The process that makes runs, and the pipes to it."""
+    """The process that makes runs, the pipes to it, and a folder for files of its runs."""
 
     def __init__(self, sweep: Sweep, workload: Workload) -> None:
-        self._printed: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - until close
+        self._printed = Printed(_MOST_KEPT)
         self._printed_before = 0
+        self._scratch = Path(tempfile.gettempdir(), f"foretell-{secrets.token_hex(8)}")
         reader, writer = os.pipe()
         self._answers = reader
         self._pending = b""
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             # -P: a module in the user's directory must not be taken for one of ours.
-            [sys.executable, "-P", "-m", "foretell.measure.runner", str(writer)],
+            [
+                *(sys.executable, "-P", "-m", "foretell.measure.runner"),
+                *(str(writer), str(os.getpid()), str(self._scratch)),
+            ],
             stdin=subprocess.PIPE,
-            stdout=self._printed,
+            stdout=self._printed.file,
             stderr=subprocess.STDOUT,
             pass_fds=(writer,),
             start_new_session=True,  # so that all it starts can be ended together
@@ -58,7 +67,7 @@ class RunnerProcess:
 
     def request(self, message: Mapping[str, Any]) -> None:
         """Ask for a run."""
-        self._printed_before = self._printed.seek(0, os.SEEK_END)
+        self._printed_before = self._printed.n_bytes
         self._send(message)
 
     def say_go(self) -> None:
@@ -78,6 +87,7 @@ class RunnerProcess:
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
         """Return the next message, or None if there is none until then."""
+        self._printed.trim()  # here, because everyone who waits for a job comes by
         while b"\n" not in self._pending:
             wait_s = max(0.0, deadline - time.monotonic())
             if not select.select([self._answers], [], [], wait_s)[0]:
@@ -106,9 +116,7 @@ class RunnerProcess:
 
     def printed(self) -> str:
         """Return the end of what was printed since the last request."""
-        size = self._printed.seek(0, os.SEEK_END)
-        self._printed.seek(max(self._printed_before, size - _MOST_OUTPUT))
-        return self._printed.read().decode(errors="replace")
+        return self._printed.end(_MOST_OUTPUT, since=self._printed_before)
 
     def end_leftovers(self) -> None:
         """End what a job has left running: it would disturb the next one."""
@@ -150,3 +158,4 @@ class RunnerProcess:
         self._process.wait()
         os.close(self._answers)
         self._printed.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)

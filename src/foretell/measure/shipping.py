@@ -44,6 +44,10 @@ class Luggage:
         with suppress(OSError):
             if Path(self.path).stat().st_ino == self.inode:
                 return Path(self.path)
+        return self.copied()
+
+    def copied(self) -> Path | None:
+        """Return a copy of it, at a path that its content decides; None if there is none."""
         return None if self.packed is None else _unpack(self.packed)
 
 

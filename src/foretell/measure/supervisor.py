@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -98,10 +97,9 @@ class Supervisor:
 
     def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
         """Make one run, noting what is measured; raise a Failure if it goes wrong."""
-        with tempfile.TemporaryDirectory(prefix="foretell-", ignore_cleanup_errors=True) as scratch:
-            runner = self._ready_runner()
-            runner.request({"configuration": dict(configuration), "scratch": scratch})
-            answer = self._answer(runner, panel, values)
+        runner = self._ready_runner()
+        runner.request({"configuration": dict(configuration)})
+        answer = self._answer(runner, panel, values)
         if answer["wall_time_s"] is not None:
             values["wall_time_s"] = answer["wall_time_s"]
         stages = {f"{name}_s": seconds for name, seconds in answer["stages_s"].items()}

@@ -151,8 +151,8 @@ class _Job:
             )
         if len(table.y) < _FEWEST_ROWS:
             raise DatasetError(
-                f"{table.name} has {len(table.y)} rows; a model needs at least {_FEWEST_ROWS}. "
-                "Measure more."
+                f"{table.name} has {len(table.y)} rows to learn from; a model needs at least "
+                f"{_FEWEST_ROWS}. Measure more."
             )
         return table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
     twice = renamed.columns[renamed.columns.duplicated()]
     if len(twice):
         raise UsageError(f"two columns would be called '{twice[0]}'; choose another name", at=at)
-    return Dataset(renamed, dataset.name)
+    return replace(dataset, frame=renamed)
 
 
 def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
@@ -109,7 +109,7 @@ def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
 
 def _kept_rows(campaign: Campaign, dataset: Dataset) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     frame = dataset.frame
-    row_numbers = np.arange(1, len(frame) + 1)
+    row_numbers = dataset.row_numbers
     keep = np.ones(len(frame), dtype=bool)
     at = ("data", "skip_rows_above")
     ranges = []

@@ -103,12 +103,13 @@ def test_jobs_wait_for_their_turn_up_to_a_number_and_can_be_canceled(serve_once,
     assert serve_once.ended(jobs[-1])["state"] == "canceled"
 
 
-def test_a_restart_loses_nothing(serve, table):
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=lambda end: end.name)
+def test_a_restart_loses_nothing(serve, table, end):
     first = serve("-j", "1")
     done = first.ended(fit(first, table, name="early").json())
     job = fit(first, table, name="late").json()
     first.wait_for(lambda: first.client.get(f"/jobs/{job['id']}").json()["state"] == "running")
-    os.kill(first.process.pid, signal.SIGKILL)
+    os.kill(first.process.pid, end)
     first.process.wait()
     second = serve("-j", "1")
     assert second.client.get(f"/jobs/{done['id']}").json() == done

@@ -79,8 +79,8 @@ def test_trainer_reports_every_stage_and_more_cpus_than_there_are_fail_at_once(s
 
     measured = supervisor.measure({"workers": 2, "cpus_per_worker": 3})
     assert measured.status == "failed"
-    assert "6 CPUs are asked for" in measured.reason
-    assert "the Ray cluster has 2" in measured.reason
+    assert "no room for 2 workers with 3 CPUs each. It has " in measured.reason
+    assert "with 2 CPUs" in measured.reason
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_number_of_cpus_and_launcher_are_parameters_of_the_table(tmp_path, monke
 def test_a_run_needs_the_cpus_and_gpus_of_all_workers(tmp_path):
     workload = sweep({}).make_workload(tmp_path)
     configuration = {"workers": 3, "cpus_per_worker": 2, "gpus_per_worker": 1}
-    assert workload.needs(configuration) == Needs(cpus=6.0, gpus=3.0)
+    assert workload.needs(configuration) == Needs(cpus=2.0, gpus=1.0, n_parts=3)
 
 
 REFUSED = {
@@ -203,4 +203,4 @@ def test_missing_ray_is_answered_with_the_extra_to_install(tmp_path, monkeypatch
 def test_address_where_nobody_listens_fails_at_once(supervised):
     measured = supervised({}, address="127.0.0.1:1").measure({"workers": 1})
     assert measured.status == "failed"
-    assert measured.reason.startswith("there is no Ray at 127.0.0.1:1: ")
+    assert measured.reason.startswith("127.0.0.1:1: no Ray cluster can be reached there")

@@ -16,6 +16,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretell.adapters.http.worker import limit_memory
+
 if TYPE_CHECKING:
     from foretell.model.engine import Progress
 
@@ -26,6 +28,7 @@ def main() -> None:
     """Fit what the request says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server to answer
     os.nice(10)  # predictions come first
+    limit_memory()
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     threading.Thread(target=_end_with_server, daemon=True).start()

@@ -164,11 +164,17 @@ class Jobs:
             limit=_LONGEST_NEWS,
         )
         self._process = process
+        if self.get(record.id).state == "canceled":  # while it was started
+            process.kill()
         try:
             async with asyncio.timeout(_GRACE * record.time_limit_s + _GRACE_S):
                 news = await _follow(process, record)
         except TimeoutError:
             news = {"state": "failed", "detail": "the fit took much longer than its time limit"}
+        except asyncio.CancelledError:  # the server ends, which is not the fault of the job
+            record.state, record.n_starts = "queued", record.n_starts - 1
+            folder.save(record)
+            raise
         finally:
             with suppress(ProcessLookupError):
                 process.kill()

@@ -23,9 +23,7 @@ _MOST_MEMORY = 4 * 2**30
 def main() -> None:
     """Answer until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server to answer
-    with suppress(OSError):  # if memory runs out, a worker goes first, for it can be replaced
-        Path("/proc/self/oom_score_adj").write_text("500")
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    limit_memory()
     asked, answered = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     from foretell.executors.threads import limit_threads
@@ -43,6 +41,15 @@ def main() -> None:
             answered.write(frames.pack(*desk.answer(*message)))
             answered.flush()
     os._exit(0)  # nothing is left to be written, and nobody to be told
+
+
+def limit_memory() -> None:
+    """Bound what this process may take; if memory runs out all the same, it goes first."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = _MOST_MEMORY if hard == resource.RLIM_INFINITY else min(_MOST_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    with suppress(OSError):  # where there is no such file
+        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 if __name__ == "__main__":

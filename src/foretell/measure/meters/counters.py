@@ -49,15 +49,16 @@ class CountersMeter(Meter):
         """Attach perf, and wait until it counts."""
         control_out, self._control = os.pipe()
         self._ack, ack_in = os.pipe()
-        self._output = tempfile.NamedTemporaryFile(prefix="foretell-")  # noqa: SIM115 - until stop
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - until stop
+        log = self._output.fileno()
         words = [
-            "perf", "stat", "--no-big-num", "-x", ";", "-o", self._output.name, "-D", "-1",
+            "perf", "stat", "--no-big-num", "-x", ";", "--log-fd", str(log), "-D", "-1",
             "--control", f"fd:{control_out},{ack_in}", "-e", ",".join(_granted()),
             "-p", str(tree.runner.pid),
         ]  # fmt: skip
         self._perf = subprocess.Popen(  # noqa: S603 - our own words
             words,
-            pass_fds=(control_out, ack_in),
+            pass_fds=(control_out, ack_in, log),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -77,6 +78,7 @@ class CountersMeter(Meter):
         for pipe in (self._control, self._ack):
             os.close(pipe)
         with self._output as output:
+            output.seek(0)
             return _counts(output.read().decode(errors="replace"))
 
     def _say(self, word: str) -> None:

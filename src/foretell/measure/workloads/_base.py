@@ -30,11 +30,12 @@ class Options(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class Needs:
-    """What one run asks of a cluster."""
+    """What one run asks of a cluster; one of several parts asks for so much for each of them."""
 
     cpus: float = 1.0
     gpus: float = 0.0
     memory_bytes: int = 0
+    n_parts: int = 1
 
 
 @dataclass
@@ -110,7 +111,7 @@ class Workload(ABC):
         Whether ``run`` says by ``watch.job()`` what of it is the job; otherwise all of it is.
     is_spread
         Whether ``run`` itself asks a Ray cluster for what the job needs, on any of its nodes. On a
-        cluster, RAY_ADDRESS is its address.
+        cluster, RAY_ADDRESS is its address, and what ``needs`` returns is not held but checked.
     """
 
     options_class: ClassVar[type[Options]] = Options

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import os
-import socket
-
 from foretell.errors import UsageError
+from foretell.executors import cluster
+from foretell.executors.cluster import Room
+from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.measure.workloads._base import RunFailedError
 from foretell.measure.workloads._training import Job
 
 #: Ray Train looks every 2 s whether workers have ended, which would be part of what is measured.
-_ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2", "RAY_USAGE_STATS_ENABLED": "0"}
-_KNOCK_LIMIT_S = 5.0
+_ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
 
 
 def check_installed() -> None:
     """Raise a UsageError if Ray or Torch is missing, without importing them."""
     for name in ("ray", "torch"):
-        if importlib.util.find_spec(name) is None:
+        if not is_installed(name):
             raise UsageError(
                 f"workload.use: ray_train needs {name}; run: pip install 'foretell[ray]'"
             )
@@ -27,8 +24,7 @@ def check_installed() -> None:
 
 def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> None:
     """Start Ray on this machine, or connect to a cluster, unless that was done for a run before."""
-    for name, value in _ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    set_environment(_ENVIRONMENT)
     import ray
     import ray.train.torch  # so that its import is not measured
 
@@ -44,8 +40,11 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
                 include_dashboard=False,
             )
         else:
-            _knock(address)
+            if address != "auto":
+                check_cluster(address, address)
             ray.init(address)
+    except UsageError as error:
+        raise RunFailedError(str(error)) from None
     except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is an OSError
         where = "on this machine" if address is None else f"at {address}"
         text = str(error).strip().splitlines()
@@ -54,29 +53,9 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
         ) from None
 
 
-def _knock(address: str) -> None:
-    """Raise an OSError if nobody listens there: Ray itself would try for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdigit():
-        with contextlib.closing(socket.create_connection((host, int(port)), _KNOCK_LIMIT_S)):
-            pass
-
-
 def check_room(job: Job) -> None:
     """Raise RunFailedError if the cluster can never hold the job: Ray would wait forever."""
-    import ray
-
-    total = ray.cluster_resources()
-    most_cpus = max(n["Resources"].get("CPU", 0.0) for n in ray.nodes() if n["Alive"])
-    for kind, per_worker in (("CPU", job.cpus), ("GPU", job.gpus)):
-        asked, has = job.workers * per_worker, total.get(kind, 0.0)
-        if asked > has:
-            raise RunFailedError(
-                f"{asked} {kind}s are asked for, {per_worker} for each of {job.workers} workers, "
-                f"and the Ray cluster has {has:g}"
-            )
-    if job.cpus > most_cpus:
-        raise RunFailedError(
-            f"each worker asks for {job.cpus} CPUs, and the largest node of the Ray cluster has "
-            f"{most_cpus:g}"
-        )
+    try:
+        cluster.check_room(Room(job.cpus, job.gpus), job.workers)
+    except UsageError as error:
+        raise RunFailedError(str(error)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from foretell.measure.workloads._base import RunFailedError, Watch
 from foretell.measure.workloads._training import Job, Report, WorkerFailedError, import_all, work
 
 _MOST_REASON = 300
+_READY_LIMIT_S = 60.0
 
 
 class Launcher(ABC):
@@ -34,23 +34,22 @@ class TrainerLauncher(Launcher):
         from ray.train.torch import TorchConfig, TorchTrainer
 
         resources = {"CPU": job.cpus} | ({"GPU": job.gpus} if job.gpus else {})
-        with tempfile.TemporaryDirectory(prefix="foretell-") as storage:
-            trainer = TorchTrainer(
-                _work_in_trainer,
-                train_loop_config={"job": asdict(job)},
-                torch_config=TorchConfig(backend=backend(job)),
-                scaling_config=train.ScalingConfig(
-                    num_workers=job.workers,
-                    use_gpu=job.gpus > 0,
-                    resources_per_worker=resources,
-                ),
-                run_config=train.RunConfig(storage_path=storage),
-            )
-            try:
-                with watch.stage("fit"):
-                    result = trainer.fit()
-            except train.TrainingFailedError as error:
-                raise _failure(getattr(error, "worker_failures", {}), error) from None
+        trainer = TorchTrainer(
+            _work_in_trainer,
+            train_loop_config={"job": asdict(job)},
+            torch_config=TorchConfig(backend=backend(job)),
+            scaling_config=train.ScalingConfig(
+                num_workers=job.workers,
+                use_gpu=job.gpus > 0,
+                resources_per_worker=resources,
+            ),
+            run_config=train.RunConfig(storage_path=str(watch.scratch.resolve())),
+        )
+        try:
+            with watch.stage("fit"):
+                result = trainer.fit()
+        except train.TrainingFailedError as error:
+            raise _failure(getattr(error, "worker_failures", {}), error) from None
         return [Report(**report) for report in result.return_value]
 
 
@@ -96,7 +95,7 @@ class ActorsLauncher(Launcher):
 
     def _group(self, job: Job) -> None:
         members = self._actors[: job.workers]
-        self._all([a.leave.remote() for a in self._actors])
+        self._await_start(job, [a.leave.remote() for a in self._actors])
         [(host, port)] = self._all([members[0].host.remote()])
         joining = [
             member.join.remote(host, port, rank, job.workers, backend(job))
@@ -104,6 +103,19 @@ class ActorsLauncher(Launcher):
         ]
         self._all(joining)
         self._n_grouped = job.workers
+
+    def _await_start(self, job: Job, pending: list[Any]) -> None:
+        """Wait for all actors to be there; others may use the cluster, and never leave."""
+        import ray
+
+        _, late = ray.wait(pending, num_returns=len(pending), timeout=_READY_LIMIT_S)
+        if late:
+            self._dismiss()
+            raise RunFailedError(
+                f"{len(late)} of {job.workers} workers did not start within {_READY_LIMIT_S:g} s; "
+                "others may use the Ray cluster"
+            )
+        self._all(pending)
 
     def _all(self, pending: list[Any]) -> list[Any]:
         """Wait for all; as soon as one fails, end the others, which may wait for it forever."""

@@ -9,8 +9,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from string import Formatter
 from typing import IO, Any
@@ -18,9 +18,10 @@ from typing import IO, Any
 import pydantic
 
 from foretell.errors import UsageError, suggest
+from foretell.measure.printed import Printed
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
 
-_MOST_OUTPUT = 4_000_000  # characters that are searched for numbers
+_MOST_OUTPUT = 4_000_000  # bytes that are searched for numbers
 _MOST_REASON, _MOST_LOGGED = 300, 4000
 
 
@@ -119,11 +120,10 @@ class CommandWorkload(Workload):
         configuration = {**configuration, "scratch": watch.scratch}
         if o.prepare is not None:
             self._prepare(configuration)
-        with tempfile.TemporaryFile() as output:
-            with watch.job():
-                status = self._execute(o.run, configuration, output, watch)
-            output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_OUTPUT))
-            text = output.read().decode(errors="replace")
+        with closing(Printed(_MOST_OUTPUT)) as printed:
+            with printed.trimmed(), watch.job():
+                status = self._execute(o.run, configuration, printed.file, watch)
+            text = printed.end(_MOST_OUTPUT)
         try:
             if status not in o.ok_exit:
                 raise RunFailedError(f"{_told(status)}{_last_line(text)}")
@@ -134,11 +134,11 @@ class CommandWorkload(Workload):
 
     def _prepare(self, configuration: Mapping[str, Any]) -> None:
         assert self.options.prepare is not None
-        with tempfile.TemporaryFile() as output:
-            status = self._execute(self.options.prepare, configuration, output, Watch())
+        with closing(Printed(_MOST_OUTPUT)) as printed:
+            with printed.trimmed():
+                status = self._execute(self.options.prepare, configuration, printed.file, Watch())
             if status:
-                output.seek(0)
-                text = output.read(_MOST_OUTPUT).decode(errors="replace")
+                text = printed.end(_MOST_OUTPUT)
                 raise RunFailedError(f"preparing: {_told(status)}{_last_line(text)}")
 
     def _execute(

@@ -151,9 +151,9 @@ class RayTrainWorkload(Workload):
         return {"num_cpus": job.workers * job.cpus, "launcher": self.options.launcher}
 
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
-        """Return the CPUs and GPUs of all workers."""
+        """Return the CPUs and GPUs of each worker."""
         job = self._job(configuration)
-        return Needs(float(job.workers * job.cpus), float(job.workers * job.gpus))
+        return Needs(float(job.cpus), float(job.gpus), n_parts=job.workers)
 
     def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
         """Train once."""
