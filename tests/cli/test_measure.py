@@ -151,8 +151,9 @@ def test_ctrl_c_says_what_is_finished_and_the_command_it_prints_continues(folder
     )
     assert told is not None, first.text
     finished = journal.read_bytes()
+    assert len((folder / "runs.csv").read_text().splitlines()) == 1 + 2, "the table has both"
     (folder / "go").touch()
     second = foretell(*shlex.split(told[2]))
     assert second.wait() == 0, second.text
     assert journal.read_bytes().startswith(finished)
-    assert "runs.csv   4 runs, 4 of them went well" in second.text
+    assert "runs.csv   4 runs, 4 of them went well; 2 are new" in second.text

@@ -108,3 +108,10 @@ def test_fit_tells_of_the_report(folder):
     table.to_csv("runs.csv", index=False)
     result = run("fit", "runs.csv", "--target", "time_s", "-o", "new", "-q", "-j", "1")
     assert result.stdout.rstrip().endswith("look: foretell report new")
+
+
+def test_a_file_of_an_unknown_kind_is_refused(folder):
+    result = run("report", "models", "-o", "report.docx")
+    assert result.exit_code == 2
+    assert "a report is a file in html, md, pdf, not docx" in result.stderr
+    assert not Path("report.docx").exists()

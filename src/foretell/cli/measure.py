@@ -111,6 +111,8 @@ def _summary(measured: MeasuredSweep) -> str:
 
     records = measured.records
     lines = [f"{measured.table}   {len(records)} runs, {measured.n_ok} of them went well"]
+    if measured.n_new < len(records):
+        lines[0] += f"; {measured.n_new} are new"
     failed = [r for r in records if r["status"] != "ok"]
     for record in failed[:3]:
         settings = ", ".join(f"{n} = {v}" for n, v in record["configuration"].items())
@@ -119,10 +121,19 @@ def _summary(measured: MeasuredSweep) -> str:
         lines.append(f"… and {len(failed) - 3} more; {measured.table.with_suffix('.log')} has all")
     n_shared = sum(to_row(r).get("is_shared") == "yes" for r in records)
     if n_shared:
-        lines.append(f"{n_shared} runs shared the machine with other load: is_shared is yes")
+        lines.append(
+            f"{n_shared} of them shared the machine with other load: is_shared is yes. With "
+            "most_other_load and retries in the sweep, such runs are made again"
+        )
     lines += [f"no {name}: {why}" for name, why in measured.missing.items()]
-    lines.append(f"fit: foretell fit {measured.table} --target wall_time_s -o models/")
+    lines.append(f"fit: foretell fit {measured.table} --target wall_time_s -o {_free_directory()}/")
     return "\n".join(lines)
+
+
+def _free_directory() -> str:
+    """Return a name for models that is not taken: a fit on other data goes elsewhere."""
+    names = ("models", *(f"models-{i}" for i in range(2, 1000)))
+    return next(name for name in names if not Path(name).exists())
 
 
 def _failed(progress: SweepProgress) -> str:

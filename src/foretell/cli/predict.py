@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.errors import UsageError
+from foretell.predictor import TRUST_FAR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,9 @@ def _trust(row: pd.Series[Any]) -> str:
     text = str(row["trust"])
     if row["outside"]:
         text += f": {row['outside']}"
-        if row["expected_error"] == row["expected_error"]:
+        if row["trust"] == TRUST_FAR:
+            text += "; nobody knows the error there"
+        elif row["expected_error"] == row["expected_error"]:
             text += f"; error there about {percent(row['expected_error'])}"
     return text
 

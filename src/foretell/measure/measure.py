@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -130,6 +130,7 @@ class MeasuredSweep:
     table: Path
     records: list[Record]
     missing: dict[str, str] = field(default_factory=dict)
+    n_new: int = 0
 
     @property
     def n_ok(self) -> int:
@@ -183,6 +184,7 @@ class _Job:
     nodes: dict[str, Any] = field(default_factory=dict)
     sessions: list[Record] = field(default_factory=list)
     written_at: float = 0.0
+    n_new: int = 0
     belonging: Belonging = field(init=False)
 
     def run(self) -> MeasuredSweep:
@@ -211,20 +213,30 @@ class _Job:
             if waiting:
                 self._begin_session(journal)
                 self._tell()
-            for finished in lanes.measure(waiting):
-                record = _record(finished, len(self.sessions) - 1) | self.belonging.mark
-                journal.append([record])
-                self.records.append(record)
-                measured = finished.measured
-                for complaint in measured.complaints:
-                    log.warning("run %d: %s", finished.run.index + 1, complaint)
-                if measured.status != OK:
-                    log.warning("run %d %s: %s\n%s", finished.run.index + 1, measured.status,
-                                measured.reason, measured.output)  # fmt: skip
-                self._tell()
-                self._write(is_last=False)
+            try:
+                self._make(lanes.measure(waiting), journal, log)
+            except KeyboardInterrupt:
+                if self.records:  # what is finished is in the table, too
+                    self._write(is_last=True)
+                raise
             self._write(is_last=True)
         return self._result()
+
+    def _make(self, runs: Iterable[Finished], journal: Journal, log: logging.Logger) -> None:
+        """Note each run as it ends."""
+        for finished in runs:
+            record = _record(finished, len(self.sessions) - 1) | self.belonging.mark
+            journal.append([record])
+            self.records.append(record)
+            self.n_new += 1
+            measured = finished.measured
+            for complaint in measured.complaints:
+                log.warning("run %d: %s", finished.run.index + 1, complaint)
+            if measured.status != OK:
+                log.warning("run %d %s: %s\n%s", finished.run.index + 1, measured.status,
+                            measured.reason, measured.output)  # fmt: skip
+            self._tell()
+            self._write(is_last=False)
 
     def _begin_session(self, journal: Journal) -> None:
         """Note where the runs to come are made, and where their numbers come from.
@@ -294,7 +306,7 @@ class _Job:
                 f"no run of {len(self.records)} went well. The first {first['status']}: "
                 f"{first['reason']}. {self.table.with_suffix('.log')} has what the jobs printed."
             )
-        return MeasuredSweep(self.table, self.records, self.missing)
+        return MeasuredSweep(self.table, self.records, self.missing, self.n_new)
 
 
 def _record(finished: Finished, session: int) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import pandas as pd
 
+from foretell.errors import listing
 from foretell.model.explanation import plateau_lines
 from foretell.model.rehearsal import BEYOND_QUESTIONS, QUESTIONS
 from foretell.model.summary import align, data_line, percent
@@ -57,7 +59,8 @@ def automatic_summary(results: dict[str, Any]) -> str:
     ]
     parts += plateau_lines(explanation["plateaus"])
     errors = results["leaderboard"][0]["errors"]
-    parts.append(trust_line(errors, is_cut=results["search_cut_by_time_limit"]))
+    is_cut = results["search_cut_by_time_limit"]
+    parts.append(trust_line(errors, results["reaches"], is_cut=is_cut))
     failed = [e for e in results["leaderboard"] if e["status"] != "ok"]
     parts += [f"{e['technique']} gave no model: {e['reason']}" for e in failed]
     parts += [f"Note: {note}" for note in results["notes"]]
@@ -82,13 +85,20 @@ def question_table(results: dict[str, Any]) -> str:
     return align(rows)
 
 
-def trust_line(errors: Mapping[str, float | None], *, is_cut: bool = False) -> str:
-    """Say how far outside the data errors were measured and bearable, and what they were.
+def trust_line(
+    errors: Mapping[str, float | None],
+    reaches: Mapping[str, Sequence[float]],
+    *,
+    is_cut: bool = False,
+) -> str:
+    """Say how far outside the data errors were measured and bearable, and along which columns.
 
     Parameters
     ----------
     errors
         The mean error on each question; None where none was rehearsed.
+    reaches
+        How far below and above its range each column was rehearsed, as ratios.
     is_cut
         Whether a time limit cut the rehearsals.
     """
@@ -97,7 +107,7 @@ def trust_line(errors: Mapping[str, float | None], *, is_cut: bool = False) -> s
         return "Nothing is known of errors outside the data: the time limit left no rehearsal."
     if not measured:
         return "Nothing is known of errors outside the data: no column has enough values to tell."
-    bearable = [(q, e) for q, e in measured if e <= _BEARABLE]
+    bearable = list(takewhile(lambda rung: rung[1] <= _BEARABLE, measured))
     if not bearable:
         question, error = measured[0]
         return (
@@ -105,10 +115,22 @@ def trust_line(errors: Mapping[str, float | None], *, is_cut: bool = False) -> s
         )
     question, error = bearable[-1]
     text = f"Trust it to about {_times(question)} beyond the data (about {percent(error)} off)"
-    worse = [(q, e) for q, e in measured if e > _BEARABLE]
+    worse = measured[len(bearable) :]
     if worse:
-        return f"{text}; not to {_times(worse[0][0])}: it was {percent(worse[0][1])} off there."
-    return f"{text}; not further: no run says anything there."
+        text += f"; not to {_times(worse[0][0])}: it was {percent(worse[0][1])} off there."
+    else:
+        text += "; not further: no run says anything there."
+    return f"{text}{_rehearsed(reaches)}"
+
+
+def _rehearsed(reaches: Mapping[str, Sequence[float]]) -> str:
+    """Say along which columns, for along the others nothing is known."""
+    parts = []
+    for name, (below, above) in reaches.items():
+        ways = [f"{r:.3g}× {way}" for r, way in ((below, "below"), (above, "above")) if r > 1]
+        if ways:
+            parts.append(f"{name} to {' and '.join(ways)}")
+    return f" Rehearsed: {listing(parts, most=4)}; along no other column." if parts else ""
 
 
 def _times(question: str) -> str:

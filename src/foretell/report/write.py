@@ -85,7 +85,12 @@ def write_report(
 def _form(output: str | Path | None, form: str | None) -> str:
     if form is None:
         ending = "" if output is None else Path(output).suffix.lower().lstrip(".")
-        return ending if ending in FORMATS else "html"
+        if ending and ending not in FORMATS:
+            raise UsageError(
+                f"a report is a file in {', '.join(FORMATS)}, not {ending}; name it so, or say "
+                "which with --format"
+            )
+        return ending or "html"
     if form not in FORMATS:
         raise UsageError(f"there is no format '{form}'. {suggest(form, FORMATS)}")
     return form

@@ -116,7 +116,9 @@ class Shelf:
     def _candidates(self) -> list[str]:
         """List the names under which a model could be."""
         with os.scandir(self._directory) as entries:
-            return sorted({name for entry in entries if (name := _model_name(entry)) is not None})
+            found = {name for entry in entries if (name := _model_name(entry)) is not None}
+        best = BEST.removesuffix(SUFFIX)
+        return [best] if best in found else sorted(found)  # of one fit, the others only compete
 
 
 def _open_beneath(directory: Path, steps: tuple[str, ...]) -> int:

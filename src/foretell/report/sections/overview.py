@@ -113,7 +113,8 @@ def trust(findings: Findings) -> str:
         return "There is nothing to trust: see what failed."
     rehearsed = model.scores.get("rehearsed")
     if rehearsed:
-        return trust_line(rehearsed, is_cut=_is_cut(results))
+        reaches = model.calibration.reaches if model.calibration is not None else {}
+        return trust_line(rehearsed, reaches, is_cut=_is_cut(results))
     text = "Its predictions have no intervals: a campaign judges on its validation rows alone."
     if findings.held_out is not None:
         text += f" Those asked: {_asked(findings)}."
