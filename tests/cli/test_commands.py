@@ -246,3 +246,9 @@ def test_predict_does_not_vouch_for_rows_outside_the_data(fitted):
     shown = run("predict", "out", "inside.csv").stdout
     assert "1 row, 0 outside the data." in shown
     assert "further off" not in shown
+
+
+def test_a_misspelled_verb_is_suggested(folder):
+    result = run("reprot", "models")
+    assert result.exit_code == 2
+    assert "there is no verb 'reprot'. Did you mean 'report'?" in result.stderr

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from foretell._version import __version__
-from foretell.errors import ForetellError, NothingUsableError
+from foretell.errors import ForetellError, NothingUsableError, suggest
 
 #: Verb to its one-line help. The modules load only when their verb is used.
 VERBS = {
@@ -41,6 +41,13 @@ class _Verbs(click.Group):
             return None
         command: click.Command = import_module(f"foretell.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no verb '{args[0]}'. {suggest(args[0], VERBS)}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

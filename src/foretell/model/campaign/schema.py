@@ -338,7 +338,10 @@ def _plain(value: Any) -> Any:
 
 def read_toml(path: Path) -> Campaign:
     """Read a campaign file in TOML."""
+    values = read_toml_file(path, CAMPAIGN_FILE)
+    if "workload" in values:
+        raise UsageError(f"{path} is a sweep, no campaign; run it with: foretell measure {path}")
     try:
-        return read_campaign(read_toml_file(path, CAMPAIGN_FILE), place=str(path))
+        return read_campaign(values, place=str(path))
     except RecursionError:
         raise UsageError(f"{path} nests lists or tables too deeply; write them flat") from None
