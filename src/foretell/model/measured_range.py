@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.features._base import NUMBER
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -114,15 +112,13 @@ def total_distance(distance: Array) -> Array:
 def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
     """Measure the range of each numeric column."""
     return {
-        c.name: (float(frame[c.name].min()), float(frame[c.name].max()))
-        for c in feature_map.columns
-        if c.kind == NUMBER
+        name: (float(frame[name].min()), float(frame[name].max())) for name in feature_map.numbers
     }
 
 
 def training_levels(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, list[float]]:
     """List the values of each numeric column that has few."""
-    names = [c.name for c in feature_map.columns if c.kind == NUMBER]
+    names = feature_map.numbers
     if not names:
         return {}
     measured = MeasuredRange.of(frame[names].to_numpy(dtype=float))

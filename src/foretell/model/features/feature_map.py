@@ -152,6 +152,11 @@ class FeatureMap:
             for group in groups.values()
         ]
 
+    @property
+    def numbers(self) -> list[str]:
+        """The columns that are numbers."""
+        return [column.name for column in self.columns if column.kind == NUMBER]
+
     def unknown_levels(self, values: Values) -> dict[str, list[str]]:
         """Find, per category, the levels among its values that training never saw."""
         found = {}
