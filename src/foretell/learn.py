@@ -21,7 +21,7 @@ from foretell.decide.next_run import Advice, advise
 from foretell.decide.next_sweep import next_sweep
 from foretell.decide.objective import PlanRequest, read_request
 from foretell.decide.past_runs import PastRuns
-from foretell.decide.plan import Planner, make_plan
+from foretell.decide.plan import Planner
 from foretell.decide.plan_text import number_text, percent
 from foretell.decide.prices import Prices
 from foretell.decide.spent import spent
@@ -245,9 +245,9 @@ class _Learner:
             plan, chance = advice.plan, advice.best_chance
             reason = None if advice.proposals else SURE
         except TooLittleError:
-            rules = PastRuns.of(dataset, models).rules()
-            asked = self.request.model_copy(update={"only": [*self.request.only, *rules]})
-            plan, chance, reason = make_plan(models, asked), float("nan"), SPENT
+            broken = PastRuns.of(dataset, models).broken
+            plan = Planner.of(models, self.request, excluded=broken).plan()
+            chance, reason = float("nan"), SPENT
         runs = [] if advice is None else [p.configuration for p in advice.proposals]
         self.rounds.append(Round(len(dataset.frame), runs, cost, self.budget.kind, chance, plan))
         if self.options.progress is not None:

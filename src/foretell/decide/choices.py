@@ -22,9 +22,10 @@ def space_of(
     asked: PlanRequest,
     candidates: pd.DataFrame | Dataset | Path | str | None,
     predictors: Sequence[Predictor],
+    excluded: pd.DataFrame | None = None,
 ) -> Space:
     """Return what can be chosen; raise a UsageError where models and values do not fit."""
-    rules = _rules(asked)
+    rules = _rules(asked, excluded)
     needed = {
         name: f"the model of {p.target} needs '{name}'{_measured(p, name)}"
         for p in predictors
@@ -53,12 +54,12 @@ def space_of(
     return space
 
 
-def _rules(asked: PlanRequest) -> Rules:
+def _rules(asked: PlanRequest, excluded: pd.DataFrame | None) -> Rules:
     only = [Expression(text) for text in asked.only]
     only += [Expression(f"{_name(name)} <= {most!r}") for name, most in asked.most.items()]
     only += [Expression(f"{_name(name)} >= {least!r}") for name, least in asked.least.items()]
     derive = {name: Expression(text) for name, text in asked.derive.items()}
-    return Rules(derive, tuple(only))
+    return Rules(derive, tuple(only), excluded)
 
 
 def _never_varied(predictors: Sequence[Predictor], given: set[str]) -> dict[str, Scalar]:

@@ -65,10 +65,14 @@ class Planner:
         predictors: Sequence[Predictor],
         asked: PlanRequest,
         candidates: pd.DataFrame | Dataset | Path | str | None = None,
+        excluded: pd.DataFrame | None = None,
     ) -> Planner:
-        """Check that models, space, prices and limits go together."""
+        """Check that models, space, prices and limits go together.
+
+        ``excluded`` lists configurations that must not be chosen.
+        """
         matched = match_models(predictors)
-        space = space_of(asked, candidates, predictors)
+        space = space_of(asked, candidates, predictors, excluded)
         prices = asked.prices or Prices()
         assessor = Assessor(matched, Tariff.of(prices, space))
         question = asked.question(has_intervals=_has_intervals(predictors, space))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.decide.equal_rows import without
 from foretell.errors import UsageError, suggest
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
@@ -25,16 +26,25 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class Rules:
-    """What follows from the columns of a configuration, and what must hold for it."""
+    """What follows from the columns of a configuration, and what must hold for it.
+
+    Attributes
+    ----------
+    excluded
+        Configurations that are left out.
+    """
 
     derive: Mapping[str, Expression] = field(default_factory=dict)
     only: tuple[Expression, ...] = ()
+    excluded: pd.DataFrame | None = field(default=None, compare=False)
 
     def applied(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Add the derived columns, and keep the rows for which all expressions hold."""
         frame = self.derived(frame)
         for expression in self.only:
             frame = frame[column_of(expression, frame).astype(bool)]
+        if self.excluded is not None:
+            frame = without(frame, self.excluded)
         return frame.reset_index(drop=True)
 
     def derived(self, frame: pd.DataFrame) -> pd.DataFrame:
