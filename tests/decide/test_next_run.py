@@ -234,6 +234,7 @@ def failing(names):
     "names",
     [
         ("workers", "lambda", "class"),
+        ("n", "index", "level_0"),
         ("batch size", "größe", "1st"),
         ("a'b", 'c"d', "e\\f"),
         tuple(f"{'very_' * 150}{end}" for end in ("a", "b", "c")),

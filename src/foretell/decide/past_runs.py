@@ -72,20 +72,21 @@ class PastRuns:
         good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
-        counts = good.groupby(columns, sort=False, dropna=False).size().reset_index(name="n")
+        counts = good.groupby(columns, sort=False, dropna=False).size()
+        measured = counts.index.to_frame(index=False)
         late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
         # Of a table that foretell did not measure, how runs ended may be a column of the model.
         settings = [name for name in columns if name != "status"]
         wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), settings].drop_duplicates()
         limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
-            counts[columns],
-            counts["n"].to_numpy(dtype=float),
+            measured,
+            counts.to_numpy().astype(float),
             {target: _noise(good, columns, target) for target in targets},
             late[columns],
             {target: late[target].to_numpy(dtype=float) for target in targets},
             np.asarray(limit_s, dtype=float),
-            without(wrong, counts[settings]).reset_index(drop=True),
+            without(wrong, measured[settings]).reset_index(drop=True),
         )
 
 

@@ -76,7 +76,7 @@ class Planner:
         prices = asked.prices or Prices()
         assessor = Assessor(matched, Tariff.of(prices, space))
         question = asked.question(has_intervals=_has_intervals(predictors, space))
-        _check_known(assessor, question, asked.minimize)
+        check_known(assessor.kinds, question, asked.minimize)
         minimize = asked.minimize or (COST if COST in assessor.kinds else assessor.kinds[0])
         return cls(space, assessor, Chooser(question, minimize, assessor.kinds), asked.seed)
 
@@ -114,13 +114,13 @@ def _has_intervals(predictors: Sequence[Predictor], space: Space) -> bool:
     return bool(np.isfinite(found).all())
 
 
-def _check_known(assessor: Assessor, question: Question, minimize: str | None) -> None:
+def check_known(kinds: Sequence[str], question: Question, minimize: str | None) -> None:
     """Refuse limits and objectives that nothing is known of."""
     wanted = {option(word): LIMITS[word] for word in question.limits}
     if minimize is not None:
         wanted[f"--minimize {minimize}"] = minimize
     for words, kind in wanted.items():
-        if kind not in assessor.kinds:
+        if kind not in kinds:
             raise UsageError(f"{words} needs {_REMEDIES[kind]}")
 
 
