@@ -95,7 +95,7 @@ def test_the_front_is_written_and_nothing_is_written_over(plan, folder):
 
 def test_a_hand_off_alone_goes_to_stdout(plan):
     result = plan(*SPACE, "--as", "env")
-    assert result.stdout == "SIZE=40\nNODES=8\nMACHINE=c4\n"
+    assert result.stdout == "FORETELL_SIZE=40\nFORETELL_NODES=8\nFORETELL_MACHINE=c4\n"
     assert "Use nodes=8" in result.stderr
 
 

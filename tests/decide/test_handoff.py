@@ -50,7 +50,7 @@ def test_kubernetes_reads_a_job_with_requests_and_limits(plan):
     container = job["spec"]["template"]["spec"]["containers"][0]
     for word in ("requests", "limits"):
         assert container["resources"][word] == {"cpu": "2000m", "memory": "3073Mi"}
-    assert {"name": "DATA", "value": HOSTILE} in container["env"]
+    assert {"name": "FORETELL_DATA", "value": HOSTILE} in container["env"]
 
 
 def test_spark_submit_gets_one_word_per_setting(plan):
@@ -65,7 +65,7 @@ def test_spark_submit_gets_one_word_per_setting(plan):
 def test_a_shell_reads_variables_and_runs_nothing(plan, tmp_path):
     (tmp_path / "plan.env").write_text(hand_off(plan, "env"), encoding="utf-8")
     told = subprocess.run(
-        ["sh", "-c", '. ./plan.env; printf "%s|%s" "$WORKERS" "$DATA"'],
+        ["sh", "-c", '. ./plan.env; printf "%s|%s" "$FORETELL_WORKERS" "$FORETELL_DATA"'],
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert told.stdout == f"6|{HOSTILE}"
@@ -104,3 +104,23 @@ def test_a_plan_without_a_choice_is_not_handed_on():
 def test_roles_are_written_as_role_and_column(text):
     with pytest.raises(UsageError, match="write ROLE=COLUMN"):
         read_roles([text])
+
+
+def test_a_part_of_a_worker_is_not_handed_on():
+    plan = make_plan(Law(), {"fix": {"workers": 6.8}})
+    with pytest.raises(UsageError, match=r"6\.8 workers cannot be handed on"):
+        hand_off(plan, "ray")
+
+
+def test_whole_numbers_are_handed_on_as_such():
+    law = Law(ranges={"workers": (1.0, 64.0), "epochs": (3.0, 3.0)})
+    plan = make_plan(law, {"vary": {"workers": [2.0]}, "derive": {"cpus": "workers * 2"}})
+    told = hand_off(plan, "env").splitlines()
+    assert set(told) == {"FORETELL_WORKERS=2", "FORETELL_EPOCHS=3", "FORETELL_CPUS=4"}
+
+
+def test_columns_that_would_be_one_variable_are_refused():
+    law = Law(ranges={"workers": (1.0, 64.0), "a b": (1.0, 2.0), "a_b": (1.0, 2.0)})
+    plan = make_plan(law, {"fix": {"workers": 1, "a b": 1, "a_b": 1}})
+    with pytest.raises(UsageError, match="would both be FORETELL_A_B"):
+        hand_off(plan, "env")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -398,6 +398,8 @@ def test_the_same_question_gets_the_same_answer(law):
         ({"vary": WORKERS, "prices": {"price_per_hour": "workers - 5"}}, "below 0"),
         ({"vary": WORKERS, "prices": {"price_per_hour": "speed"}}, "the prices speak of 'speed'"),
         ({"vary": WORKERS, "prices": {"machines": {"a": {}}}}, "by"),
+        ({"vary": {"workers": {"from": 1.0, "to": 1e300}}}, "whole numbers end at"),
+        ({"vary": WORKERS, "most": {"wrkers": 3}}, "no column 'wrkers'. Did you mean 'workers'?"),
     ],
 )  # fmt: skip
 def test_a_wrong_question_is_refused_with_what_to_do(law, asked, told):
@@ -475,3 +477,107 @@ def test_derived_columns_follow_from_those_that_are_chosen():
         make_plan(law, {**asked, "fix": {"num_cpus": 3}})
     with pytest.raises(UsageError, match="speaks of 'cps'"):
         make_plan(law, {**asked, "derive": {"num_cpus": "workers * cps"}})
+
+
+def test_a_front_of_many_thousands_is_found_in_one_sweep():
+    from foretell.decide.choose import pareto
+
+    time_s = np.arange(1.0, 100_001.0)
+    points = np.column_stack([time_s, 1e6 / time_s, np.full(len(time_s), 3.0)])
+    assert len(pareto(np.vstack([points, points + 1]))) == len(points)
+
+
+def test_a_thin_set_that_rules_leave_of_a_vast_space_is_looked_at_as_a_whole():
+    names = list("abcdef")
+    law = Law(law=lambda f: sum(f[n] for n in names), ranges=dict.fromkeys(names, (1.0, 64.0)))
+    asked = {
+        "vary": {n: {"from": 1, "to": 64} for n in names},
+        "only": ["a == b", "c == d", "e == f", "a * c * e == 64"],
+    }
+    plan = make_plan(law, asked)
+    assert not plan.is_searched
+    assert plan.chosen.estimates["time"].value == 24  # 4 + 4 + 4, twice
+
+
+def test_a_search_under_a_rule_that_couples_columns_comes_close():
+    names = ["nodes", "cores", "batch", "depth"]
+    law = Law(
+        law=lambda f: 1e4 / f["nodes"] + 40 * f["cores"] + 5e3 / f["batch"] + f["depth"],
+        ranges=dict.fromkeys(names, (1.0, 400.0)),
+    )
+    asked = {
+        "vary": {n: {"from": 1, "to": 400} for n in names},
+        "only": ["nodes * cores <= 800", "batch + depth <= 300"],
+    }
+    plan = make_plan(law, asked)
+    assert plan.is_searched
+    grid = np.arange(1, 401.0)
+    nodes, cores = np.meshgrid(grid, grid)
+    one = np.where(nodes * cores <= 800, 1e4 / nodes + 40 * cores, np.inf).min()
+    other = np.where(nodes + cores <= 300, 5e3 / nodes + cores, np.inf).min()
+    assert plan.chosen.estimates["time"].value <= 1.02 * (one + other)
+
+
+def test_columns_of_any_name_can_be_limited_and_priced():
+    law = Law(
+        law=lambda f: 100 / f["n nodes"] + f["lambda"],
+        ranges={"n nodes": (1.0, 64.0), "lambda": (1.0, 9.0), "self": (1.0, 9.0)},
+    )
+    asked = {
+        "vary": {"n nodes": {"from": 1, "to": 8}, "lambda": [1, 2, 5], "self": [1]},
+        "most": {"n nodes": 4},
+        "least": {"lambda": 2},
+        "prices": {"price_per_hour": 3600, "nodes": "n nodes"},
+        "minimize": "time",
+    }
+    plan = make_plan(law, asked)
+    assert chosen(plan) == {"n nodes": 4, "lambda": 2, "self": 1}
+    assert plan.chosen.estimates["cost"].value == pytest.approx(4 * 27)
+
+
+def test_a_machine_without_a_price_is_named():
+    law = Law(law=lambda f: 10.0 * f["workers"], categories={"machine": ("m4", "c4")})
+    prices = {"by": "machine", "power_w": 100, "machines": {"m4": {"price_per_hour": 1}}}
+    asked = {"vary": {"machine": ["m4", "c4"]}, "fix": {"workers": 1}, "prices": prices}
+    with pytest.raises(UsageError, match="price_per_hour is not known for machine c4"):
+        make_plan(law, asked)
+
+
+@pytest.mark.parametrize("confidence", [0.925, 0.999])
+def test_runners_up_within_the_limits_lost_by_the_objective(law, confidence):
+    asked = {"vary": {"workers": [40, 50, 60]}, "deadline": 60, "confidence": confidence}
+    text = repr(make_plan(law, asked))
+    assert "its chance" not in text
+    assert f"at {100 * confidence:g} %" in text
+
+
+def test_runners_up_of_a_continuous_range_read_differently():
+    law = Law(law=lambda f: 3 + (np.log(f["workers"]) - 2) ** 2)
+    plan = make_plan(law, {"vary": {"workers": {"from": 0.5, "to": 64.0, "whole": False}}})
+    told = [f"{o.configuration['workers']:.6g}" for o in (plan.chosen, *plan.runners_up)]
+    assert len(set(told)) == len(told)
+
+
+@dataclass(frozen=True)
+class Bare(Law):
+    """A model without intervals."""
+
+    def outlook(self, frame, probabilities):
+        found = super().outlook(frame, probabilities)
+        return replace(found, quantiles=np.full(found.quantiles.shape, np.nan))
+
+
+def test_limits_that_need_no_interval_hold_beside_a_model_without_them(law):
+    energy = Bare(target="energy_j", law=lambda f: 5.0 * f["workers"])
+    asked = {"vary": WORKERS, "minimize": "energy", "prices": {"power_w": 10}}
+    plan = make_plan([law, energy], {**asked, "deadline": 60, "max_power": 10_000})
+    fewest = next(w for w in range(1, 65) if (10 + 1000 / w) * math.exp(0.1 * z(0.9)) <= 60)
+    assert chosen(plan)["workers"] == fewest
+    with pytest.raises(UsageError, match="the model of energy_j knows no intervals"):
+        make_plan([law, energy], {**asked, "max_energy": 100})
+
+
+def test_without_limits_a_space_far_outside_is_told_as_such(law):
+    plan = make_plan(law, {"vary": {"workers": [500, 600]}})
+    assert plan.chosen is None
+    assert repr(plan).startswith("Every configuration lies far outside the data.")

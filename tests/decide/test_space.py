@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.decide import space as spaces
-from foretell.decide.space import Grid, Listed, Rules, column_of, make_grid, read_axis
+from foretell.decide.rules import Rules
+from foretell.decide.space import Grid, Listed, make_grid, read_axis
 from foretell.errors import UsageError
+from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, listed
 
@@ -76,8 +78,12 @@ def test_drawn_configurations_come_from_the_axes_and_cover_them():
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=1, max_size=30))
 def test_an_expression_of_many_rows_is_that_of_each(rows):
     frame = pd.DataFrame(rows, columns=["a", "b"])
-    found = column_of(Expression("a * b + 2 <= a"), frame)
-    assert found.tolist() == [float(a * b + 2 <= a) for a, b in rows]
+    text = "not (a * b + 2 <= a < 4 or b % 3 == 1) and max(a, b, 0) // 2 >= -min(a, b) / 3"
+    one_by_one = [Expression(text).value({"a": a, "b": b}) for a, b in rows]
+    assert column_of(Expression(text), frame).tolist() == [float(v) for v in one_by_one]
+    as_texts = frame.astype(str)
+    found = column_of(Expression("a == '1' or b in ['2', '3']"), as_texts)
+    assert found.tolist() == [float(a == 1 or b in (2, 3)) for a, b in rows]
 
 
 def test_listed_values_of_an_axis_keep_their_order_and_lose_copies():
@@ -102,3 +108,49 @@ def test_excluded_rows_are_left_out_of_a_table_whose_labels_repeat():
     frame = pd.DataFrame({"n": [1, 2, 3], "more": [0, 0, 0]}, index=[5, 5, 5])
     space = Listed(frame, Rules(excluded=pd.DataFrame({"n": [2], "other": [1]})))
     assert next(space.blocks())["n"].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [(f"{'10**60*' * 6}a", "has no value"), ("1 / (a - 1)", "has no value"), ("'x'", "is a text")],
+)  # fmt: skip
+def test_an_expression_without_a_number_is_refused(text, told):
+    with pytest.raises(UsageError, match=told):
+        column_of(Expression(text), pd.DataFrame({"a": [1.0, 2.0]}))
+
+
+def test_a_missing_value_keeps_no_rule():
+    frame = pd.DataFrame({"a": [1.0, 5.0, np.nan]})
+    assert Rules(within={"a": (0.0, 3.0)}).applied(frame)["a"].tolist() == [1.0]
+    assert Rules(only=(Expression("a < 3"),)).applied(frame)["a"].tolist() == [1.0]
+
+
+def test_very_many_whole_numbers_are_not_listed():
+    grid = make_grid({"a": Range.model_validate({"from": 1, "to": 9e15})}, {})
+    assert grid.size == 9e15
+    assert not grid.is_listed
+    assert all(isinstance(v, int) for v in grid.draw(10, seed=0)["a"].tolist())
+    with pytest.raises(UsageError, match="goes to 1e"):
+        make_grid({"a": Range.model_validate({"from": 1.0, "to": 1e300})}, {})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcd"), st.lists(st.integers(1, 9), min_size=1, unique=True), min_size=2
+    ),
+    st.integers(4, 40),
+)
+def test_pruning_leaves_what_the_rules_allow(axes, most):
+    names = list(axes)
+    rules = Rules(
+        derive={"sum": Expression(f"{names[0]} + {names[-1]}")},
+        only=(Expression(f"{names[0]} * {names[1]} <= {most}"), Expression("sum % 2 == 0")),
+        within={names[0]: (2.0, 8.0)},
+    )
+    grid = Grid(axes, rules)
+    allowed = pd.concat([pd.DataFrame(columns=grid.names), *grid.blocks()], ignore_index=True)
+    found = grid.pruned(10_000)
+    assert sorted(map(tuple, found[grid.names].to_numpy().tolist())) == sorted(
+        map(tuple, allowed[grid.names].to_numpy().tolist())
+    )
+    assert grid.pruned(0) is None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from foretell.decide.assess import Figures
 from foretell.decide.choose import N_RUNNERS_UP, Shortlist
 from foretell.decide.objective import LIMITS, Question
+from foretell.decide.plan_text import number_text
 from foretell.decide.space import Space
 from foretell.spaces.quantities import COST, TIME
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _INTERVAL = (0.05, 0.95)
 #: Where the probability that a limit holds is looked up.
 _SHARES = tuple(round(0.01 * i, 2) for i in range(1, 100))
+#: Among so many of the next best, runners-up are looked for.
+_N_LOOKED_AT = 12
 _TRUST = ("inside", "near", "far", "unknown level")
 
 
@@ -126,7 +129,7 @@ class Answer:
         """Tell what is chosen, what else could be, and why not."""
         planner, figures = self.planner, self.figures
         chooser = planner.chooser
-        rows = chooser.chosen(figures, chooser.asked, 1 + N_RUNNERS_UP)
+        rows = chooser.chosen(figures, chooser.asked, len(figures))
         certainties = chooser.question.certainties
         by_certainty = {
             p: self._option(chooser.chosen(figures, i)) for i, p in enumerate(certainties)
@@ -189,9 +192,14 @@ class Answer:
             return []
         nearly = [chooser.chosen(figures, i) for i in reversed(range(chooser.asked))]
         nearly += [chooser.without(figures, word) for word in chooser.question.limits]
-        found = dict.fromkeys(np.concatenate([rows, *nearly]).tolist())
-        others = [np.array([row]) for row in found][1 : 1 + N_RUNNERS_UP]
-        return [option for row in others if (option := self._option(row)) is not None]
+        told: dict[str, Option | None] = {}  # as they read: 6.8 and 6.8000001 are one to people
+        for row in np.concatenate([rows[:_N_LOOKED_AT], *nearly]).tolist():
+            settings = repr(
+                [number_text(v) for v in figures.frame.iloc[row].to_numpy(dtype=object)]
+            )
+            if settings not in told and len(told) <= N_RUNNERS_UP:
+                told[settings] = self._option(np.array([row]))
+        return [option for option in list(told.values())[1:] if option is not None]
 
     def _binding(self, chosen: NDArray[np.int64]) -> list[str]:
         chooser, objective = self.planner.chooser, self._objective
@@ -251,4 +259,6 @@ def _varied(space: Space) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if is_whole else value

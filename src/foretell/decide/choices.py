@@ -11,7 +11,8 @@ import pandas as pd
 
 from foretell.dataset import Dataset, read_dataset
 from foretell.decide.objective import PlanRequest
-from foretell.decide.space import Listed, Rules, Space, check_columns, make_grid
+from foretell.decide.rules import Rules
+from foretell.decide.space import Listed, Space, check_columns, make_grid
 from foretell.errors import UsageError, listing, suggest
 from foretell.predictor import Predictor
 from foretell.spaces.expressions import Expression
@@ -32,8 +33,7 @@ def space_of(
         for name in p.columns
     }
     spoken = set() if asked.prices is None else asked.prices.columns
-    spoken = spoken | {n for e in (*rules.only, *rules.derive.values()) for n in e.names}
-    known = list(dict.fromkeys([*needed, *sorted(spoken), *rules.derive]))
+    known = list(dict.fromkeys([*needed, *sorted(spoken | rules.names)]))
     space: Space
     if candidates is None:
         given = {*asked.vary, *asked.fix, *rules.derive}
@@ -47,7 +47,10 @@ def space_of(
         if twice:
             raise UsageError(f"'{twice[0]}' is a column of the candidates, and fixed; remove one")
         constant = _never_varied(predictors, {*frame.columns, *asked.fix, *rules.derive})
-        space = Listed(frame.assign(**asked.fix, **constant), rules)
+        frame = frame.copy()
+        for name, value in {**asked.fix, **constant}.items():
+            frame[name] = value
+        space = Listed(frame, rules)
     rules.check(space.names[: len(space.names) - len(rules.derive)])
     check_columns(space, needed, known)
     _check_values(space, predictors, allow_far=asked.allow_far)
@@ -55,28 +58,30 @@ def space_of(
 
 
 def _rules(asked: PlanRequest, excluded: pd.DataFrame | None) -> Rules:
-    only = [Expression(text) for text in asked.only]
-    only += [Expression(f"{_name(name)} <= {most!r}") for name, most in asked.most.items()]
-    only += [Expression(f"{_name(name)} >= {least!r}") for name, least in asked.least.items()]
-    derive = {name: Expression(text) for name, text in asked.derive.items()}
-    return Rules(derive, tuple(only), excluded)
+    return Rules(
+        derive={name: Expression(text) for name, text in asked.derive.items()},
+        only=tuple(Expression(text) for text in asked.only),
+        within={
+            name: (asked.least.get(name, -math.inf), asked.most.get(name, math.inf))
+            for name in {**asked.most, **asked.least}
+        },
+        excluded=excluded,
+    )
 
 
 def _never_varied(predictors: Sequence[Predictor], given: set[str]) -> dict[str, Scalar]:
     """Return the value of each column that had only one in training, and that nobody gave."""
     found: dict[str, Scalar] = {}
     for predictor in predictors:
-        found |= {name: low for name, (low, high) in predictor.ranges.items() if low == high}
+        found |= {
+            name: int(low) if low.is_integer() else low
+            for name, (low, high) in predictor.ranges.items()
+            if low == high
+        }
         found |= {
             name: levels[0] for name, levels in predictor.categories.items() if len(levels) == 1
         }
     return {name: value for name, value in found.items() if name not in given}
-
-
-def _name(name: str) -> str:
-    if not name.isidentifier():
-        raise UsageError(f"a limit on '{name}' needs a column whose name has letters, digits and _")
-    return name
 
 
 def _measured(predictor: Predictor, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +18,12 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 N_RUNNERS_UP = 2
-#: Two configurations are as good as one another when their objectives differ by less.
+#: So many of the next best are kept, for some may read the same.
+_N_KEPT = 12
+#: What exceeds a limit by less keeps it.
 _TOLERANCE = 1e-12
+#: So many good points are held against all others, before those that are left are compared.
+_N_KILLERS = 256
 _FRONT = (TIME, COST, ENERGY)
 
 
@@ -76,7 +81,7 @@ class Chooser:
         allowed = self._allowed(figures)
         kept = [self.best(figures, ~allowed & self.holds(figures, self.asked))]
         for certainty in range(len(self.question.certainties)):
-            n = 1 + N_RUNNERS_UP if certainty == self.asked else 1
+            n = _N_KEPT if certainty == self.asked else 1
             kept.append(self.best(figures, allowed & self.holds(figures, certainty), n))
         for word in self.question.limits:
             kept.append(self.best(figures, allowed & self.holds(figures, self.asked, but=word)))
@@ -121,16 +126,52 @@ def pareto(points: Array) -> Rows:
     >>> pareto(np.array([[1.0, 9.0], [2.0, 9.0], [3.0, 1.0], [1.0, 9.0]])).tolist()
     [0, 2]
     """
-    scale = np.maximum(np.abs(points).max(axis=0, initial=0.0), 1e-300)
-    left = np.argsort(
-        (points / scale).sum(axis=1), kind="stable"
-    )  # the first of them is never beaten
-    kept = []
-    while len(left):
-        first = left[0]
-        kept.append(first)
-        left = left[(points[left] < points[first]).any(axis=1)]
+    rows = np.arange(len(points))
+    if points.shape[1] < 3:
+        points = np.column_stack([points, *[np.zeros(len(points))] * (3 - points.shape[1])])
+    if len(points) > _N_KILLERS:
+        rows = _not_beaten(points)
+    order = rows[np.lexsort((rows, *points[rows].T[::-1]))]
+    kept, staircase = [], _Staircase()
+    for row, (_, second, third) in zip(order.tolist(), points[order].tolist(), strict=True):
+        if staircase.admits(second, third):
+            kept.append(row)
     return np.sort(np.array(kept, dtype=np.int64))
+
+
+def _not_beaten(points: Array) -> Rows:
+    """Leave out what some of the best points beat, to have fewer to compare."""
+    scale = np.maximum(np.abs(points).max(axis=0), 1e-300)
+    best = np.argsort((points / scale).sum(axis=1), kind="stable")
+    killers = best[:: max(1, len(best) // _N_KILLERS)][:_N_KILLERS]
+    left = np.arange(len(points))
+    for killer in np.unique(np.concatenate([best[:8], killers])):
+        beaten = (points[killer] <= points[left]).all(axis=1) & (
+            (points[killer] < points[left]).any(axis=1)
+        )
+        left = left[~beaten]
+    return left
+
+
+class _Staircase:
+    """Pairs of which none equals or beats another, by their first number; the second one falls."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+        self._thirds: list[float] = []
+
+    def admits(self, second: float, third: float) -> bool:
+        """Take a pair in, unless one that is there equals or beats it."""
+        place = bisect_right(self._seconds, second)
+        if place and self._thirds[place - 1] <= third:
+            return False
+        end = bisect_left(self._seconds, second)
+        while end < len(self._seconds) and self._thirds[end] >= third:
+            end += 1
+        start = bisect_left(self._seconds, second)
+        self._seconds[start:end] = [second]
+        self._thirds[start:end] = [third]
+        return True
 
 
 @dataclass

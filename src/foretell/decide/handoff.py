@@ -12,7 +12,7 @@ from typing import Any
 
 from foretell.decide.answer import Option, Plan
 from foretell.errors import UsageError, listing, suggest
-from foretell.spaces.quantities import MEMORY, TIME
+from foretell.spaces.quantities import MEMORY
 
 #: What a system asks for, and the columns that usually say it.
 ROLES = {
@@ -32,7 +32,7 @@ class Ask:
 
     Attributes
     ----------
-    memory_bytes, time_s
+    memory_bytes
         What is not exceeded with 95 %, where a model tells; None otherwise.
     """
 
@@ -40,7 +40,6 @@ class Ask:
     cpus: float | None
     gpus: float
     memory_bytes: float | None
-    time_s: float | None
     configuration: Mapping[str, Any]
 
 
@@ -80,14 +79,15 @@ def _ask(chosen: Option, roles: Mapping[str, str]) -> Ask:
         looked = (roles[role],) if role in roles else names
         name = next((n for n in looked if n in chosen.configuration), None)
         found[role] = None if name is None else _amount(chosen.configuration[name], name, role)
-    estimates = {kind: e.upper for kind, e in chosen.estimates.items() if math.isfinite(e.upper)}
+    predicted = chosen.estimates.get(MEMORY)
     memory = found["memory_bytes"]
+    if memory is None and predicted is not None and math.isfinite(predicted.upper):
+        memory = predicted.upper
     return Ask(
-        workers=int(found["workers"] or 1),
+        workers=_whole(found["workers"] or 1.0),
         cpus=found["cpus"],
         gpus=found["gpus"] or 0.0,
-        memory_bytes=estimates.get(MEMORY) if memory is None else memory,
-        time_s=estimates.get(TIME),
+        memory_bytes=memory,
         configuration=chosen.configuration,
     )
 
@@ -99,6 +99,14 @@ def _amount(value: Any, name: str, role: str) -> float:
             f"--role {role}=COLUMN"
         )
     return float(value)
+
+
+def _whole(workers: float) -> int:
+    if not workers.is_integer():
+        raise UsageError(
+            f"{workers:g} workers cannot be handed on; vary whole numbers of them, as workers=1..64"
+        )
+    return int(workers)
 
 
 def _number(value: float) -> float | int:
@@ -162,13 +170,19 @@ def _as_env(plan: Plan, ask: Ask) -> str:
 
 
 def _variables(ask: Ask) -> dict[str, str]:
-    return {_identifier(name): str(value) for name, value in ask.configuration.items()}
+    """Return variables for a shell, with a prefix: a column may be called ``path``."""
+    found: dict[str, str] = {}
+    for name, value in ask.configuration.items():
+        variable = f"FORETELL_{_identifier(name)}"
+        if variable in found:
+            raise UsageError(f"'{name}' and another column would both be {variable}; rename one")
+        found[variable] = str(value)
+    return found
 
 
 def _identifier(name: str) -> str:
-    """Make a name that shells accept: letters, digits and _, and no digit first."""
-    found = re.sub(r"[^A-Za-z0-9_]", "_", name).upper()
-    return f"_{found}" if not found or found[0].isdigit() else found
+    """Make a name of capital letters, digits and _."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name).upper()
 
 
 def _as_json(plan: Plan, ask: Ask) -> str:

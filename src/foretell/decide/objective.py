@@ -26,6 +26,8 @@ LIMITS = {
     "max_memory": MEMORY,
     "max_power": POWER,
 }
+#: What quantities follow from, where no model predicts them.
+_SOURCES = {COST: TIME, ENERGY: TIME, CARBON: ENERGY}
 #: How sure one can be of a plan, besides what is asked for: for each, the best one is shown.
 CERTAINTIES = (0.5, 0.8, 0.9, 0.95)
 
@@ -90,8 +92,14 @@ class PlanRequest(pydantic.BaseModel):
     prices: Prices | None = None
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
 
-    def question(self, *, has_intervals: bool = True) -> Question:
-        """Read the limits, and list the certainties that models can tell."""
+    def question(self, without_intervals: Mapping[str, str] | None = None) -> Question:
+        """Read the limits, and list the certainties that models can tell.
+
+        Parameters
+        ----------
+        without_intervals
+            The quantities whose model knows no intervals, and what that model predicts.
+        """
         limits = {}
         for word, kind in LIMITS.items():
             written = getattr(self, word)
@@ -103,14 +111,21 @@ class PlanRequest(pydantic.BaseModel):
         cap = None if self.prices is None else self.prices.max_power_w
         if cap is not None:
             limits["max_power"] = min(cap, limits.get("max_power", cap))
-        if not has_intervals and limits and self.confidence > 0.5:
-            raise UsageError(
-                "the model knows no intervals, so nobody can say how surely a limit holds; fit it "
-                "in automatic mode (foretell fit TABLE --target ...), or plan with --confidence 0.5"
-            )
-        certainties = {*CERTAINTIES, self.confidence} if has_intervals else {0.5}
-        confidence = self.confidence if has_intervals else 0.5
-        return Question(limits, confidence, tuple(sorted(certainties)), self.allow_far)
+        unsure = without_intervals or {}
+        for word in limits if self.confidence > 0.5 else ():
+            kind = LIMITS[word]
+            while kind not in unsure and kind in _SOURCES:
+                kind = _SOURCES[kind]
+            if kind in unsure:
+                raise UsageError(
+                    f"the model of {unsure[kind]} knows no intervals, so nobody can say how surely "
+                    f"{option(word)} holds; fit it in automatic mode (foretell fit TABLE --target "
+                    "...), or plan with --confidence 0.5"
+                )
+        if unsure and not limits:
+            return Question(limits, 0.5, (0.5,), self.allow_far)
+        certainties = tuple(sorted({*CERTAINTIES, self.confidence}))
+        return Question(limits, self.confidence, certainties, self.allow_far)
 
 
 def option(word: str) -> str:

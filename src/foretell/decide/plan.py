@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from foretell.decide.choose import Chooser, Shortlist
 from foretell.decide.objective import LIMITS, PlanRequest, Question, option, read_request
 from foretell.decide.prices import Prices, Tariff
 from foretell.decide.search import search
-from foretell.decide.space import Grid, Space
+from foretell.decide.space import Grid, Listed, Space
 from foretell.errors import UsageError
 from foretell.predictor import Predictor
 from foretell.spaces.quantities import COST
@@ -75,43 +76,71 @@ class Planner:
         space = space_of(asked, candidates, predictors, excluded)
         prices = asked.prices or Prices()
         assessor = Assessor(matched, Tariff.of(prices, space))
-        question = asked.question(has_intervals=_has_intervals(predictors, space))
+        question = asked.question(_without_intervals(matched, space))
         check_known(assessor.kinds, question, asked.minimize)
         minimize = asked.minimize or (COST if COST in assessor.kinds else assessor.kinds[0])
         return cls(space, assessor, Chooser(question, minimize, assessor.kinds), asked.seed)
 
+    @cached_property
+    def exhaustible(self) -> Space | None:
+        """The space, as all of it can be looked at: as it is, or without what rules forbid."""
+        n_columns = sum(len(p.columns) for p, _ in self.assessor.predictors.values())
+        most_rows = MOST_CELLS // n_columns
+        if not isinstance(self.space, Grid):
+            return self.space
+        if self.space.is_listed and self.space.size <= most_rows:
+            return self.space
+        rules = self.space.rules
+        allowed = self.space.pruned(most_rows) if rules.only or rules.within else None
+        return None if allowed is None else Listed(allowed[list(self.space.axes)], rules)
+
     @property
     def is_searched(self) -> bool:
         """Whether there is too much to look at everything."""
-        n_columns = sum(len(p.columns) for p, _ in self.assessor.predictors.values())
-        return self.space.size * n_columns > MOST_CELLS and isinstance(self.space, Grid)
+        return self.exhaustible is None
 
     def plan(self) -> Plan:
         """Look at the configurations, and answer."""
         shortlist = self.shortlist()
         if shortlist.figures is None:
-            raise UsageError(
-                "no configuration is left to choose from: 'only' and --max exclude every one of "
-                f"{self.space.size:,.0f}; widen them"
-            )
+            raise UsageError(self._nothing_left())
         return Answer(self, shortlist, shortlist.figures).plan()
+
+    def _nothing_left(self) -> str:
+        rules = "'only', --max and --min"
+        if self.is_searched:
+            return (
+                f"none of the configurations drawn from a very large space is allowed by {rules}; "
+                "narrow --vary to what they allow"
+            )
+        return (
+            f"no configuration is left to choose from: {rules} exclude every one of "
+            f"{self.space.size:,.0f}; widen them"
+        )
 
     def shortlist(self) -> Shortlist:
         """Find what matters for the answer."""
-        if self.is_searched:
+        if self.exhaustible is None:
             assert isinstance(self.space, Grid)
             return search(self.space, self.assessor, self.chooser, self.seed)
         shortlist = Shortlist(self.chooser)
-        for block in self.space.blocks():
+        for block in self.exhaustible.blocks():
             if len(block):
                 shortlist.add(self.assessor.assess(block, self.chooser.question.certainties))
         return shortlist
 
 
-def _has_intervals(predictors: Sequence[Predictor], space: Space) -> bool:
+def _without_intervals(
+    matched: Mapping[str, tuple[Predictor, float]], space: Space
+) -> dict[str, str]:
+    """Return the quantities whose model knows no intervals, and what the model predicts."""
     one = pd.DataFrame({n: [space.values(n)[0]] for n in space.names if len(space.values(n))})
-    found = [p.outlook(space.rules.derived(one), [0.9]).quantiles for p in predictors]
-    return bool(np.isfinite(found).all())
+    one = space.rules.derived(one)
+    return {
+        kind: predictor.target
+        for kind, (predictor, _) in matched.items()
+        if not np.isfinite(predictor.outlook(one, [0.9]).quantiles).all()
+    }
 
 
 def check_known(kinds: Sequence[str], question: Question, minimize: str | None) -> None:

@@ -94,7 +94,7 @@ def _limits(plan: Plan) -> list[str]:
         binds = "; it binds" if word in plan.binding else ""
         lines.append(
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
-            f"{percent(margin)} to spare at {percent(plan.question.confidence)}{binds}"
+            f"{percent(margin)} to spare at {_asked(plan)}{binds}"
         )
     return lines
 
@@ -112,7 +112,7 @@ def _why(plan: Plan, other: Option) -> str:
     assert plan.chosen is not None
     best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
     more = value - best
-    if other.certainty < plan.question.confidence - 1e-9 and plan.question.limits:
+    if any(margin < 0 for margin in other.margins.values()):
         less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
         return f"{less} less, but its chance is {certainty_text(other.certainty)}"
     if more <= 1e-9 * best:
@@ -135,8 +135,8 @@ def _certainties(plan: Plan) -> list[str]:
     lines = ["  how sure:"]
     base = None
     for shares, found in _alike(plan.by_certainty):
-        told = percent(shares[0])
-        told += f" to {percent(shares[-1])}" if len(shares) > 1 else ""
+        told = f"{100 * shares[0]:g} %"
+        told += f" to {100 * shares[-1]:g} %" if len(shares) > 1 else ""
         if found is None:
             text = "nothing keeps the limits so surely"
         else:
@@ -189,8 +189,8 @@ def _far(plan: Plan) -> str:
 
 
 def _refusal(plan: Plan) -> list[str]:
-    asked = percent(plan.question.confidence)
-    lines = [f"No configuration keeps the limits with {asked}: {_who_binds(plan)}."]
+    asked = _asked(plan)
+    lines = [_headline(plan)]
     closest = plan.closest
     if closest is not None:
         lines.append(f"  closest: {_settings(plan, closest)}: {_figures(plan, closest)}")
@@ -209,11 +209,19 @@ def _refusal(plan: Plan) -> list[str]:
     return lines
 
 
-def _who_binds(plan: Plan) -> str:
+def _headline(plan: Plan) -> str:
+    """Say that nothing can be chosen, and why."""
+    looked = f" Searched, looking at {plan.n_seen:,} of very many." if plan.is_searched else ""
     if not plan.binding:
-        return "every configuration lies far outside the data"
+        return f"Every configuration lies far outside the data.{looked}"
     words = " and ".join(option(word) for word in plan.binding)
-    return f"{words} {'bind' if len(plan.binding) > 1 else 'binds'}"
+    binds = "bind" if len(plan.binding) > 1 else "binds"
+    found = "was found that keeps" if plan.is_searched else "keeps"
+    return f"No configuration {found} the limits with {_asked(plan)}: {words} {binds}.{looked}"
+
+
+def _asked(plan: Plan) -> str:
+    return f"{100 * plan.question.confidence:g} %"
 
 
 def percent(share: float) -> str:
@@ -266,7 +274,7 @@ def _option_json(found: Option | None) -> dict[str, Any] | None:
     return {
         "configuration": found.configuration,
         "estimates": {
-            kind: {"value": e.value, "lower": _known(e.lower), "upper": _known(e.upper)}
+            kind: {"value": _known(e.value), "lower": _known(e.lower), "upper": _known(e.upper)}
             for kind, e in found.estimates.items()
         },
         "certainties": found.certainties,

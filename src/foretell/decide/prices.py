@@ -12,10 +12,11 @@ import pandas as pd
 import pydantic
 from numpy.typing import NDArray
 
-from foretell.decide.space import Grid, Space, column_of
+from foretell.decide.space import Space
 from foretell.errors import UsageError, listing, suggest
 from foretell.files.complaints import dotted, explain
 from foretell.files.text_file import FileKind, read_toml_file
+from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
 from foretell.spaces.quantities import COST, POWER
 
@@ -76,7 +77,7 @@ class Prices(Machine):
         found = {self.by} if self.by else set()
         for figure in self._figures():
             if isinstance(figure, str):
-                found |= set(Expression(figure).names)
+                found |= _spoken_of(figure)
         return found
 
     def _figures(self) -> list[Figure | None]:
@@ -149,7 +150,16 @@ class Tariff:
     def bill(self, frame: pd.DataFrame) -> Bill:
         """Look up what each configuration costs and draws."""
         price, power = (self._looked_up(word, frame) for word in ("price_per_hour", "power_w"))
+        for word, kind, found in (("price_per_hour", COST, price), ("power_w", POWER, power)):
+            if kind in self.has and np.isnan(found).any():
+                raise UsageError(f"{word} is not known {self._of_whom(frame, np.isnan(found))}")
         return Bill(_figures(self.nodes, frame), price, power)
+
+    def _of_whom(self, frame: pd.DataFrame, is_unknown: NDArray[np.bool_]) -> str:
+        if self.prices.by is None:
+            return "for some candidates; fill in the column"
+        level = frame[self.prices.by].astype(str).to_numpy()[is_unknown][0]
+        return f"for {self.prices.by} {level}; add it under [machines.{level}], or at the top"
 
     def _looked_up(self, word: str, frame: pd.DataFrame) -> NDArray[np.float64]:
         given = getattr(self.prices, word)
@@ -169,10 +179,21 @@ class Tariff:
 def _figures(figure: Figure, frame: pd.DataFrame) -> NDArray[np.float64]:
     if not isinstance(figure, str):
         return np.full(len(frame), float(figure))
-    found = column_of(Expression(figure), frame).astype(float)
+    if figure in frame.columns:  # whatever its name
+        found = pd.to_numeric(frame[figure], errors="coerce").to_numpy(float)
+    else:
+        found = column_of(Expression(figure), frame)
     if (found < 0).any() or not np.isfinite(found).all():
         raise UsageError(f"'{figure}' is below 0 or no number for some configurations; check it")
-    return found
+    return np.array(found)
+
+
+def _spoken_of(figure: str) -> set[str]:
+    """Return the columns of an expression; what is none is taken for the name of one."""
+    try:
+        return set(Expression(figure).names)
+    except UsageError:
+        return {figure}
 
 
 def _says(prices: Prices, word: str, space: Space) -> bool:
@@ -185,10 +206,8 @@ def _check_levels(prices: Prices, space: Space) -> None:
         return
     levels = {str(level) for level in space.values(prices.by)}
     missing = sorted(levels - set(prices.machines))
-    lacks = prices.price_per_hour is None and prices.power_w is None
-    if missing and lacks:
+    if missing and prices.price_per_hour is None and prices.power_w is None:
         raise UsageError(
             f"the prices know no {prices.by} {listing(missing)}; add [machines.{missing[0]}]. "
             f"Known: {listing(prices.machines)}."
         )
-    assert isinstance(space, Grid) or levels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from foretell.decide.choose import Chooser, Shortlist
 from foretell.decide.space import Grid
 
 _N_DRAWN = 20_000
+#: Rules may forbid most of what is drawn; so often more is drawn to have enough.
+_MOST_DRAWS = 20
 _N_STARTS = 12
-_N_JUMPS = 200
-_MOST_STEPS = 12
+_N_JUMPS = 400
+_MOST_STEPS = 16
+_MOST_PAIRS = 10  # of columns that are varied together
 #: A search ends when so many steps in a row changed nothing.
 _PATIENCE = 3
 
@@ -26,9 +30,11 @@ def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shor
     """
     shortlist = Shortlist(chooser)
     certainties = chooser.question.certainties
-    drawn = space.draw(_N_DRAWN, seed)
+    drawn = _drawn(space, seed)
     if len(drawn):
         shortlist.add(assessor.assess(drawn, certainties))
+    varied = [name for name in space.axes if len(space.values(name)) > 1]
+    pairs = list(combinations(varied, 2))[:_MOST_PAIRS]
     rng = np.random.default_rng([seed, 1])
     best: object = None
     n_quiet = 0
@@ -36,15 +42,26 @@ def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shor
         if shortlist.figures is None or n_quiet >= _PATIENCE:
             break
         starts = _starts(chooser, shortlist.figures)
-        around = [space.around(start, name, step) for start in starts for name in space.axes]
-        jumps = [space.jump(start, _N_JUMPS, step, rng) for start in starts]
-        frame = pd.concat([*around, *jumps], ignore_index=True).drop_duplicates(ignore_index=True)
+        moved = [space.around(start, name, step) for start in starts for name in varied]
+        moved += [space.around_two(start, pair, step) for start in starts[:4] for pair in pairs]
+        moved += [space.jump(start, _N_JUMPS, step, rng) for start in starts]
+        frame = pd.concat(moved, ignore_index=True).drop_duplicates(ignore_index=True)
         if len(frame):
             shortlist.add(assessor.assess(frame, certainties))
         now = _objectives(chooser, shortlist.figures)
         n_quiet = n_quiet + 1 if now == best else 0
         best = now
     return shortlist
+
+
+def _drawn(space: Grid, seed: int) -> pd.DataFrame:
+    """Draw until enough is allowed by the rules, or often enough."""
+    parts: list[pd.DataFrame] = []
+    for i in range(_MOST_DRAWS):
+        parts.append(space.draw(_N_DRAWN, seed + i))
+        if sum(map(len, parts)) >= _N_DRAWN // 2:
+            break
+    return pd.concat(parts, ignore_index=True)
 
 
 def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:

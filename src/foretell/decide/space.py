@@ -7,60 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.decide.equal_rows import without
+from foretell.decide.rules import NO_RULES, Rules
 from foretell.errors import UsageError, suggest
-from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
 
 BLOCK = 100_000
-#: So many values of a continuous range are tried at a time.
+#: So many values of a long axis are tried at a time.
 _STEPS = 64
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What follows from the columns of a configuration, and what must hold for it.
-
-    Attributes
-    ----------
-    excluded
-        Configurations that are left out.
-    """
-
-    derive: Mapping[str, Expression] = field(default_factory=dict)
-    only: tuple[Expression, ...] = ()
-    excluded: pd.DataFrame | None = field(default=None, compare=False)
-
-    def applied(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the derived columns, and keep the rows for which all expressions hold."""
-        frame = self.derived(frame)
-        for expression in self.only:
-            frame = frame[column_of(expression, frame).astype(bool)]
-        if self.excluded is not None:
-            frame = without(frame, self.excluded)
-        return frame.reset_index(drop=True)
-
-    def derived(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the derived columns."""
-        for name, expression in self.derive.items():
-            frame = frame.assign(**{name: column_of(expression, frame)})
-        return frame
-
-    def check(self, names: Collection[str]) -> None:
-        """Raise a UsageError where an expression speaks of a column that is not there."""
-        for name, expression in self.derive.items():
-            if name in names:
-                raise UsageError(f"'{name}' is derived, and given, too; remove one of the two")
-            expression.check(names)
-        for expression in self.only:
-            expression.check([*names, *self.derive])
+#: A range of more whole numbers is not listed, but searched.
+_MOST_LISTED = 1_000_000
+_MOST_WHOLE = 2**53  # up to which every whole number is one in floating point
 
 
 class Space(Protocol):
@@ -90,7 +53,7 @@ class Listed:
     """The rows of a table."""
 
     frame: pd.DataFrame
-    rules: Rules = Rules()
+    rules: Rules = NO_RULES
 
     @property
     def names(self) -> list[str]:
@@ -123,7 +86,7 @@ class Grid:
     """
 
     axes: Mapping[str, list[Scalar] | Range]
-    rules: Rules = Rules()
+    rules: Rules = NO_RULES
 
     @property
     def names(self) -> list[str]:
@@ -133,9 +96,12 @@ class Grid:
     @property
     def size(self) -> float:
         """The number of combinations; infinite with a continuous range."""
-        return math.prod(
-            math.inf if isinstance(axis, Range) else len(axis) for axis in self.axes.values()
-        )
+        return math.prod(_length(axis) for axis in self.axes.values())
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the values of all columns are listed."""
+        return not any(isinstance(axis, Range) for axis in self.axes.values())
 
     def values(self, name: str) -> list[Scalar]:
         """Return the values of a column, or the ends of its range; none of a derived one."""
@@ -144,7 +110,7 @@ class Grid:
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Make all combinations, the last column changing fastest."""
-        assert self.size < math.inf, "a continuous space is searched"
+        assert self.is_listed, "what is not listed is searched"
         for start in range(0, int(self.size), BLOCK):
             rows = np.arange(start, min(start + BLOCK, int(self.size)))
             yield self.rules.applied(self._combinations(rows))
@@ -156,6 +122,27 @@ class Grid:
             rows, place = np.divmod(rows, len(axis))
             columns[name] = axis[place]
         return pd.DataFrame({name: columns[name] for name in self.axes})
+
+    def pruned(self, most_rows: int) -> pd.DataFrame | None:
+        """Return all configurations that the rules allow; None if there are too many on the way.
+
+        Columns are added one at a time, those that rules speak of first, and what a rule forbids is
+        left out as soon as its columns are there.
+        """
+        if not self.is_listed:
+            return None
+        spoken = self.rules.names
+        frame = pd.DataFrame(index=[0])
+        for name in sorted(self.axes, key=lambda name: name not in spoken):
+            values = _array(self.values(name))
+            if len(frame) * len(values) > most_rows:
+                return None
+            frame = frame.loc[frame.index.repeat(len(values))].reset_index(drop=True)
+            frame[name] = np.tile(values, len(frame) // len(values))
+            frame = self.rules.pruned(self.rules.derived(frame)).reset_index(drop=True)
+            if frame.empty:
+                break
+        return frame if len(frame) else pd.DataFrame(columns=self.names)
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
         """Draw configurations that cover every axis evenly."""
@@ -171,8 +158,19 @@ class Grid:
     def around(self, configuration: Mapping[str, Any], name: str, step: int) -> pd.DataFrame:
         """Vary one column of a configuration; later steps look closer at one of many values."""
         values = _closer(self.axes[name], configuration[name], step)
-        frame = pd.DataFrame({n: _array([configuration[n]] * len(values)) for n in self.axes})
-        return self.rules.applied(frame.assign(**{name: _array(values)}))
+        columns = {n: _array([configuration[n]] * len(values)) for n in self.axes}
+        return self.rules.applied(pd.DataFrame({**columns, name: _array(values)}))
+
+    def around_two(
+        self, configuration: Mapping[str, Any], names: tuple[str, str], step: int
+    ) -> pd.DataFrame:
+        """Vary two columns of a configuration together, over fewer values each."""
+        one, other = (_few(_closer(self.axes[n], configuration[n], step)) for n in names)
+        pairs = [(a, b) for a in one for b in other]
+        columns = {n: _array([configuration[n]] * len(pairs)) for n in self.axes}
+        for place, name in enumerate(names):
+            columns[name] = _array([pair[place] for pair in pairs])
+        return self.rules.applied(pd.DataFrame(columns))
 
     def jump(
         self, configuration: Mapping[str, Any], n: int, step: int, rng: np.random.Generator
@@ -192,6 +190,8 @@ def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scala
         middle = float(center)
         low, high = max(axis.start, middle - reach), min(axis.stop, middle + reach)
         found = [*np.linspace(low, high, _STEPS).tolist(), middle]
+        if axis.is_whole:
+            return sorted({round(v) for v in found})
         return sorted({float(f"{v:.9g}") for v in found})
     if len(axis) <= _STEPS:
         return axis
@@ -201,9 +201,21 @@ def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scala
     return [axis[p] for p in sorted(places)]
 
 
+def _few(values: list[Scalar]) -> list[Scalar]:
+    """Return some of the values, the ends among them."""
+    places = np.linspace(0, len(values) - 1, min(len(values), _STEPS // 4)).round().astype(int)
+    return [values[place] for place in sorted(set(places.tolist()))]
+
+
+def _length(axis: list[Scalar] | Range) -> float:
+    if isinstance(axis, Range):
+        return axis.stop - axis.start + 1 if axis.is_whole else math.inf
+    return len(axis)
+
+
 def _at(axis: list[Scalar] | Range, shares: NDArray[np.float64]) -> list[Scalar]:
     if isinstance(axis, Range):
-        return [axis.at(share) for share in shares.tolist()]
+        return [axis.draw(share) for share in shares.tolist()]
     return [axis[place] for place in (shares * len(axis)).astype(int).tolist()]
 
 
@@ -211,19 +223,6 @@ def _array(values: Sequence[Scalar]) -> NDArray[Any]:
     """Numbers as numbers, anything else as it is."""
     is_number = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     return np.array(values, dtype=None if is_number else object)
-
-
-def column_of(expression: Expression, frame: pd.DataFrame) -> NDArray[Any]:
-    """Compute an expression for each row; once for rows that are alike in what it speaks of."""
-    if not expression.names:
-        return np.full(len(frame), expression.value({}))
-    groups = frame.groupby(expression.names, sort=False)
-    found = np.empty(len(frame), dtype=object)
-    for key, rows in groups.indices.items():
-        values = key if isinstance(key, tuple) else (key,)
-        plain = [v.item() if isinstance(v, np.generic) else v for v in values]
-        found[rows] = expression.value(dict(zip(expression.names, plain, strict=True)))
-    return found.astype(float) if len(found) else np.zeros(0)
 
 
 def read_axis(text: str) -> tuple[str, Values]:
@@ -287,13 +286,24 @@ def make_grid(
         raise UsageError("there is nothing to choose from; say what to vary: --vary workers=1..64")
     axes: dict[str, list[Scalar] | Range] = {}
     for name, values in {**fix, **vary}.items():
-        if isinstance(values, Range) and values.is_continuous and values.is_whole:
-            values = values.model_copy(update={"step": 1.0})
-        is_open = isinstance(values, Range) and values.is_continuous
-        axes[name] = values if is_open else list(dict.fromkeys(listed(values)))  # type: ignore[assignment]
-        if not axes[name]:
-            raise UsageError(f"'{name}' has no value to choose; write {name}=1..8 or {name}=a,b")
-    return Grid(axes, rules or Rules())
+        axes[name] = _axis(name, values)
+    return Grid(axes, rules or NO_RULES)
+
+
+def _axis(name: str, values: Values) -> list[Scalar] | Range:
+    """List values; but for a continuous range, and for very many whole numbers."""
+    if isinstance(values, Range) and values.is_continuous:
+        if not values.is_whole:
+            return values
+        if values.stop > _MOST_WHOLE:
+            raise UsageError(f"'{name}' goes to {values.stop:g}; whole numbers end at 9e15 here")
+        if _length(values) > _MOST_LISTED:
+            return values
+        return list(range(math.ceil(values.start), math.floor(values.stop) + 1))
+    found = list(dict.fromkeys(listed(values)))
+    if not found:
+        raise UsageError(f"'{name}' has no value to choose; write {name}=1..8 or {name}=a,b")
+    return found
 
 
 def check_columns(space: Space, needed: Mapping[str, str], known: Collection[str]) -> None:

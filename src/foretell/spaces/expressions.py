@@ -66,12 +66,12 @@ class Expression:
         if len(text) > _MOST_CHARACTERS:
             raise UsageError(f"an expression has at most {_MOST_CHARACTERS} characters")
         try:
-            self._tree = ast.parse(text.strip(), mode="eval").body
+            self.tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise UsageError(
                 f"'{text}' is no expression; write one such as workers * cpus <= 4"
             ) from None
-        self.names = _names(self._tree, text)
+        self.names = _names(self.tree, text)
 
     def check(self, known: Collection[str]) -> None:
         """Raise a UsageError unless every name is known."""
@@ -85,8 +85,8 @@ class Expression:
     def value(self, configuration: Mapping[str, Any]) -> Any:
         """Compute it for one configuration."""
         try:
-            found = _value(self._tree, configuration)
-            if not isinstance(found, bool | int | str) and not math.isfinite(found):
+            found = _value(self.tree, configuration)
+            if not isinstance(found, str) and not math.isfinite(found):
                 raise ValueError(f"{found} is no finite number")
             return found
         except (TypeError, ValueError, ArithmeticError) as error:

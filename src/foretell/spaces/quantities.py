@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from foretell.errors import UsageError
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0,
             "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0, "d": 86400.0}  # fmt: skip
-_JOULES = {"mj": 1e6, "kj": 1e3, "j": 1.0, "joules": 1.0, "wh": 3600.0, "kwh": 3.6e6, "mwh": 3.6e9}
+_JOULES = {"kj": 1e3, "j": 1.0, "joules": 1.0, "wh": 3600.0, "kwh": 3.6e6}
 _BYTES = {"b": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
           "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40}  # fmt: skip
 _GRAMS = {"g": 1.0, "kg": 1e3, "t": 1e6}
-_WATTS = {"w": 1.0, "kw": 1e3, "mw": 1e6}
+_WATTS = {"w": 1.0, "kw": 1e3}
+#: Units whose first letter says by its size what it is; the others may be written in any.
+_BY_CASE = {
+    "mJ": 1e-3, "MJ": 1e6, "GJ": 1e9, "mWh": 3.6, "MWh": 3.6e9, "mW": 1e-3, "MW": 1e6,
+}  # fmt: skip
 
 TIME, COST, ENERGY, CARBON, MEMORY, POWER = (
     "time", "cost", "energy", "carbon", "memory", "power"
@@ -34,21 +38,24 @@ class Kind:
         The unit of the numbers inside foretell.
     example
         What people may write.
+    by_case
+        Units that mean another thing in other letters.
     """
 
     name: str
     base: str
     units: Mapping[str, float]
     example: str
+    by_case: Mapping[str, float] = field(default_factory=dict)
 
 
 KINDS = {
     TIME: Kind(TIME, "s", {**_SECONDS, "m": 60.0}, "90s, 30m, 1h30m or 2d"),
     COST: Kind(COST, "", {}, "20 or 0.5"),
-    ENERGY: Kind(ENERGY, "J", _JOULES, "500kJ or 1.5kWh"),
+    ENERGY: Kind(ENERGY, "J", _JOULES, "500kJ or 1.5kWh", _BY_CASE),
     CARBON: Kind(CARBON, "g", _GRAMS, "200g or 1.5kg"),
     MEMORY: Kind(MEMORY, "bytes", _BYTES, "512MiB or 16GB"),
-    POWER: Kind(POWER, "W", _WATTS, "250W or 4kW"),
+    POWER: Kind(POWER, "W", _WATTS, "250W or 4kW", _BY_CASE),
 }
 #: How names of columns end that say a unit, and what it is a unit of.
 _OF_NAMES = {
@@ -59,6 +66,10 @@ _OF_NAMES = {
 }
 #: Names without a unit that are a time all the same; seconds are the custom.
 _TIMES = ("time", "duration", "runtime", "makespan", "latency", "elapsed", "seconds")
+#: Units that mean something else in many a name: the least, or hours of nodes.
+_UNSURE = ("min", "h")
+#: Words of rates, of which more is better.
+_RATES = ("per", "rate", "throughput", "speed", "bandwidth", "frequency", "flops", "iops")
 _PART = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)", re.I)
 
 
@@ -70,9 +81,13 @@ def quantity_of_name(name: str) -> tuple[str, float] | None:
     >>> quantity_of_name("nodes") is None
     True
     """
-    words = re.split(r"[^a-zµ0-9]+", name.lower().strip())
-    words = [word for word in words if word]
+    words = [word for word in re.split(r"[^a-zµ0-9]+", name.lower()) if word]
+    if "/" in name or any(word in _RATES for word in words):
+        return None
+    is_time = any(word in _TIMES for word in words)
     if len(words) > 1 and words[-1] in _OF_NAMES:
+        if words[-2] in _OF_NAMES or (words[-1] in _UNSURE and not is_time):
+            return None  # megabytes a second; the least of something
         return _OF_NAMES[words[-1]]
     if words and words[-1] in _TIMES:
         return TIME, 1.0
@@ -101,11 +116,13 @@ def _sum_of_parts(text: str, kind: Kind) -> float:
             raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}")
         number, unit = found[1], found[2].lower()
         is_alone = place == 0 and found.end() == len(rest)
-        if unit not in kind.units and not (unit == "" and is_alone):
+        size = kind.units.get(unit, kind.by_case.get(found[2], 1.0))
+        is_unit = unit in kind.units or found[2] in kind.by_case
+        if not is_unit and not (unit == "" and is_alone):
             wrong = f"'{found[2]}' is no unit of it" if unit else f"{number} has no unit"
             raise UsageError(f"'{text}' is no {kind.name}: {wrong}; write {kind.example}")
         try:
-            total += float(number) * kind.units.get(unit, 1.0)
+            total += float(number) * size
         except ValueError:
             raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}") from None
         place = found.end()

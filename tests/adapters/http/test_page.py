@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("selenium")
 
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -27,9 +28,13 @@ class Page:
 
     def wait(self, condition):
         """Wait until something holds; return it."""
-        return WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02).until(
-            lambda _: condition()
-        )
+        waiting = WebDriverWait(
+            self.browser,
+            PATIENCE_S,
+            poll_frequency=0.02,
+            ignored_exceptions=[NoSuchElementException, StaleElementReferenceException],
+        )  # the page draws anew as answers come
+        return waiting.until(lambda _: condition())
 
     def choose(self, selector, value):
         Select(self.find(selector)).select_by_value(value)
@@ -124,10 +129,15 @@ def test_the_curve_is_drawn_with_its_band_what_lies_beyond_and_a_table(page):
     assert page.find("#chart svg .beyond")
     assert page.find("#chart svg .line")
     page.find("summary").click()
-    rows = page.browser.find_elements(By.CSS_SELECTOR, "#points tbody tr")
     body = {"row": START, "column": "nodes"}
     curve = page.server.client.post("/models/sort/curve", json=body).json()
-    assert [row.text.split()[0] for row in rows] == [f"{p['x']:g}" for p in curve["points"]]
+    expected = [f"{p['x']:g}" for p in curve["points"]]
+
+    def first_cells():
+        rows = page.browser.find_elements(By.CSS_SELECTOR, "#points tbody tr")
+        return [row.text.split()[0] for row in rows if row.text]
+
+    page.wait(lambda: first_cells() == expected)
 
 
 def test_the_plan_follows_the_deadline_and_the_prices(page):

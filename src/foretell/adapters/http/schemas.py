@@ -125,6 +125,7 @@ class Plan(pydantic.BaseModel):
     n_configurations: int
     n_far: int
     is_searched: bool
+    has_estimated_energy: bool
 
 
 class Column(pydantic.BaseModel):
