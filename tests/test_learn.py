@@ -8,7 +8,7 @@ import textwrap
 import pandas as pd
 import pytest
 
-from foretell.errors import DatasetError, StorageError, UsageError
+from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError
 from foretell.files.journal import decode
 from foretell.learn import LearnOptions, learn_plan
 
@@ -130,12 +130,105 @@ def test_a_run_that_fails_loses_nothing_and_is_neither_planned_nor_made_again(fo
 
 
 def test_a_small_budget_ends_it_and_a_larger_one_goes_on(folder):
-    small = learn_plan("sweep.toml", REQUEST, "learned", options(budget="50s", least_chance=1e-9))
+    small = learn_plan("sweep.toml", REQUEST, "learned", options(budget="30s", least_chance=1e-9))
     first = calls(folder)
     assert small.reason == "spent"
     large = learn_plan("sweep.toml", REQUEST, "learned", options(least_chance=0.5))
     assert calls(folder)[: len(first)] == first
     assert large.rounds[0].n_runs == len(first)
+
+
+def test_first_runs_beyond_the_budget_are_not_made(folder):
+    learned = learn_plan("sweep.toml", REQUEST, "learned", options(budget="50s"))
+    assert calls(folder)[0] == "500 1"
+    # The first took 5.4 s, so eight times as many images are taken for 43 s.
+    assert "4000 1" not in calls(folder)
+    assert learned.rounds[-1].spent <= 50
+    assert learned.plan.chosen.configuration["workers"] == 8
+
+
+@pytest.mark.parametrize(
+    ("budget", "n_runs", "words"),
+    [
+        # One run takes 5.4 s, and the second 3.8 s.
+        ("3s", 1, "1 run took 5.4 s, 1 of them went well, and a model needs 3"),
+        ("14s", 2, "2 runs took 9.23 s, 2 of them went well"),
+        ("20s", 3, r"3 runs took 12.5 s, all with images=500, which says nothing of 4000"),
+    ],
+)
+def test_a_budget_that_ends_before_a_model_says_what_was_spent_and_what_to_do(
+    folder, budget, n_runs, words
+):
+    with pytest.raises(NothingUsableError, match=f"--budget {budget[:-1]} s ends.*{words}.*Raise"):
+        learn_plan("sweep.toml", REQUEST, "learned", options(budget=budget))
+    before = calls(folder)
+    assert len(before) == n_runs
+    with pytest.raises(NothingUsableError):
+        learn_plan("sweep.toml", REQUEST, "learned", options(budget=budget))
+    assert calls(folder) == before
+    learn_plan("sweep.toml", REQUEST, "learned", options(budget="10m", least_chance=0.9))
+    assert calls(folder)[:n_runs] == before
+    assert len(set(calls(folder))) == len(calls(folder))
+
+
+def test_levels_that_the_budget_never_reached_are_said(folder):
+    """Of four machines, some are tried: nobody can say which is the best."""
+    job = "def train(machine, n):\n    return {'train_s': 10.0 + n + 'abcd'.index(machine)}\n"
+    (folder / "jobs.py").write_text(job)
+    values = 'machine = ["a", "b", "c", "d"]\nn = [1, 2]'
+    head = SWEEP[: SWEEP.index("images =")]
+    (folder / "sweep.toml").write_text(head + values)
+    request = {"vary": {"machine": ["a", "b", "c", "d"], "n": [1, 2]}}
+    with pytest.raises(NothingUsableError, match=r"first runs were not made.*never measured at"):
+        learn_plan("sweep.toml", request, "learned", options(budget="35s"))
+    learned = learn_plan("sweep.toml", request, "learned", options(budget="10m"))
+    assert learned.plan.chosen.configuration["n"] == 1
+
+
+def test_killed_under_a_small_budget_it_comes_to_the_same_runs(folder, foretell, tmp_path_factory):
+    other = prepare(tmp_path_factory.mktemp("straight"))
+    learn_plan(other / "sweep.toml", REQUEST, other / "learned", options(budget="50s"))
+    journal = folder / "learned" / "runs.journal"
+    words = [*WORDS[:-1], "50s", "-o", "learned", "--quiet"]
+    for n_runs in (1, 2, 4):
+        run = foretell(*words)
+        if run.reaches(lambda n=n_runs: journal.exists() and len(_runs(journal)) >= n):
+            run.kill()
+    assert foretell(*words).wait() == 0
+    straight = _runs(other / "learned" / "runs.journal")
+    assert _configurations(_runs(journal)) == _configurations(straight)
+
+
+def _configurations(runs):
+    return [run["configuration"] for run in runs]
+
+
+def test_money_bounds_the_first_runs_too(folder):
+    # One image-run of 5.4 s on one worker costs 5.4; on eight, it is eight times as dear.
+    request = {**REQUEST, "prices": {"price_per_hour": 3600, "nodes": "workers"}}
+    with pytest.raises(NothingUsableError, match=r"--budget 20.0 \$ ends.*runs took"):
+        learn_plan("sweep.toml", request, "learned", options(budget="20"))
+    table = pd.read_csv(folder / "learned" / "runs.csv")
+    assert (table["train_s"] * table["workers"]).sum() <= 20
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"budget": "1x"}, "no time, energy or money"),
+        ({"budget": "20"}, "a number is money, which needs --prices"),
+        ({"budget": "5kJ"}, "no model tells the energy"),
+        ({"budget": "0s"}, "--budget 0s"),
+        ({"n_runs": 0}, "at least 1"),
+        ({"least_chance": 5}, "between 0 and 1"),
+        ({"targets": ["speed"]}, "what kind of quantity is 'speed'"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused_before_anything_is_measured(folder, given, words):
+    with pytest.raises(UsageError, match=words):
+        learn_plan("sweep.toml", REQUEST, "learned", options(**given))
+    assert not calls(folder)
+    assert not (folder / "learned").exists()
 
 
 @pytest.mark.parametrize(
@@ -144,6 +237,8 @@ def test_a_small_budget_ends_it_and_a_larger_one_goes_on(folder):
         ({"vary": {"workers": [1, 2]}}, "several values of 'images'"),
         ({**REQUEST, "fix": {"images": 1000, "epochs": 3}}, "'epochs' is no parameter"),
         ({**REQUEST, "deadline": "1x"}, "--deadline"),
+        ({**REQUEST, "minimize": "energy"}, "--minimize energy needs"),
+        ({**REQUEST, "prices": {"price_per_hour": "gpus"}}, "the prices speak of 'gpus'"),
     ],
 )
 def test_questions_that_cannot_be_answered_are_refused_before_anything_is_measured(

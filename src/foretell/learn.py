@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.dataset import Dataset, read_dataset, read_description
+import pandas as pd
+
+from foretell.dataset import STATUS_OK, Dataset, read_dataset, read_description
 from foretell.decide.advice_options import (
     LEAST_CHANCE,
     AdviceOptions,
@@ -16,23 +20,22 @@ from foretell.decide.advice_options import (
     options_of,
 )
 from foretell.decide.answer import Plan
+from foretell.decide.equal_rows import without
 from foretell.decide.first_runs import first_runs, small_runs
 from foretell.decide.next_run import Advice, advise
 from foretell.decide.next_sweep import next_sweep
 from foretell.decide.objective import PlanRequest, read_request
 from foretell.decide.past_runs import PastRuns
-from foretell.decide.plan import Planner, make_plan
-from foretell.decide.plan_text import number_text, percent
-from foretell.decide.prices import Prices
-from foretell.decide.spent import spent
-from foretell.errors import NothingUsableError, StorageError, UsageError, suggest
+from foretell.decide.plan import Planner
+from foretell.decide.spent import Account
+from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError, suggest
 from foretell.files.directory import locked
 from foretell.measure.appending import appended_sweeps, dumped
-from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep
+from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep, plan_sweep
 from foretell.measure.sweep import Sweep, read_sweep
+from foretell.measure.table import Record, to_row
 from foretell.model.fit import fit_model
 from foretell.spaces.expressions import Expression
-from foretell.spaces.quantities import write_quantity
 from foretell.spaces.values import Range, Scalar, Values, listed
 
 if TYPE_CHECKING:
@@ -74,7 +77,8 @@ class LearnOptions:
     targets
         The columns to model: a time, and others if they matter for the plan.
     budget
-        What all runs may cost together: a time such as "30m", an energy, or money with prices.
+        What all runs may cost together: a time such as "30m", an energy, or money with prices. A
+        run that was started is finished, so the last one may exceed it.
     n_runs
         How many runs to make between two fits.
     n_jobs
@@ -145,33 +149,31 @@ class _Learner:
     output: Path
     options: LearnOptions
     rounds: list[Round] = field(default_factory=list)
-    budget: Budget | None = None
+    account: Account = field(init=False)
+    first: pd.DataFrame = field(init=False)
 
     def run(self) -> Learned:
         """Make the first runs, then one round after the other."""
         _check_columns(self.sweep, self.request)
         start = self._start()
+        self.account = self._account(start)
         try:
             self.output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{self.output} cannot be made: {error.strerror}") from None
         with locked(self.output / "learn.lock", self.output):
-            measured = measure_sweep(start, self.table, self._measuring(append=False))
-            for unfinished in appended_sweeps(self.table)[-1:]:
-                measured = measure_sweep(unfinished, self.table, self._measuring(append=True))
-            self._make_up(measured)
+            self._make_up(self._first(start))
             while True:
-                advice, reason = self._round()
+                advice, reason = self._next(read_dataset(self.table))
                 if reason is not None:
                     break
                 assert advice is not None
                 runs = [proposal.configuration for proposal in advice.proposals]
                 proposed = next_sweep(dumped(self.sweep), runs, self.rounds[-1].n_runs)
-                measure_sweep(proposed, self.table, self._measuring(append=True))
+                self._measure(proposed)
         models = {target: self._path(target) for target in self.options.targets}
-        assert self.budget is not None
         last = self.rounds[-1]
-        return Learned(last.plan, self.rounds, reason, self.budget, self.table, models)
+        return Learned(last.plan, self.rounds, reason, self.account.budget, self.table, models)
 
     @property
     def table(self) -> Path:
@@ -181,10 +183,39 @@ class _Learner:
     def _path(self, target: str) -> Path:
         return self.output / f"{target}.foretell"
 
-    def _measuring(self, *, append: bool) -> MeasureOptions:
+    @property
+    def folder(self) -> Path:
+        """Where modules of the job may lie."""
         is_file = isinstance(self.source, str | Path)
-        folder = Path(self.source).resolve().parent if is_file else Path.cwd()  # type: ignore[arg-type]
-        return MeasureOptions(on=self.options.on, append=append, folder=folder)
+        return Path(self.source).resolve().parent if is_file else Path.cwd()  # type: ignore[arg-type]
+
+    def _account(self, start: Mapping[str, Any]) -> Account:
+        """Read the budget, and all else that can be checked before anything is measured."""
+        runs = [run.configuration for run in plan_sweep(start, folder=self.folder).runs]
+        self.first = pd.DataFrame(runs)
+        options = self.options
+        return Account.open(options.budget, options.targets, self.request, runs, self.sweep.warm_up)
+
+    def _first(self, start: dict[str, Any]) -> MeasuredSweep:
+        """Make the first runs that the budget has room for, or finish what came after them."""
+        for unfinished in appended_sweeps(self.table)[-1:]:
+            return self._measure(unfinished)
+        return self._measure(start, is_start=True)
+
+    def _measure(self, sweep: dict[str, Any], *, is_start: bool = False) -> MeasuredSweep:
+        """Make runs while anything is left of the budget; at the start, only those it affords."""
+
+        def may_start(records: Sequence[Record], runs: Sequence[Mapping[str, Any]]) -> bool:
+            made = _frame(records)
+            return self.account.affords(made, runs) if is_start else self.account.has_room(made)
+
+        options = MeasureOptions(
+            on=self.options.on,
+            append=not is_start,
+            folder=self.folder,
+            may_start=may_start if math.isfinite(self.account.budget.most) else None,
+        )
+        return measure_sweep(sweep, self.table, options)
 
     def _start(self) -> dict[str, Any]:
         """Return the first runs as a sweep: those of an earlier question, if there was one."""
@@ -198,23 +229,58 @@ class _Learner:
         return next_sweep(dumped(self.sweep), runs)
 
     def _may_be_made(self, run: Mapping[str, Any]) -> bool:
-        rules = AdviceOptions(sweep=dumped(self.sweep)).rules
+        rules = self._advice_options.rules
         return all(_holds(expression, run) in {None, wanted} for expression, wanted in rules)
 
     def _make_up(self, measured: MeasuredSweep) -> None:
-        """Make other small runs in place of first ones that failed, until a model can be fitted."""
+        """Make other small runs in place of first ones that failed or cost too much."""
         values = {name: self._values(name) for name in self.sweep.names}
-        others = iter(small_runs(values, self.request.fix))
-        while measured.n_ok < FEWEST_RUNS:
+        possible = [r for r in small_runs(values, self.request.fix) if self._may_be_made(r)]
+        while True:
             tried = [{n: r["configuration"][n] for n in values} for r in measured.records]
-            run = next((r for r in others if r not in tried and self._may_be_made(r)), None)
+            others = [run for run in possible if run not in tried]
+            is_enough = measured.n_ok >= FEWEST_RUNS
+            if is_enough:
+                same = _never_changed(tried, self.request.fix)
+                others = [run for run in others if any(run[name] != same[name] for name in same)]
+            made = _frame(measured.records)
+            run = next((run for run in others if self.account.affords(made, [run])), None)
+            if is_enough and not others:
+                return
+            if run is None and others:
+                raise NothingUsableError(self._too_little(made, others))
             if run is None:
                 raise NothingUsableError(
                     f"only {measured.n_ok} of {len(measured.records)} runs went well, and there "
                     f"are no others to make; {self.table.with_suffix('.log')} has what they printed"
                 )
             proposed = next_sweep(dumped(self.sweep), [run], len(measured.records))
-            measured = measure_sweep(proposed, self.table, self._measuring(append=True))
+            measured = self._measure(proposed)
+
+    def _too_little(self, made: pd.DataFrame, others: Sequence[Mapping[str, Any]]) -> str:
+        """Say that no model comes of the runs that the budget allows, and what to do."""
+        least = min(self.account.guess(made, [run]) for run in others)
+        n_ok = int((made["status"] == STATUS_OK).sum())
+        lacking = f"{n_ok} of them went well, and a model needs {FEWEST_RUNS}"
+        if n_ok >= FEWEST_RUNS:
+            same = _never_changed(made.to_dict("records"), self.request.fix)
+            name = next(name for name in same if any(r[name] != same[name] for r in others))
+            lacking = (
+                f"all with {name}={same[name]}, which says nothing of {self.request.fix[name]}"
+            )
+        return (
+            f"{self._ends_early(made)}, {lacking}. Another run takes about "
+            f"{self.account.written(least)} or more. Raise --budget, and the same command goes on; "
+            "or let the sweep have smaller values."
+        )
+
+    def _ends_early(self, made: pd.DataFrame) -> str:
+        most, spent = self.account.budget.most, self.account.spent(made)
+        runs = "1 run" if len(made) == 1 else f"{len(made)} runs"
+        return (
+            f"--budget {self.account.written(most)} ends before there is a plan: {runs} took "
+            f"{self.account.written(spent)}"
+        )
 
     def _values(self, name: str) -> list[Scalar]:
         """Return what can be measured of a column: by the sweep, and by what may be planned."""
@@ -224,38 +290,50 @@ class _Learner:
             found = _listed(self.request.vary[name])
         return found
 
-    def _round(self) -> tuple[Advice | None, str | None]:
+    def _next(self, dataset: Dataset) -> tuple[Advice | None, str | None]:
+        dataset.require(self.options.targets)
+        try:
+            return self._round(dataset)
+        except (UsageError, DatasetError) as error:
+            missing = without(self.first, dataset.frame)
+            if missing.empty:
+                raise
+            raise NothingUsableError(
+                f"{self._ends_early(dataset.frame)}, and {len(missing)} of the first runs were not "
+                f"made. Without them: {error.text} Raise --budget, and the same command goes on."
+            ) from None
+
+    def _round(self, dataset: Dataset) -> tuple[Advice | None, str | None]:
         """Fit what is known, plan, and ask what to measure next; say why to stop, if so."""
-        dataset = read_dataset(self.table)
         models = [self._fit(dataset, target) for target in self.options.targets]
-        kinds = Planner.of(models, self.request).assessor.kinds
-        self.budget = Budget.of(self.options.budget, kinds)
-        cost = spent(dataset, models, self.request.prices or Prices(), self.budget.kind)
-        left = Budget(self.budget.kind, self.budget.most - cost)
+        budget, cost = self.account.budget, self.account.spent(dataset.frame)
+        left = Budget(budget.kind, budget.most - cost)
         advice, reason = None, None
         try:
-            options = AdviceOptions(
-                budget=left,
-                n_runs=self.options.n_runs,
-                measure=self._smaller() or None,
-                least_chance=self.options.least_chance,
-                sweep=dumped(self.sweep),
-            )
+            options = replace(self._advice_options, budget=left)
             advice = advise(models, self.request, data=dataset, options=options)
             plan, chance = advice.plan, advice.best_chance
             reason = None if advice.proposals else SURE
         except TooLittleError:
-            rules = PastRuns.of(dataset, models).rules()
-            asked = self.request.model_copy(update={"only": [*self.request.only, *rules]})
-            plan, chance, reason = make_plan(models, asked), float("nan"), SPENT
+            broken = PastRuns.of(dataset, models).broken
+            plan = Planner.of(models, self.request, excluded=broken).plan()
+            chance, reason = float("nan"), SPENT
         runs = [] if advice is None else [p.configuration for p in advice.proposals]
-        self.rounds.append(Round(len(dataset.frame), runs, cost, self.budget.kind, chance, plan))
+        self.rounds.append(Round(len(dataset.frame), runs, cost, budget.kind, chance, plan))
         if self.options.progress is not None:
             self.options.progress(self.rounds[-1])
         return advice, reason
 
+    @cached_property
+    def _advice_options(self) -> AdviceOptions:
+        return AdviceOptions(
+            n_runs=self.options.n_runs,
+            measure=self._smaller() or None,
+            least_chance=self.options.least_chance,
+            sweep=dumped(self.sweep),
+        )
+
     def _fit(self, dataset: Dataset, target: str) -> SavedModel:
-        dataset.require([target])
         model = fit_model(dataset, target=target, n_jobs=self.options.n_jobs).best
         model.save(self._path(target))
         return model
@@ -270,22 +348,14 @@ class _Learner:
         return axes
 
 
-def round_text(found: Round) -> str:
-    """Write a round in one line."""
-    cost = write_quantity(found.spent, found.kind, found.plan.currency)
-    text = f"{found.n_runs} runs, {cost}"
-    planned = found.plan.chosen or found.plan.closest
-    if planned is not None:
-        text += f" · plan {_settings(planned.configuration, found.plan.varied)}"
-    if found.chance == found.chance:  # is known
-        text += f" · may change with {percent(found.chance)}"
-    for run in found.runs:
-        text += f" · next {_settings(run, list(run))}"
-    return text
+def _frame(records: Sequence[Record]) -> pd.DataFrame:
+    return pd.DataFrame([to_row(record) for record in records])
 
 
-def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
-    return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
+def _never_changed(tried: Sequence[Mapping[Any, Any]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that are given for the job and had one value in all runs, and that."""
+    found = {name: {run[name] for run in tried if name in run} for name in given}
+    return {name: values.pop() for name, values in found.items() if len(values) == 1}
 
 
 def _listed(values: Values) -> list[Scalar]:

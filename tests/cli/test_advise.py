@@ -156,6 +156,16 @@ def test_learn_shows_its_rounds_and_ends_with_the_plan(folder):
     assert planned.stdout.splitlines()[0] == result.stdout.splitlines()[0]
 
 
+def test_learn_whose_budget_ends_before_there_is_a_plan_says_so_with_its_exit_code(folder):
+    words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2", "--fix",
+             "images=4000", "--target", "train_s", "--budget", "3s"]  # fmt: skip
+    result = run(*words)
+    assert result.exit_code == 1, result.output
+    assert "--budget 3 s ends before there is a plan: 1 run took 5.4 s" in result.stderr
+    assert "Raise --budget, and the same command goes on" in result.stderr
+    assert len(pd.read_csv("learned/runs.csv")) == 1
+
+
 def test_learn_without_a_plan_within_the_limits_says_so_with_its_exit_code(folder):
     words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2", "--fix",
              "images=4000", "--target", "train_s", "--deadline", "1s", "-q"]  # fmt: skip

@@ -221,6 +221,54 @@ def test_a_time_limit_below_every_run_is_said():
         advise(machines(), asked("a", "b"), options={"sweep": {"time_limit_s": 5}})
 
 
+def failing(names):
+    """Runs of three columns, called as given; the plan of the model failed."""
+    law = Law(law=lambda f: sum(f[n] for n in names) + 1.0, spread=0.05,
+              ranges=dict.fromkeys(names, (1.0, 4.0)))  # fmt: skip
+    rows = [dict(zip(names, values, strict=True)) for values in ((1, 1, 1), (4, 1, 2), (1, 4, 4))]
+    data = pd.DataFrame(rows).assign(time_s=[np.nan, 8.0, 10.0], status=["failed", "ok", "ok"])
+    return law, data, rows[0]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("workers", "lambda", "class"),
+        ("n", "index", "level_0"),
+        ("batch size", "größe", "1st"),
+        ("a'b", 'c"d', "e\\f"),
+        tuple(f"{'very_' * 150}{end}" for end in ("a", "b", "c")),
+    ],
+)
+def test_what_failed_is_ruled_out_whatever_its_columns_are_called(names):
+    law, data, failed = failing(names)
+    advice = advise(law, {"vary": {name: [1, 2, 4] for name in names}}, data=data,
+                    options={"n_runs": 20, "least_chance": 1e-6})  # fmt: skip
+    chosen = advice.plan.chosen.configuration
+    assert chosen != failed
+    assert sorted(chosen.values()) == [1, 1, 2]  # the next best
+    assert proposed(advice)
+    assert failed not in proposed(advice)
+
+
+def test_what_failed_is_ruled_out_though_the_model_knows_a_column_of_how_runs_ended():
+    law = machines()
+    law.categories["status"] = ["ok"]
+    data = past(b=2, c=2).assign(status="ok")
+    data = pd.concat([data, pd.DataFrame({"machine": ["a"], "status": ["failed"]})])
+    advice = advise(law, asked("a", "b", "c"), data=data)
+    assert advice.plan.chosen.configuration["machine"] == "b"
+
+
+def test_of_thousands_of_failed_runs_none_is_planned():
+    workers = list(range(1, 3001))
+    data = pd.DataFrame({"workers": workers, "time_s": 1.0, "status": "failed"})
+    data.loc[data["workers"] == 7, "status"] = "ok"
+    law = Law(ranges={"workers": (1.0, 3000.0)})
+    advice = advise(law, {"vary": {"workers": workers}}, data=data)
+    assert advice.plan.chosen.configuration == {"workers": 7}
+
+
 def test_what_a_sweep_excludes_is_not_proposed():
     for sweep in ({"exclude": "machine == 'b'"}, {"only": ["machine != 'b'"]}):
         advice = advise(machines(), asked("a", "b"), options={"sweep": sweep, "n_runs": 3})

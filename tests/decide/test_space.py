@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foretell.decide import space as spaces
 from foretell.decide.rules import Rules
-from foretell.decide.space import Grid, make_grid, read_axis
+from foretell.decide.space import Grid, Listed, make_grid, read_axis
 from foretell.errors import UsageError
 from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
@@ -90,6 +90,24 @@ def test_listed_values_of_an_axis_keep_their_order_and_lose_copies():
     assert make_grid({"a": [3, 1, 3]}, {}).values("a") == [3, 1]
     assert listed(read_axis("a=3,1")[1]) == [3, 1]
     assert np.isfinite(make_grid({}, {"a": 1}).size)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xy")), max_size=6),
+    st.sampled_from([int, float, object]),
+)
+def test_excluded_configurations_and_no_others_are_left_out(excluded, kind):
+    left_out = pd.DataFrame(excluded, columns=["n", "the kind"]).astype({"n": kind})
+    axes = {"n": [0, 1, 2, 3], "the kind": ["x", "y"]}
+    grid = make_grid(axes, {}, Rules(excluded=left_out))
+    left = [tuple(row) for block in grid.blocks() for row in block.to_numpy().tolist()]
+    assert left == [row for row in itertools.product(*axes.values()) if row not in excluded]
+
+
+def test_excluded_rows_are_left_out_of_a_table_whose_labels_repeat():
+    frame = pd.DataFrame({"n": [1, 2, 3], "more": [0, 0, 0]}, index=[5, 5, 5])
+    space = Listed(frame, Rules(excluded=pd.DataFrame({"n": [2], "other": [1]})))
+    assert next(space.blocks())["n"].tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(

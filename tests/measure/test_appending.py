@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from foretell.errors import StorageError, UsageError
+from foretell.errors import NothingUsableError, StorageError, UsageError
 from foretell.files.journal import decode
 from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
 
@@ -53,6 +53,33 @@ def test_the_first_sweep_goes_on_as_before(folder, table):
     assert table.read_bytes().startswith(before)
     with pytest.raises(StorageError, match="another sweep"):
         measure_sweep(sweep(3), table)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_runs_that_may_not_start_are_left_for_another_time(folder, at_once):
+    path = folder / "runs.csv"
+    asked = sweep(1, 2, 3, 4, 5, order="written", at_once=at_once)
+    seen = []
+
+    def may_start(records, runs):
+        seen.append((len(records), [run["n"] for run in runs]))
+        return all(run["n"] != 2 for run in runs) and len(records) < 2
+
+    measure_sweep(asked, path, MeasureOptions(may_start=may_start))
+    assert numbers(folder) == [1, 3]
+    assert max(len(runs) for _, runs in seen) == at_once
+    n_sessions = len(json.loads(path.with_suffix(".json").read_text())["sessions"])
+    measure_sweep(asked, path, MeasureOptions(may_start=may_start))
+    assert numbers(folder) == [1, 3]
+    assert len(json.loads(path.with_suffix(".json").read_text())["sessions"]) == n_sessions
+    measure_sweep(asked, path)
+    assert sorted(calls(folder)) == [1, 2, 3, 4, 5]
+
+
+def test_where_no_run_may_start_nothing_is_written(folder):
+    with pytest.raises(NothingUsableError, match="none of 2 runs"):
+        measure_sweep(sweep(1, 2), folder / "runs.csv", MeasureOptions(may_start=lambda *_: False))
+    assert not (folder / "runs.csv").exists()
 
 
 def test_the_description_names_every_sweep(folder, table):

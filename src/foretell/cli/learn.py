@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ _NO_PLAN = 1
 @click.option(
     "--budget",
     metavar="AMOUNT",
-    help="What all runs may take together: 30m, 500kJ, or 20 in money with --prices.",
+    help="What all runs may take together: 30m, 500kJ, or 20 in money with --prices. A run that "
+    "was started is finished.",
 )
 @click.option("-k", "--runs", "n_runs", type=int, default=1, help="Runs between fits [default: 1].")
 @click.option(
@@ -90,9 +92,25 @@ def command(  # noqa: PLR0913 - one parameter per option
 
 
 def _show(found: Round) -> None:
-    from foretell.learn import round_text
+    """Write a round in one line."""
+    from foretell.decide.plan_text import percent
 
-    click.echo(round_text(found), err=True)
+    cost = write_quantity(found.spent, found.kind, found.plan.currency)
+    text = f"{found.n_runs} runs, {cost}"
+    planned = found.plan.chosen or found.plan.closest
+    if planned is not None:
+        text += f" · plan {_settings(planned.configuration, found.plan.varied)}"
+    if found.chance == found.chance:  # is known
+        text += f" · may change with {percent(found.chance)}"
+    for run in found.runs:
+        text += f" · next {_settings(run, list(run))}"
+    click.echo(text, err=True)
+
+
+def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
+    from foretell.decide.plan_text import number_text
+
+    return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
 
 
 def _text(learned: Learned) -> str:
@@ -100,7 +118,8 @@ def _text(learned: Learned) -> str:
     cost = write_quantity(last.spent, learned.budget.kind, learned.plan.currency)
     why = {
         "sure": "no affordable run can change the plan any more",
-        "spent": "the budget has no room for another run",
+        "spent": "the budget has no room for another run; the same command with a larger --budget "
+        "goes on",
     }[learned.reason]
     files = " ".join(str(path) for path in learned.models.values())
     return f"{learned!r}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,14 +133,7 @@ class Assessor:
     @property
     def kinds(self) -> list[str]:
         """The quantities that can be told, in the order of interest."""
-        found = set(self.predictors)
-        if TIME in found:
-            found |= {COST} & self.tariff.has
-            found |= {ENERGY} if POWER in self.tariff.has else set()
-        found |= {POWER} & self.tariff.has
-        if ENERGY in found and self.tariff.prices.carbon_g_per_kwh is not None:
-            found.add(CARBON)
-        return [kind for kind in (TIME, COST, ENERGY, CARBON, MEMORY, POWER) if kind in found]
+        return kinds_told(self.predictors, self.tariff)
 
     @property
     def has_estimated_energy(self) -> bool:
@@ -165,26 +158,44 @@ def _quantiles(outlook: Outlook, probabilities: Sequence[float]) -> Array:
     return quantiles
 
 
+def kinds_told(predicted: Collection[str], tariff: Tariff) -> list[str]:
+    """Return what follows from predicted quantities and prices, in the order of interest."""
+    found = set(predicted)
+    if TIME in found:
+        found |= {COST} & tariff.has
+        found |= {ENERGY} if POWER in tariff.has else set()
+    found |= {POWER} & tariff.has
+    if ENERGY in found and tariff.prices.carbon_g_per_kwh is not None:
+        found.add(CARBON)
+    return [kind for kind in (TIME, COST, ENERGY, CARBON, MEMORY, POWER) if kind in found]
+
+
 def match_models(predictors: Sequence[Predictor]) -> dict[str, tuple[Predictor, float]]:
     """Say which quantity each model predicts; raise a UsageError where they do not go together."""
     if not predictors:
         raise UsageError("a plan needs a model; name the directory of a fit")
-    found: dict[str, tuple[Predictor, float]] = {}
-    for predictor in predictors:
-        quantity = quantity_of_name(predictor.target)
+    matched = match_targets([predictor.target for predictor in predictors])
+    by_target = {predictor.target: predictor for predictor in predictors}
+    _check_same_data(list(predictors))
+    return {kind: (by_target[target], unit) for kind, (target, unit) in matched.items()}
+
+
+def match_targets(targets: Sequence[str]) -> dict[str, tuple[str, float]]:
+    """Say which quantity each target is, and the size of its unit."""
+    found: dict[str, tuple[str, float]] = {}
+    for target in targets:
+        quantity = quantity_of_name(target)
         if quantity is None:
             raise UsageError(
-                f"what kind of quantity is '{predictor.target}'? The name of a target must end in "
-                "its unit, such as time_s, energy_j or memory_bytes; rename it and fit again"
+                f"what kind of quantity is '{target}'? The name of a target must end in its unit, "
+                "such as time_s, energy_j or memory_bytes; rename it and fit again"
             )
         kind, unit = quantity
         if kind in found:
             raise UsageError(
-                f"two models predict a {kind}: {found[kind][0].target} and {predictor.target}; "
-                "name one of them"
+                f"two models predict a {kind}: {found[kind][0]} and {target}; name one of them"
             )
-        found[kind] = (predictor, unit)
-    _check_same_data(list(predictors))
+        found[kind] = (target, unit)
     return found
 
 

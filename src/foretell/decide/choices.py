@@ -23,9 +23,10 @@ def space_of(
     asked: PlanRequest,
     candidates: pd.DataFrame | Dataset | Path | str | None,
     predictors: Sequence[Predictor],
+    excluded: pd.DataFrame | None = None,
 ) -> Space:
     """Return what can be chosen; raise a UsageError where models and values do not fit."""
-    rules = _rules(asked)
+    rules = _rules(asked, excluded)
     needed = {
         name: f"the model of {p.target} needs '{name}'{_measured(p, name)}"
         for p in predictors
@@ -56,7 +57,7 @@ def space_of(
     return space
 
 
-def _rules(asked: PlanRequest) -> Rules:
+def _rules(asked: PlanRequest, excluded: pd.DataFrame | None) -> Rules:
     return Rules(
         derive={name: Expression(text) for name, text in asked.derive.items()},
         only=tuple(Expression(text) for text in asked.only),
@@ -64,6 +65,7 @@ def _rules(asked: PlanRequest) -> Rules:
             name: (asked.least.get(name, -math.inf), asked.most.get(name, math.inf))
             for name in {**asked.most, **asked.least}
         },
+        excluded=excluded,
     )
 
 

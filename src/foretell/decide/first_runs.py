@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import islice, product
 from typing import Any
@@ -14,7 +15,7 @@ _MOST = 10_000
 def first_runs(
     values: Mapping[str, Sequence[Any]], given: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """List runs that change one column at a time, starting from the least of everything.
+    """List runs that change one column at a time from the least of everything, small jobs first.
 
     The least of everything is usually the cheapest run. A time is often a product of what each
     column does, so the effect of a column on a small job says much about a large one.
@@ -28,7 +29,7 @@ def first_runs(
         categories, no other.
 
     >>> first_runs({"size": [1, 2, 4], "threads": [1, 2]}, {"size": 2})
-    [{'size': 1, 'threads': 1}, {'size': 2, 'threads': 1}, {'size': 1, 'threads': 2}, \
+    [{'size': 1, 'threads': 1}, {'size': 1, 'threads': 2}, {'size': 2, 'threads': 1}, \
 {'size': 2, 'threads': 2}]
     """
     axes = {name: _levels(listed, given.get(name)) for name, listed in values.items()}
@@ -42,7 +43,18 @@ def first_runs(
     for name, middle in middles.items():
         if len(runs) < FEWEST:
             runs.append({**base, name: middle})
-    return [run for i, run in enumerate(runs) if run not in runs[:i]]
+    different = [run for i, run in enumerate(runs) if run not in runs[:i]]
+    return sorted(different, key=lambda run: job_size(run, given))
+
+
+def job_size(run: Mapping[str, Any], given: Mapping[str, Any]) -> float:
+    """Guess how large a job is: in proportion to each number that is given for it.
+
+    >>> job_size({"size": 4, "epochs": 3, "threads": 2}, {"size": 16, "epochs": 10, "kind": "x"})
+    12.0
+    """
+    numbers = [run[name] for name in given if name in run and not _are_levels([run[name]])]
+    return math.prod((float(number) for number in numbers if number > 0), start=1.0)
 
 
 def small_runs(

@@ -15,9 +15,10 @@ from foretell.dataset import Dataset
 from foretell.decide.advice_options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.answer import Plan
 from foretell.decide.assess import Figures
+from foretell.decide.equal_rows import places_in, plain_rows, without
 from foretell.decide.error_field import Array, ErrorField, Scales, log_sizes
 from foretell.decide.objective import PlanRequest, read_request
-from foretell.decide.past_runs import PastRuns, places_in, plain_rows
+from foretell.decide.past_runs import PastRuns
 from foretell.decide.plan import Planner
 from foretell.decide.plausible import OPTIMISTIC, plausible
 from foretell.decide.run_value import Choice, Worth
@@ -136,9 +137,7 @@ def advise(
     """
     predictors = list(models) if isinstance(models, Sequence) else [models]
     past = PastRuns.of(data, predictors)
-    asked = read_request(request)
-    asked = asked.model_copy(update={"only": [*asked.only, *past.rules()]})
-    planner = Planner.of(predictors, asked, candidates)
+    planner = Planner.of(predictors, read_request(request), candidates, past.broken)
     if len(planner.chooser.question.certainties) == 1:
         raise UsageError(
             "the model knows no intervals, so nobody can say what a run would tell; fit it in "
@@ -215,8 +214,7 @@ class _Adviser:
             self.options.rules,
             self.planner.seed,
         )
-        frame = source.runs(self.choices.frame)
-        frame = frame[places_in(frame, self.past.broken) < 0].reset_index(drop=True)
+        frame = without(source.runs(self.choices.frame), self.past.broken).reset_index(drop=True)
         if not len(frame):
             raise UsageError(
                 "there is no run to choose from: each went wrong before, or the sweep excludes it"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import STATUS_OK, Dataset, read_dataset
+from foretell.decide.equal_rows import without
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
 
@@ -72,43 +72,22 @@ class PastRuns:
         good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
-        counts = good.groupby(columns, sort=False, dropna=False).size().reset_index(name="n")
+        counts = good.groupby(columns, sort=False, dropna=False).size()
+        measured = counts.index.to_frame(index=False)
         late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
-        wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), columns].drop_duplicates()
+        # Of a table that foretell did not measure, how runs ended may be a column of the model.
+        settings = [name for name in columns if name != "status"]
+        wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), settings].drop_duplicates()
         limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
-            counts[columns],
-            counts["n"].to_numpy(dtype=float),
+            measured,
+            counts.to_numpy().astype(float),
             {target: _noise(good, columns, target) for target in targets},
             late[columns],
             {target: late[target].to_numpy(dtype=float) for target in targets},
             np.asarray(limit_s, dtype=float),
-            wrong[places_in(wrong, counts[columns]) < 0].reset_index(drop=True),
+            without(wrong, measured[settings]).reset_index(drop=True),
         )
-
-    def rules(self) -> list[str]:
-        """Return expressions that rule out what went wrong, where names allow it."""
-        if not all(str(name).isidentifier() for name in self.broken.columns):
-            return []
-        return [
-            "not (" + " and ".join(f"{name} == {value!r}" for name, value in row.items()) + ")"
-            for row in plain_rows(self.broken)
-        ]
-
-
-def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as dicts of Python's own values."""
-    return [
-        {str(n): v.item() if isinstance(v, np.generic) else v for n, v in row.items()}
-        for row in frame.to_dict("records")
-    ]
-
-
-def places_in(frame: pd.DataFrame, others: pd.DataFrame) -> NDArray[np.int64]:
-    """Return for each row where an equal one stands in another table; -1 for nowhere."""
-    where = {tuple(row): i for i, row in enumerate(others.astype(object).to_numpy().tolist())}
-    rows = frame[list(others.columns)].astype(object).to_numpy().tolist()
-    return np.array([where.get(tuple(row), -1) for row in rows], dtype=np.int64)
 
 
 def _noise(good: pd.DataFrame, columns: list[str], target: str) -> float:

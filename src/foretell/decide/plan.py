@@ -66,14 +66,18 @@ class Planner:
         predictors: Sequence[Predictor],
         asked: PlanRequest,
         candidates: pd.DataFrame | Dataset | Path | str | None = None,
+        excluded: pd.DataFrame | None = None,
     ) -> Planner:
-        """Check that models, space, prices and limits go together."""
+        """Check that models, space, prices and limits go together.
+
+        ``excluded`` lists configurations that must not be chosen.
+        """
         matched = match_models(predictors)
-        space = space_of(asked, candidates, predictors)
+        space = space_of(asked, candidates, predictors, excluded)
         prices = asked.prices or Prices()
         assessor = Assessor(matched, Tariff.of(prices, space))
         question = asked.question(_without_intervals(matched, space))
-        _check_known(assessor, question, asked.minimize)
+        check_known(assessor.kinds, question, asked.minimize)
         minimize = asked.minimize or (COST if COST in assessor.kinds else assessor.kinds[0])
         return cls(space, assessor, Chooser(question, minimize, assessor.kinds), asked.seed)
 
@@ -139,13 +143,13 @@ def _without_intervals(
     }
 
 
-def _check_known(assessor: Assessor, question: Question, minimize: str | None) -> None:
+def check_known(kinds: Sequence[str], question: Question, minimize: str | None) -> None:
     """Refuse limits and objectives that nothing is known of."""
     wanted = {option(word): LIMITS[word] for word in question.limits}
     if minimize is not None:
         wanted[f"--minimize {minimize}"] = minimize
     for words, kind in wanted.items():
-        if kind not in assessor.kinds:
+        if kind not in kinds:
             raise UsageError(f"{words} needs {_REMEDIES[kind]}")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.decide.equal_rows import without
 from foretell.errors import UsageError, suggest
 from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
@@ -26,14 +27,18 @@ class Rules:
         What must hold for a configuration.
     within
         The least and the most of columns, whatever their names.
+    excluded
+        Configurations that are left out.
     """
 
     derive: Mapping[str, Expression] = field(default_factory=dict)
     only: tuple[Expression, ...] = ()
     within: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    excluded: pd.DataFrame | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
-        return bool(self.derive or self.only or self.within)
+        is_any = self.derive or self.only or self.within
+        return bool(is_any) or self.excluded is not None
 
     @property
     def names(self) -> set[str]:
@@ -43,7 +48,10 @@ class Rules:
 
     def applied(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Add the derived columns, and keep the rows for which all holds."""
-        return self.pruned(self.derived(frame)).reset_index(drop=True)
+        frame = self.pruned(self.derived(frame))
+        if self.excluded is not None:
+            frame = without(frame, self.excluded)
+        return frame.reset_index(drop=True)
 
     def derived(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Add the derived columns; those whose sources are there."""

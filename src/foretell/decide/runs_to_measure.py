@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from foretell.decide.past_runs import PastRuns, plain_rows
+from foretell.decide.equal_rows import plain_rows
+from foretell.decide.past_runs import PastRuns
 from foretell.decide.space import Grid, Space, make_grid
 from foretell.errors import UsageError, suggest
 from foretell.predictor import Predictor

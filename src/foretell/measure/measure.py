@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -59,6 +59,9 @@ class MeasureOptions:
         Whether the runs come on top of a table that another sweep of the same job has written.
     folder
         Where modules of the user's own lie, for a sweep that is no file.
+    may_start
+        Asked before runs are started: with the records of all runs so far, and the settings of
+        those that would be started together. A run that may not is left for another time.
     """
 
     on: str | None = None
@@ -66,6 +69,7 @@ class MeasureOptions:
     progress: Callable[[SweepProgress], None] | None = None
     append: bool = False
     folder: Path | None = None
+    may_start: Callable[[Sequence[Record], Sequence[Mapping[str, Any]]], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -210,33 +214,49 @@ class _Job:
             done = {r["run"] for r in self._own()}
             waiting = [run for run in self.planned.runs if run.index not in done]
             log.info("%d runs, %d of them finished before", len(self.planned.runs), len(done))
-            if waiting:
-                self._begin_session(journal)
-                self._tell()
+            self._tell()
             try:
-                self._make(lanes.measure(waiting), journal, log)
+                self._make(lanes, waiting, journal, log)
             except KeyboardInterrupt:
                 if self.records:  # what is finished is in the table, too
                     self._write(is_last=True)
                 raise
+            if not self.records:
+                raise NothingUsableError(f"none of {len(waiting)} runs may be started")
             self._write(is_last=True)
         return self._result()
 
-    def _make(self, runs: Iterable[Finished], journal: Journal, log: logging.Logger) -> None:
-        """Note each run as it ends."""
-        for finished in runs:
-            record = _record(finished, len(self.sessions) - 1) | self.belonging.mark
-            journal.append([record])
-            self.records.append(record)
-            self.n_new += 1
-            measured = finished.measured
-            for complaint in measured.complaints:
-                log.warning("run %d: %s", finished.run.index + 1, complaint)
-            if measured.status != OK:
-                log.warning("run %d %s: %s\n%s", finished.run.index + 1, measured.status,
-                            measured.reason, measured.output)  # fmt: skip
-            self._tell()
-            self._write(is_last=False)
+    def _make(
+        self, lanes: Lanes, waiting: list[Run], journal: Journal, log: logging.Logger
+    ) -> None:
+        """Make runs, and note each as it ends."""
+        for i, batch in enumerate(self._batches(waiting)):
+            if i == 0:
+                self._begin_session(journal)
+            for finished in lanes.measure(batch):
+                record = _record(finished, len(self.sessions) - 1) | self.belonging.mark
+                journal.append([record])
+                self.records.append(record)
+                self.n_new += 1
+                _complain(finished, log)
+                self._tell()
+                self._write(is_last=False)
+
+    def _batches(self, waiting: list[Run]) -> Iterator[list[Run]]:
+        """Yield runs to start together: all of them, or those that may, as many as run at once."""
+        may_start = self.options.may_start
+        if may_start is None:
+            yield from [waiting] if waiting else []
+            return
+        batch: list[Run] = []
+        for run in waiting:
+            if may_start(self.records, [r.configuration for r in [*batch, run]]):
+                batch.append(run)
+            if len(batch) == self.planned.sweep.at_once:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
 
     def _begin_session(self, journal: Journal) -> None:
         """Note where the runs to come are made, and where their numbers come from.
@@ -307,6 +327,14 @@ class _Job:
                 f"{first['reason']}. {self.table.with_suffix('.log')} has what the jobs printed."
             )
         return MeasuredSweep(self.table, self.records, self.missing, self.n_new)
+
+
+def _complain(finished: Finished, log: logging.Logger) -> None:
+    number, measured = finished.run.index + 1, finished.measured
+    for complaint in measured.complaints:
+        log.warning("run %d: %s", number, complaint)
+    if measured.status != OK:
+        log.warning("run %d %s: %s\n%s", number, measured.status, measured.reason, measured.output)
 
 
 def _record(finished: Finished, session: int) -> dict[str, Any]:
