@@ -8,6 +8,7 @@ import textwrap
 import pandas as pd
 import pytest
 
+import foretell
 from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError
 from foretell.files.journal import decode
 from foretell.learn import LearnOptions, learn_plan
@@ -84,7 +85,7 @@ def test_it_starts_from_nothing_and_ends_with_the_best_plan(straight):
     table = pd.read_csv(learned.table)
     assert learned.rounds[-1].n_runs == len(table) == len(calls(folder))
     assert learned.rounds[-1].spent == pytest.approx(table["train_s"].sum())
-    assert (folder / "learned" / "train_s.foretell").exists()
+    assert foretell.load_model(folder / "learned").target == "train_s"  # as other verbs find it
 
 
 def test_the_same_call_again_measures_nothing_and_says_the_same(straight):

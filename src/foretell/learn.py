@@ -34,6 +34,7 @@ from foretell.measure.appending import appended_sweeps, dumped
 from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep, plan_sweep
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import Record, to_row
+from foretell.model.directory import BEST
 from foretell.model.fit import fit_model
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
@@ -181,7 +182,9 @@ class _Learner:
         return self.output / TABLE
 
     def _path(self, target: str) -> Path:
-        return self.output / f"{target}.foretell"
+        """Return where a model lies; the only one where other verbs look for it."""
+        is_only = len(self.options.targets) == 1
+        return self.output / (BEST if is_only else f"{target}.foretell")
 
     @property
     def folder(self) -> Path:

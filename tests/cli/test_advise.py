@@ -172,3 +172,14 @@ def test_learn_without_a_plan_within_the_limits_says_so_with_its_exit_code(folde
     result = run(*words)
     assert result.exit_code == 1, result.output
     assert "No configuration keeps the limits" in result.output
+
+
+def test_runs_that_the_model_has_not_seen_are_told(folder):
+    words = ("advise", "models", *QUESTION, "--data", "runs.csv", "--budget", "1h")
+    assert "note:" not in run(*words).stderr
+    runs = pd.read_csv("runs.csv")
+    pd.concat([runs, runs.head(1)]).to_csv("more.csv", index=False)
+    words = ("advise", "models", *QUESTION, "--data", "more.csv", "--budget", "1h")
+    assert f"has {len(runs) + 1} runs, and the model of train_s learned from {len(runs)}" in (
+        run(*words).stderr
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from foretell.errors import UsageError
 
 if TYPE_CHECKING:
     from foretell.decide.next_run import Advice
+    from foretell.model.saved_model import SavedModel
 
 
 @click.command()
@@ -97,9 +99,9 @@ def command(  # noqa: PLR0913 - one parameter per option
         least_chance=LEAST_CHANCE if least_chance is None else least_chance,
         sweep=used,
     )
-    advice = advise(
-        load_models(models), read_options(given), data=data, candidates=candidates, options=options
-    )
+    loaded = load_models(models)
+    _note_unseen(loaded, data)
+    advice = advise(loaded, read_options(given), data=data, candidates=candidates, options=options)
     if output is not None and used is not None and advice.proposals:
         _write(advice, used, output, force=force)
     if as_json:
@@ -108,6 +110,23 @@ def command(  # noqa: PLR0913 - one parameter per option
     click.echo(repr(advice))
     if output is not None and advice.proposals:
         click.echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
+
+
+def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
+    """Say when the table has runs that a model has not learned from."""
+    from foretell.dataset import read_dataset
+
+    for model in models if data is not None else ():
+        assert data is not None
+        dataset = read_dataset(data)
+        dataset.require([model.target])
+        n_runs = len(dataset.for_target(model.target)[0].frame)
+        if n_runs > model.n_rows:
+            click.echo(
+                f"note: {data} has {n_runs} runs, and the model of {model.target} learned from "
+                f"{model.n_rows}; fit again, into another directory, to use them all",
+                err=True,
+            )
 
 
 def _how_to_measure(output: Path, data: Path | None) -> str:
