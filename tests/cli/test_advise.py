@@ -151,7 +151,7 @@ def test_learn_shows_its_rounds_and_ends_with_the_plan(folder):
     assert "next images=" in result.stderr
     assert result.stdout.startswith("Use workers=4")
     assert "no affordable run can change the plan any more" in result.stdout
-    planned = run("plan", "learned/train_s.foretell", "--vary", "workers=1,2,4", "--fix",
+    planned = run("plan", "learned", "--vary", "workers=1,2,4", "--fix",
                   "images=4000")  # fmt: skip
     assert planned.stdout.splitlines()[0] == result.stdout.splitlines()[0]
 
