@@ -190,10 +190,16 @@ class RayNode:
         """Whether a process of this name runs on the node; if so, the node is stopped now."""
         if not self.runs(name):
             return False
-        os.killpg(self.process.pid, signal.SIGSTOP)
+        # One by one: workers may be in groups of their own.
+        family = self.family()
+        for process in family:
+            with suppress(psutil.Error):
+                process.suspend()
         if self.runs(name):  # it can no longer end by itself
             return True
-        os.killpg(self.process.pid, signal.SIGCONT)
+        for process in family:
+            with suppress(psutil.Error):
+                process.resume()
         return False
 
     def kill(self):

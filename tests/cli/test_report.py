@@ -88,18 +88,21 @@ def test_settings_are_where_the_curves_stay(folder):
         (["models", "--data", "nothing.csv"], "there is no file nothing.csv"),
         (["models", "--data", "table.csv"], "no column 'nodes'"),
         (["models", "--format", "docx"], "docx"),
-        (["models", "-o", "table.csv"], "table.csv exists already"),
+        (["models", "-o", "table.csv"], "not csv"),
+        (["models", "-o", "there.html"], "there.html exists already"),
         (["models", "-o", "models"], "is a directory"),
         (["models", "-o", "no/where.html"], "there is no directory no"),
     ],
 )
 def test_bad_input_is_refused_with_a_way_on(folder, words, message):
     Path("table.csv").write_text("a,b\n1,2\n")
+    Path("there.html").touch()
     result = run("report", *words)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
     assert message in result.stderr
     assert Path("table.csv").read_text() == "a,b\n1,2\n"
+    assert Path("there.html").read_text() == ""
     assert not Path("report.html").exists()
 
 
