@@ -1,5 +1,6 @@
 """Progress as it is shown: where to, and what it says."""
 
+import errno
 import os
 
 import pytest
@@ -61,15 +62,26 @@ def test_quiet_prints_nothing(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_gets_a_bar_that_is_gone_afterwards():
+def read_to_the_end(leader):
+    """Read all that was written to a terminal whose other end is closed; a read gives a piece."""
+    pieces = []
+    try:
+        while piece := os.read(leader, 1 << 16):
+            pieces.append(piece)
+    except OSError as error:
+        assert error.errno == errno.EIO  # how Linux says that nobody writes any more
+    return b"".join(pieces).decode()
+
+
+def test_a_terminal_gets_a_bar_that_is_gone_afterwards(monkeypatch):
     leader, follower = os.openpty()
-    with open(follower, "w", closefd=False) as terminal, pytest.MonkeyPatch.context() as patch:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with os.fdopen(follower, "w") as terminal, pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stderr", terminal)
-        patch.setenv("TERM", "xterm")
         with shown_progress("run", lambda _: ", 2 failed", quiet=False) as shown:
             shown(progress())
-        written = os.read(leader, 1 << 16).decode()
+    written = read_to_the_end(leader)
     os.close(leader)
-    os.close(follower)
     assert " runs, 2 failed, about 1 min 30 s left" in written
     assert written.endswith("\x1b[2K")  # the line is wiped
