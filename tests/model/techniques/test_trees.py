@@ -70,6 +70,17 @@ def test_first_trees_alone():
             whole.at(wrong)
 
 
+NUMBERS = st.sampled_from([-np.inf, -1.0, 0.1, 0.5, 0.5 + 1e-9, 3.0, 7.0, 7.5, np.inf])
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=30), st.booleans())
+def test_many_rows_at_once_are_predicted_as_each_alone(rows, is_mean):
+    trees = ensemble(STUMP, DEEPER, LEAF, is_mean=is_mean, base=0.25)
+    many = np.array(rows * 1024)[:2000]
+    alone = [trees.predict(row[None])[0] for row in many[: len(rows)]]
+    np.testing.assert_allclose(trees.predict(many), np.resize(alone, len(many)), rtol=1e-15)
+
+
 def test_pairs_in_small_blocks_give_the_same(monkeypatch):
     random = np.random.default_rng(0)
     rows = random.uniform(0, 10, size=(57, 2))

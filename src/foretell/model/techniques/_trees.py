@@ -17,6 +17,9 @@ from foretell.model.techniques._state import read_array, read_flag, read_number,
 # Pairs of row and tree that descend together: enough for numpy, few enough for the cache.
 _PAIRS = 1 << 16
 
+# Fewer rows are hardly ever alike. Kinds of them are numbered in 64 bits.
+_MANY_ROWS, _MOST_KINDS = 1 << 10, 1 << 62
+
 # The place of a node's children is twice its index, which must fit 32 bits.
 _MOST_NODES = 1 << 30
 
@@ -32,6 +35,13 @@ class Tree(NamedTuple):
     left: NDArray[Any]
     right: NDArray[Any]
     value: NDArray[Any]
+
+
+class _Kinds(NamedTuple):
+    """The first row of each kind, and the kind of each row."""
+
+    first: NDArray[np.int64]
+    of_row: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +98,36 @@ class TreeRegressor(Regressor):
         """Return one prediction per row of ``x``."""
         if x.shape[1] != self.n_features:
             raise ValueError(f"expected {self.n_features} features, not {x.shape[1]}")
+        rows = single_precision(x)
+        kinds = self._kinds(rows)
+        predicted = np.empty(len(rows) if kinds is None else len(kinds.first))
         step = max(1, _PAIRS // self.n_trees)
-        predicted = np.empty(len(x))
-        for start in range(0, len(x), step):
-            rows = single_precision(x[start : start + step])
-            leaves = self._descend(rows)
-            predicted[start : start + step] = self.value.take(leaves).sum(axis=0)
+        for start in range(0, len(predicted), step):
+            some = slice(start, start + step)
+            leaves = self._descend(rows[some] if kinds is None else rows[kinds.first[some]])
+            predicted[some] = self.value.take(leaves).sum(axis=0)
         if self.is_mean:
             predicted /= self.n_trees
-        return predicted + self.base
+        predicted += self.base
+        return predicted if kinds is None else predicted[kinds.of_row]
+
+    @cached_property
+    def _cuts(self) -> list[NDArray[np.float32]]:
+        """The thresholds of each feature; between two of them no tree tells rows apart."""
+        is_split = self.left >= 0
+        feature, bounds = self.feature[is_split], self._bounds[is_split]
+        return [np.unique(bounds[feature == j]) for j in range(self.n_features)]
+
+    def _kinds(self, rows: NDArray[np.float32]) -> _Kinds | None:
+        """Group many rows that end in the same leaves: a grid has few kinds of them."""
+        sizes = [len(cuts) + 1 for cuts in self._cuts] if len(rows) >= _MANY_ROWS else []
+        if not sizes or math.prod(sizes) > _MOST_KINDS:
+            return None
+        kind = np.zeros(len(rows), dtype=np.int64)
+        for j, (cuts, size) in enumerate(zip(self._cuts, sizes, strict=True)):
+            kind *= size
+            kind += np.searchsorted(cuts, rows[:, j])
+        return _Kinds(*np.unique(kind, return_index=True, return_inverse=True)[1:])
 
     def _descend(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the leaf of each tree (first axis) that each row ends in."""
