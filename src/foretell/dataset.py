@@ -91,6 +91,11 @@ class Dataset:
                 notices.append(f"{(~is_ok).sum()} of {len(frame)} runs were left out: {told}.")
                 rows = self.row_numbers[is_ok].tolist()
                 frame = frame[is_ok].reset_index(drop=True)
+        if "is_shared" in frame.columns and (n_shared := int((frame["is_shared"] == "yes").sum())):
+            notices.append(
+                f"{n_shared} of {len(frame)} runs shared the machine with other load, which may "
+                "have made them slower."
+            )
         known = [
             name for name in self.columns
             if name in {target, *kept} or self.roles.get(name, PARAMETER) == PARAMETER

@@ -162,6 +162,7 @@ NOT_TABLES = [
     Case(
         "directory", ["runs.csv", "directory", "name a table"], table=None, files={"runs.csv/x": ""}
     ),
+    table("name-of-a-prediction", csv(header=f"lower{HEADER[5:]}"), "'lower'", "rename"),
     table("empty", "", "empty", "first line must name the columns"),
     table("blank-lines", "\n \n\n", "empty", "first line must name the columns"),
     table("header-alone", HEADER + "\n", "no rows below its header", "one row per run"),

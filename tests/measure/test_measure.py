@@ -69,7 +69,7 @@ def test_what_is_prepared_is_not_measured(measured, folder):
 
 def test_scratch_is_a_folder_for_one_run_and_is_gone_afterwards(measured, folder):
     words = ["sh", "-c", "test ! -e {scratch}/a && touch {scratch}/a && echo {scratch} >> places"]
-    table = measured(command(*words), {"n": [1, 2]})
+    table = measured(command(*words, "{n}"), {"n": [1, 2]})
     assert table["status"].tolist() == ["ok", "ok"]
     places = (folder / "places").read_text().split()
     assert len(places) == 2
@@ -257,6 +257,16 @@ def test_the_description_says_what_each_column_is_and_where_it_was_measured(meas
     assert found["started_at"] < found["ended_at"]
 
 
+def test_fit_tells_of_runs_that_shared_the_machine(folder):
+    rows = [{"n": n, "time_s": 2.0 * n, "is_shared": "yes" if n > 6 else "no"} for n in range(1, 9)]
+    pd.DataFrame(rows).to_csv(folder / "runs.csv", index=False)
+    roles = {"n": "parameter", "time_s": "measured", "is_shared": "remark"}
+    about = {"kind": "foretell runs", "format": 1, "table": "runs.csv", "columns": roles}
+    (folder / "runs.json").write_text(json.dumps(about))
+    notes = fit_model(folder / "runs.csv", target="time_s").results["notes"]
+    assert any("2 of 8 runs shared the machine with other load" in note for note in notes)
+
+
 def test_fit_takes_the_table_as_it_is(measured, folder):
     table = measured(python("picky"), {"n": [1, 2, 5, 6, 7, 8, 9]}, derive={"m": "n * n"})
     assert "failed" in set(table["status"])
@@ -386,7 +396,7 @@ def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch, moment):
 def test_ctrl_c_ends_at_once_and_leaves_nothing_running(folder, at_once):
     (folder / "sweep.toml").write_text(
         f"at_once = {at_once}\nretries = 3\n[parameters]\nn = [1, 2, 3]\n"
-        f"[workload]\nuse = 'command'\nrun = 'sleep 456.{at_once}'\n"
+        f"[workload]\nuse = 'command'\nrun = 'sleep 456.{at_once} {{n}}'\n"
     )
     words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
     process = subprocess.Popen(words)
@@ -540,7 +550,7 @@ def test_a_crash_whose_child_holds_the_pipe_is_seen(measured, folder):
 
 def test_what_one_run_leaves_running_does_not_disturb_the_next(measured):
     table = measured(
-        command("sh", "-c", "pgrep -f '^sleep 777' && exit 3; (setsid sleep 777 &); exit 0"),
+        command("sh", "-c", "pgrep -f '^sleep 777' && exit 3; (setsid sleep 777 &); exit 0", "{n}"),
         {"n": [1, 2]},
     )
     assert table["status"].tolist() == ["ok", "ok"]
@@ -594,6 +604,7 @@ BAD_WORKLOADS = [
     ({"use": "command", "run": "echo {n"}, "workload: .* in "),
     ({"use": "command", "run": "no-such-program {n}"}, "there is no program 'no-such-program'"),
     ({"use": "command", "run": "echo 'x"}, "No closing quotation"),
+    ({"use": "command", "run": "echo {n} | wc"}, r"no shell runs .* would get \| as an argument"),
     ({"use": "command", "run": "true", "folder": "nowhere"}, "there is no directory .*nowhere"),
     ({"use": "command", "run": "echo {n:{m}}"}, "{m} is no parameter"),
     ({"use": "command", "run": "true", "extract": {"n": "(.)"}}, "'n' is the name of another"),
@@ -611,6 +622,26 @@ def test_a_faulty_workload_is_refused_before_anything_runs(folder, workload, wor
         measure_sweep({"workload": workload, "parameters": {"n": [1]}}, folder / "runs.csv")
     assert not (folder / "runs.csv").exists()
     assert not (folder / "runs.journal").exists()
+
+
+def test_a_parameter_that_changes_no_run_is_refused(folder):
+    sweep = {"workload": command("true"), "parameters": {"n": [1, 2]}}
+    with pytest.raises(UsageError, match=r"parameters.n: varies, and no part of the workload"):
+        measure_sweep(sweep, folder / "runs.csv")
+    listed = {"workload": command("true"), "configurations": [{"n": 1}, {"n": 2}]}
+    with pytest.raises(UsageError, match=r"parameters.n: varies"):
+        measure_sweep(listed, folder / "runs.csv")
+
+
+def test_a_parameter_may_be_a_label_or_what_a_run_asks_of_the_cluster(measured):
+    found = measured(command("true"), {"machine": "m4", "n": [1, 2]}, needs={"cpus": "n"})
+    assert sorted(found["n"]) == [1, 2]
+    assert set(found["machine"]) == {"m4"}
+
+
+def test_a_list_of_words_is_taken_as_it_stands(measured):
+    workload = command("echo", "a", "|", "{n}", extract={"found": r"\| (.*)"})
+    assert measured(workload, {"n": [7]})["found"].tolist() == [7]
 
 
 def test_very_many_runs_need_a_yes(folder):

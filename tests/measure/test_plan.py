@@ -17,11 +17,11 @@ from foretell.measure.plan import count_runs
 from foretell.measure.sweep import read_sweep
 from foretell.spaces.values import Range
 
-WORKLOAD = {"use": "command", "run": "true"}
-
 
 def sweep(**parts):
-    return read_sweep({"workload": WORKLOAD, **parts})
+    names = {**parts.get("parameters", {}), **parts.get("configurations", [{}])[0]}
+    words = ["true", *(f"{{{name}}}" for name in names)]
+    return read_sweep({"workload": {"use": "command", "run": words}, **parts})
 
 
 def plan_runs(of):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +83,8 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
         shown[f"{100 * interval:g} % interval"] = [f"{low:.4g} – {high:.4g}" for low, high in ends]
     if (head["trust"] != "inside").any():
         shown["trust"] = [_trust(row) for _, row in head.iterrows()]
-    text = shown.to_string(index=False, formatters=texts)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    text = shown.to_string(index=False, formatters=texts, line_width=width)
     rest = len(predicted) - len(shown)
     return text + (f"\n… and {rest} more rows" if rest > 0 else "")
 

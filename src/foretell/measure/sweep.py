@@ -138,7 +138,21 @@ class Sweep(pydantic.BaseModel):
         """Return the workload, ready to run; ``folder`` is where its own modules may lie."""
         workload = load_workload(self.workload, folder)
         workload.check(self.names)
+        asked = [Expression(text) for _, text in self.needs or () if isinstance(text, str)]
+        felt = {name for expression in asked for name in expression.names}  # by OMP_NUM_THREADS
+        for name in workload.ignored(self.names):
+            if self._varies(name) and name not in felt:
+                raise UsageError(
+                    f"parameters.{name}: varies, and no part of the workload uses it; write "
+                    f"{{{name}}} where the program takes it, or repeats = n to run it n times"
+                )
         return workload
+
+    def _varies(self, name: str) -> bool:
+        given = self.parameters.get(name)
+        if given is None:
+            return len({repr(c[name]) for c in self.configurations}) > 1
+        return isinstance(given, Range) or (isinstance(given, list) and len(given) > 1)
 
 
 def read_sweep(source: Path | str | Mapping[str, Any]) -> Sweep:

@@ -20,6 +20,7 @@ from foretell.model.features.feature_map import (
     recognize,
     refuse_missing,
 )
+from foretell.predictor import FORECAST_COLUMNS
 
 #: A column of which at least so much looks like numbers is meant to hold numbers alone.
 _NUMBERS_SHARE = 0.5
@@ -182,6 +183,12 @@ def _feature_columns(
         raise DatasetError(
             f"no column of {dataset.name} is left to predict '{data.target}' from; skip fewer",
             at=("data", "skip_columns") if data.skip_columns else ("data", "path"),
+        )
+    taken = [name for name in names if name in FORECAST_COLUMNS]
+    if taken:
+        raise DatasetError(
+            f"{dataset.name}, column '{taken[0]}': predictions have a column of that name; rename "
+            "it in the table, or skip it"
         )
     unused = [c for c in data.categorical if c not in names]
     if unused:

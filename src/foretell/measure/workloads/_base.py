@@ -131,6 +131,10 @@ class Workload(ABC):
     def check(self, names: Sequence[str]) -> None:  # noqa: B027 - few workloads need it
         """Raise a UsageError if the parameters of a sweep do not fit."""
 
+    def ignored(self, names: Sequence[str]) -> list[str]:
+        """Return the parameters that make no difference to a run, as far as can be told."""
+        return []
+
     def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
         """Return what follows from the parameters and is known before the run: columns, too.
 

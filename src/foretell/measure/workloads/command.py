@@ -23,7 +23,8 @@ from foretell.measure.workloads._base import Numbers, Options, RunFailedError, W
 
 _MOST_OUTPUT = 4_000_000  # bytes that are searched for numbers
 _MOST_REASON, _MOST_LOGGED = 300, 4000
-
+#: What only a shell understands, where it stands alone.
+_SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
 
 _WITH_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
@@ -82,8 +83,7 @@ class CommandWorkload(Workload):
         from foretell.measure.sweep import reserved_names  # which knows all workloads
 
         o = self.options
-        texts = [*_words(o.run), *_words(o.prepare or []), *o.env.values()]
-        for name in (n for text in texts for n in _fields(text)):
+        for name in self._used():
             if name not in {*names, "scratch"}:
                 raise UsageError(
                     f"workload: {{{name}}} is no parameter of this sweep. {suggest(name, names)} "
@@ -95,9 +95,20 @@ class CommandWorkload(Workload):
         for name in o.extract:
             if name in taken:
                 raise UsageError(f"workload.extract: '{name}' is the name of another column")
-        self._check_program(_words(o.run))
-        if o.prepare is not None:
-            self._check_program(_words(o.prepare))
+        for template in (o.run, o.prepare):
+            if template is not None:
+                _refuse_shell(template)
+                self._check_program(_words(template))
+
+    def ignored(self, names: Sequence[str]) -> list[str]:
+        """Return the parameters that no template has a place for."""
+        used = self._used()
+        return [name for name in names if name not in used]
+
+    def _used(self) -> list[str]:
+        o = self.options
+        texts = [*_words(o.run), *_words(o.prepare or []), *o.env.values()]
+        return [name for text in texts for name in _fields(text)]
 
     def _check_program(self, words: list[str]) -> None:
         if not words:
@@ -184,6 +195,16 @@ def _words(template: str | list[str]) -> list[str]:
         return shlex.split(template)
     except ValueError as error:
         raise UsageError(f"workload.run: {error} in {template}") from None
+
+
+def _refuse_shell(template: str | list[str]) -> None:
+    """Refuse a text that is meant for a shell; in a list, each word is meant as it stands."""
+    signs = [] if isinstance(template, list) else [w for w in _words(template) if w in _SHELL]
+    if signs:
+        raise UsageError(
+            f"workload: no shell runs '{template}', so the program would get {signs[0]} as an "
+            f'argument; write ["sh", "-c", "..."], or a list of words if it is to get it'
+        )
 
 
 def _fields(text: str) -> list[str]:
