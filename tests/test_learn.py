@@ -21,7 +21,8 @@ JOBS = """
     def train(images, workers):
         with (Path(__file__).parent / "calls.txt").open("a") as file:
             file.write(f"{images} {workers}\\n")
-        return {"train_s": images / 100 / workers + 0.4 * workers}
+        time_s = images / 100 / workers + 0.4 * workers
+        return {"train_s": time_s, "used_j": 10 * workers * time_s}
 
     def crowded(images, workers):
         if workers == 8:
@@ -202,6 +203,17 @@ def test_killed_under_a_small_budget_it_comes_to_the_same_runs(folder, foretell,
 
 def _configurations(runs):
     return [run["configuration"] for run in runs]
+
+
+def test_energy_bounds_the_runs_where_a_model_tells_it(folder):
+    asked = options(targets=["train_s", "used_j"], budget="1.2kJ", least_chance=1e-9)
+    learned = learn_plan("sweep.toml", REQUEST, "learned", asked)
+    used_j = pd.read_csv(folder / "learned" / "runs.csv")["used_j"]
+    assert learned.rounds[-1].kind == "energy"
+    assert learned.rounds[-1].spent == pytest.approx(used_j.sum())
+    assert learned.reason == "spent"
+    assert used_j.iloc[:-1].sum() < 1200  # a run that was started is finished
+    assert set(learned.models) == {"train_s", "used_j"}
 
 
 def test_money_bounds_the_first_runs_too(folder):

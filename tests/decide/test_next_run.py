@@ -127,12 +127,20 @@ def test_a_plan_that_was_never_run_is_checked_before_it_is_the_end():
     model = machines(spread=0.001)
     advice = advise(model, asked("a", "b"), data=past(b=3))
     assert proposed(advice) == [{"machine": "a"}]
-    assert advice.proposals[0].is_check
-    assert "the plan itself, which was never run" in repr(advice)
+    assert advice.proposals[0].checks == "plan"
+    assert "the plan itself, never run so far" in repr(advice)
     assert advise(model, asked("a", "b"), data=past(a=1, b=3)).proposals == []
     # A run beyond the budget is no check.
     runs = pd.DataFrame({"machine": ["b"]})
     assert advise(model, asked("a", "b"), data=past(b=3), options={"measure": runs}).proposals == []
+
+
+def test_the_plan_is_compared_with_its_rival_before_it_is_the_end():
+    model = machines(spread=0.001)
+    advice = advise(model, asked("a", "b"), data=past(a=3))
+    assert proposed(advice) == [{"machine": "b"}]
+    assert advice.proposals[0].checks == "rival"
+    assert "the next best after the plan" in repr(advice)
 
 
 def test_the_stop_rule_is_the_probability_asked_for():

@@ -383,11 +383,11 @@ def test_the_same_question_gets_the_same_answer(law):
         ({"vary": WORKERS, "minimize": "carbon"}, "--minimize carbon needs"),
         ({"vary": WORKERS, "minimize": "tme"}, "minimize"),
         ({"vary": WORKERS, "confidence": 0.3}, "confidence"),
-        ({"vary": WORKERS, "confidence": 1.0}, "confidence"),
+        ({"vary": WORKERS, "confidence": 90}, "confidence: must be below 1, not 90; 90 % is 0.9"),
         ({"vary": {"wrkers": [1]}}, "no model knows a column 'wrkers'. Did you mean 'workers'?"),
         ({}, "nothing to choose from"),
         ({"vary": {"workers": []}}, "has no value to choose"),
-        ({"vary": {"workers": ["many"]}}, "'workers' is a number in the model, and 'many' is none"),
+        ({"vary": {"workers": ["many"]}}, "'many' is none; a range is written 1..64"),
         ({"vary": WORKERS, "fix": {"workers": 3}}, "both varied and fixed"),
         ({"vary": WORKERS, "only": ["workers > 100"]}, "no configuration is left"),
         ({"vary": WORKERS, "only": ["size > 1"]}, "size"),
@@ -447,6 +447,7 @@ def test_a_model_without_intervals_plans_for_the_median_only():
     plan = make_plan(model, {**asked, "confidence": 0.5})
     assert chosen(plan)["workers"] == 8
     assert "nan" not in repr(plan)
+    assert "how sure" not in repr(plan)  # of more than the middle nobody knows
 
 
 def test_columns_that_never_varied_need_not_be_said():

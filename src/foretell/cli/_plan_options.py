@@ -49,6 +49,14 @@ _OPTIONS = (
     click.option("--seed", type=int, help="Of a search [default: 0]."),
 )  # fmt: skip
 
+#: A table in place of what is varied; learn has its sweep.
+candidates_option = click.option(
+    "--candidates",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
+)
+
 
 def plan_options(command: Command) -> Command:
     """Add the options of a question to a command."""

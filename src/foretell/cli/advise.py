@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._plan_options import load_models, plan_options, read_axes, read_options
+from foretell.cli._plan_options import (
+    candidates_option,
+    load_models,
+    plan_options,
+    read_axes,
+    read_options,
+)
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,12 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
 @plan_options
-@click.option(
-    "--candidates",
-    type=click.Path(path_type=Path),
-    metavar="TABLE",
-    help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
-)
+@candidates_option
 @click.option(
     "--budget",
     metavar="AMOUNT",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._plan_options import load_models, plan_options, read_options
+from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
 
 if TYPE_CHECKING:
     from foretell.decide.answer import Plan
@@ -21,12 +21,7 @@ _NO_PLAN = 1
 @click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
 @plan_options
 @click.option("--budget", metavar="MONEY", help="A run must cost less: 20.")
-@click.option(
-    "--candidates",
-    type=click.Path(path_type=Path),
-    metavar="TABLE",
-    help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
-)
+@candidates_option
 @click.option(
     "--as", "form", metavar="FORM", help="Print the plan for ray, kubernetes, spark, env or json."
 )

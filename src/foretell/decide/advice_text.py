@@ -37,8 +37,9 @@ def _run(advice: Advice, proposal: Proposal) -> str:
     text += f" (about {_cost(advice, proposal)}): "
     if advice.is_target:
         return f"{text}it narrows the interval of the prediction by about {percent(proposal.gain)}."
-    if proposal.is_check:
-        return f"{text}the plan itself, which was never run. No other run is worth its cost."
+    if proposal.checks:
+        what = {"plan": "the plan itself", "rival": "the next best after the plan"}
+        return f"{text}{what[proposal.checks]}, never run so far. No other run is worth its cost."
     if proposal.instead is not None and advice.plan.chosen is not None:
         one, other = _difference(advice.plan.chosen.configuration, proposal.instead)
         text += f"it decides between {one} and {other}, and "
@@ -78,7 +79,8 @@ def _no_run(advice: Advice) -> str:
         runs += f", {advice.n_runs - advice.n_unaffordable} of them within the budget"
     if advice.is_target:
         return f"{runs}, none narrows the interval of the prediction by more than {share}."
-    return f"No more runs: no affordable run can change the plan with more than {share}. {runs}."
+    can = "change the plan" if advice.plan.chosen else "lead to a plan that keeps the limits"
+    return f"No more runs: no affordable run can {can} with more than {share}. {runs}."
 
 
 def _planned(advice: Advice) -> str:
@@ -119,7 +121,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
                 "chance": p.chance,
                 "gain": p.gain,
                 "instead": p.instead,
-                "is_check": p.is_check,
+                "checks": p.checks or None,
             }
             for p in advice.proposals
         ],

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.decide.assess import Figures
-from foretell.decide.choose import N_RUNNERS_UP, Shortlist
+from foretell.decide.choose import N_KEPT, N_RUNNERS_UP, Shortlist
 from foretell.decide.objective import LIMITS, Question
 from foretell.decide.plan_text import number_text
 from foretell.decide.space import Space
@@ -20,11 +20,9 @@ from foretell.spaces.quantities import COST, TIME
 if TYPE_CHECKING:
     from foretell.decide.plan import Planner
 
-_INTERVAL = (0.05, 0.95)
-#: Where the probability that a limit holds is looked up.
+#: Where the probability that a limit holds is looked up, and the ends of intervals.
 _SHARES = tuple(round(0.01 * i, 2) for i in range(1, 100))
-#: Among so many of the next best, runners-up are looked for.
-_N_LOOKED_AT = 12
+_LOWER, _UPPER = _SHARES.index(0.05), _SHARES.index(0.95)
 _TRUST = ("inside", "near", "far", "unknown level")
 
 
@@ -158,12 +156,12 @@ class Answer:
             return None
         frame = self.figures.frame.iloc[rows[:1]].reset_index(drop=True)
         assessor, question = self.planner.assessor, self.planner.chooser.question
-        ends = assessor.assess(frame, _INTERVAL)
-        shares = assessor.assess(frame, _SHARES)
-        asked = assessor.assess(frame, [question.confidence])
+        figures = assessor.assess(frame, [*_SHARES, question.confidence])
         estimates = {
             kind: Estimate(
-                float(ends.value(kind)[0]), float(ends.at(kind, 0)[0]), float(ends.at(kind, 1)[0])
+                float(figures.value(kind)[0]),
+                float(figures.at(kind, _LOWER)[0]),
+                float(figures.at(kind, _UPPER)[0]),
             )
             for kind in assessor.kinds
         }
@@ -173,11 +171,11 @@ class Answer:
             configuration={str(n): _plain(v) for n, v in frame.iloc[0].items()},
             estimates=estimates,
             certainties={
-                word: _certainty(shares, LIMITS[word], most)
+                word: _certainty(figures, LIMITS[word], most)
                 for word, most in question.limits.items()
             },
             margins={
-                word: 1 - float(asked.at(LIMITS[word], 0)[0]) / most
+                word: 1 - float(figures.at(LIMITS[word], len(_SHARES))[0]) / most
                 for word, most in question.limits.items()
             },
             trust=str(worst.trust[0]),
@@ -193,7 +191,7 @@ class Answer:
         nearly = [chooser.chosen(figures, i) for i in reversed(range(chooser.asked))]
         nearly += [chooser.without(figures, word) for word in chooser.question.limits]
         told: dict[str, Option | None] = {}  # as they read: 6.8 and 6.8000001 are one to people
-        for row in np.concatenate([rows[:_N_LOOKED_AT], *nearly]).tolist():
+        for row in np.concatenate([rows[:N_KEPT], *nearly]).tolist():
             settings = repr(
                 [number_text(v) for v in figures.frame.iloc[row].to_numpy(dtype=object)]
             )

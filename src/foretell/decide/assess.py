@@ -153,8 +153,8 @@ class Assessor:
 
 def _quantiles(outlook: Outlook, probabilities: Sequence[float]) -> Array:
     quantiles = outlook.quantiles.copy()
-    if 0.5 in probabilities:  # which a model without intervals knows, too
-        quantiles[:, list(probabilities).index(0.5)] = outlook.value
+    # The middle is known to a model without intervals, too.
+    quantiles[:, np.equal(probabilities, 0.5)] = outlook.value[:, None]
     return quantiles
 
 

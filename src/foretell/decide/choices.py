@@ -105,7 +105,10 @@ def _check_values(space: Space, predictors: Sequence[Predictor], *, allow_far: b
         for name in predictor.ranges:
             texts = [v for v in space.values(name) if not _is_number(v)]
             if texts:
-                raise UsageError(f"'{name}' is a number in the model, and '{texts[0]}' is none")
+                raise UsageError(
+                    f"'{name}' is a number in the model, and '{texts[0]}' is none; a range is "
+                    "written 1..64"
+                )
 
 
 def _is_number(value: Any) -> bool:

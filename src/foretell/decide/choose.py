@@ -18,8 +18,8 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 N_RUNNERS_UP = 2
-#: So many of the next best are kept, for some may read the same.
-_N_KEPT = 12
+#: So many of the best are kept to find them among, for some may read the same.
+N_KEPT = 12
 #: What exceeds a limit by less keeps it.
 _TOLERANCE = 1e-12
 #: So many good points are held against all others, before those that are left are compared.
@@ -81,7 +81,7 @@ class Chooser:
         allowed = self._allowed(figures)
         kept = [self.best(figures, ~allowed & self.holds(figures, self.asked))]
         for certainty in range(len(self.question.certainties)):
-            n = _N_KEPT if certainty == self.asked else 1
+            n = N_KEPT if certainty == self.asked else 1
             kept.append(self.best(figures, allowed & self.holds(figures, certainty), n))
         for word in self.question.limits:
             kept.append(self.best(figures, allowed & self.holds(figures, self.asked, but=word)))

@@ -30,6 +30,9 @@ from foretell.spaces.quantities import TIME, write_quantity
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: beyond it, nothing is known anyway
 _MOST_PAST = 800
+#: What a run may confirm; and how many of the configurations to choose from are run before the end.
+PLAN, RIVAL = "plan", "rival"
+_LEAST_SEEN = 2
 #: How fast what a run tells of its surroundings falls with the likeness of errors there.
 _NEAR = 8
 
@@ -49,8 +52,9 @@ class Proposal:
         single configuration to predict, the share by which its interval narrows.
     instead
         The configuration that would be planned most often if the plan changed.
-    is_check
-        Whether it is the plan itself, which was never run, and nothing else is worth its cost.
+    checks
+        What it confirms, where no run is worth its cost but the plan was hardly ever run: PLAN, or
+        RIVAL, the next best.
     """
 
     configuration: dict[str, Any]
@@ -59,7 +63,7 @@ class Proposal:
     chance: float
     gain: float
     instead: dict[str, Any] | None
-    is_check: bool = False
+    checks: str = ""
 
 
 @dataclass(frozen=True)
@@ -305,17 +309,23 @@ class _Adviser:
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
 
     def _check(self, choice: Choice, affordable: Sequence[int]) -> Proposal | None:
-        """Propose to run the plan itself, if no run ever did: a model may be sure and wrong."""
-        planned = choice.figures.frame.iloc[[choice.chosen]]
-        is_measured = places_in(planned, self.past.measured)[0] >= 0
-        if self.is_target or is_measured or not len(self.past.measured):
+        """Propose to run the plan itself, or its rival, if none was: a model may be sure and wrong.
+
+        Of all that may be chosen, as many must have been run as are compared.
+        """
+        is_measured = places_in(choice.figures.frame, self.past.measured) >= 0
+        if self.is_target or not len(self.past.measured):
             return None
-        runs = self.runs.frame.iloc[list(affordable)]
-        found = np.flatnonzero(places_in(runs, planned) >= 0)
-        if not len(found):
-            return None
-        run = affordable[int(found[0])]
-        return replace(self._proposal(choice, run, choice.worth(run)), is_check=True)
+        ranked = choice.ranked
+        unseen = [ranked[0]] if not is_measured[ranked[0]] else []
+        if is_measured.sum() < _LEAST_SEEN:
+            unseen += [place for place in ranked[1:] if not is_measured[place]]
+        for place in unseen:
+            run = next((r for r in affordable if choice.place_of[r] == place), None)
+            if run is not None:
+                checks = PLAN if place == ranked[0] else RIVAL
+                return replace(self._proposal(choice, run, choice.worth(run)), checks=checks)
+        return None
 
     def _proposal(self, choice: Choice, run: int, worth: Worth) -> Proposal:
         times = self.runs.value(TIME) if TIME in self.planner.assessor.kinds else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,8 +11,8 @@ import pydantic
 
 from foretell.decide.prices import Prices
 from foretell.errors import UsageError
-from foretell.files.complaints import dotted, explain
-from foretell.files.text_file import FileKind, read_toml_file
+from foretell.files.text_file import FileKind
+from foretell.files.typed import read_typed
 from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME, read_quantity
 from foretell.spaces.values import Scalar, Values
 
@@ -81,7 +81,7 @@ class PlanRequest(pydantic.BaseModel):
     most: dict[str, float] = {}
     least: dict[str, float] = {}
     minimize: Literal["time", "cost", "energy", "carbon"] | None = None
-    confidence: Annotated[float, pydantic.Field(ge=0.5, lt=1)] = 0.9
+    confidence: Annotated[float, pydantic.Field(ge=0.5)] = 0.9
     allow_far: bool = False
     deadline: Written | None = None
     budget: Written | None = None
@@ -91,6 +91,13 @@ class PlanRequest(pydantic.BaseModel):
     max_power: Written | None = None
     prices: Prices | None = None
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
+
+    @pydantic.field_validator("confidence")
+    @classmethod
+    def _is_a_share(cls, value: float) -> float:
+        if value >= 1:
+            raise ValueError(f"must be below 1, not {value:g}; 90 % is 0.9")
+        return value
 
     def question(self, without_intervals: Mapping[str, str] | None = None) -> Question:
         """Read the limits, and list the certainties that models can tell.
@@ -111,21 +118,30 @@ class PlanRequest(pydantic.BaseModel):
         cap = None if self.prices is None else self.prices.max_power_w
         if cap is not None:
             limits["max_power"] = min(cap, limits.get("max_power", cap))
-        unsure = without_intervals or {}
-        for word in limits if self.confidence > 0.5 else ():
-            kind = LIMITS[word]
-            while kind not in unsure and kind in _SOURCES:
-                kind = _SOURCES[kind]
-            if kind in unsure:
-                raise UsageError(
-                    f"the model of {unsure[kind]} knows no intervals, so nobody can say how surely "
-                    f"{option(word)} holds; fit it in automatic mode (foretell fit TABLE --target "
-                    "...), or plan with --confidence 0.5"
-                )
-        if unsure and not limits:
+        unsure = _unsure(limits, without_intervals or {})
+        if unsure and self.confidence > 0.5:
+            word, target = next(iter(unsure.items()))
+            raise UsageError(
+                f"the model of {target} knows no intervals, so nobody can say how surely "
+                f"{option(word)} holds; fit it in automatic mode (foretell fit TABLE --target "
+                "...), or plan with --confidence 0.5"
+            )
+        if unsure or (without_intervals and not limits):
             return Question(limits, 0.5, (0.5,), self.allow_far)
         certainties = tuple(sorted({*CERTAINTIES, self.confidence}))
         return Question(limits, self.confidence, certainties, self.allow_far)
+
+
+def _unsure(limits: Collection[str], without_intervals: Mapping[str, str]) -> dict[str, str]:
+    """Return the limits on what a model without intervals predicts, and that model's target."""
+    found = {}
+    for word in limits:
+        kind = LIMITS[word]
+        while kind not in without_intervals and kind in _SOURCES:
+            kind = _SOURCES[kind]
+        if kind in without_intervals:
+            found[word] = without_intervals[kind]
+    return found
 
 
 def option(word: str) -> str:
@@ -135,14 +151,4 @@ def option(word: str) -> str:
 
 def read_request(source: Path | str | Mapping[str, Any] | PlanRequest) -> PlanRequest:
     """Read what is asked from a TOML file or a dict of its shape."""
-    if isinstance(source, PlanRequest):
-        return source
-    if isinstance(source, Mapping):
-        values, place = dict(source), "plan"
-    else:
-        values, place = read_toml_file(Path(source), REQUEST_FILE), str(source)
-    try:
-        return PlanRequest.model_validate(values)
-    except pydantic.ValidationError as error:
-        complaint = explain(error, values, PlanRequest)
-        raise UsageError(f"{place}, {dotted(complaint.place)}: {complaint.text}") from None
+    return read_typed(source, PlanRequest, REQUEST_FILE)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from foretell.decide.space import Space
 from foretell.errors import UsageError, listing, suggest
-from foretell.files.complaints import dotted, explain
-from foretell.files.text_file import FileKind, read_toml_file
+from foretell.files.text_file import FileKind
+from foretell.files.typed import read_typed
 from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
 from foretell.spaces.quantities import COST, POWER
@@ -87,24 +87,7 @@ class Prices(Machine):
 
 def read_prices(source: Path | str | Mapping[str, Any] | Prices | None) -> Prices:
     """Read prices from a TOML file or a dict of its shape; none at all are no prices."""
-    if source is None:
-        return Prices()
-    if isinstance(source, Prices):
-        return source
-    if isinstance(source, Mapping):
-        values, place = dict(source), "prices"
-    else:
-        values, place = read_toml_file(Path(source), PRICE_FILE), str(source)
-    try:
-        prices = Prices.model_validate(values)
-        _ = prices.columns
-    except pydantic.ValidationError as error:
-        complaint = explain(error, values, Prices)
-        at = dotted(complaint.place)
-        raise UsageError(f"{place}, {at}: {complaint.text}" if at else f"{place}: {complaint.text}") from None  # fmt: skip # noqa: E501
-    except UsageError as error:
-        raise UsageError(f"{place}: {error}") from None
-    return prices
+    return Prices() if source is None else read_typed(source, Prices, PRICE_FILE)
 
 
 @dataclass(frozen=True)

@@ -93,11 +93,16 @@ class Choice:
         return found
 
     @cached_property
+    def ranked(self) -> list[int]:
+        """The places of all that may be chosen now, the best first."""
+        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
+        score = self._scores(known, self.is_allowed)[0][0]
+        return [int(place) for place in np.argsort(score, kind="stable") if self.is_allowed[place]]
+
+    @property
     def chosen(self) -> int:
         """The place of the configuration that is chosen now."""
-        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
-        score, _ = self._scores(known, self.is_allowed)
-        return int(score[0].argmin())
+        return self.ranked[0]
 
     def worth(self, run: int) -> Worth:
         """Play through what may come of a run."""

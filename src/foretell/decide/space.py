@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,10 +116,15 @@ class Grid:
             rows = np.arange(start, min(start + BLOCK, int(self.size)))
             yield self.rules.applied(self._combinations(rows))
 
+    @cached_property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """The listed values as arrays, made once for all blocks."""
+        return {name: _array(self.values(name)) for name in self.axes}
+
     def _combinations(self, rows: NDArray[np.int64]) -> pd.DataFrame:
         columns: dict[str, Any] = {}
         for name in reversed(list(self.axes)):
-            axis = _array(self.values(name))
+            axis = self._arrays[name]
             rows, place = np.divmod(rows, len(axis))
             columns[name] = axis[place]
         return pd.DataFrame({name: columns[name] for name in self.axes})
