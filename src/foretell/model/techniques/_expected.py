@@ -5,7 +5,7 @@ falling exponential, and one times a rising one: what all centers to the left an
 up to is summed once. The field of all axes together needs every pair of row and center, but one
 exponential for all its axes. Where centers lie on few values, as those of a sweep do, less is
 enough: what two halves of the axes have in common with a row is worked out for the values that
-occur in each half, and joined by one product of matrices.
+occur in each half, and joined by one product of matrices. The same holds where rows lie on a grid.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.model.techniques._axes import NO_COLUMN
 from foretell.model.techniques._base import Array
+from foretell.model.techniques._grid_rows import Half, bound_axes, split_rows
 from foretell.model.techniques._kernel import Coordinates, Kernel
 
 _CHUNK_PAIRS = 1 << 17  # pairs of row and center that fit the cache together
+#: Rows that are looked at for a grid together; fewer than some are not worth it.
+_CHUNK_ROWS, _MANY_ROWS = 1 << 15, 1 << 9
 
 #: A product of matrices does as much in the time of one step elsewhere.
 _PRODUCTS_PER_STEP = 10
@@ -43,6 +47,8 @@ class Expected:
         self.halves = _Halves.of(
             [position for _, position in (*self.axes, *self.categories)], self.alpha
         )
+        columns = [set(pair) - {NO_COLUMN} for pair in zip(*kernel.axes.columns, strict=True)]
+        self.parts = bound_axes([*columns, *(set(group) for group in kernel.axes.groups)])
         bumps = zip(np.exp(2 * theta[at["bump"]]), self.axes, strict=True)
         self.bumps = _Bumps(
             [values for values, _ in self.axes],
@@ -54,13 +60,39 @@ class Expected:
         """Return the expected sum of all processes for each row."""
         z = rows.z / self.lengths
         total = self.bumps.at(z)
+        for i in range(0, len(z), _CHUNK_ROWS):
+            some = slice(i, i + _CHUNK_ROWS)
+            total[some] += self._field(z[some], rows.codes[some])
+        return total
+
+    def _field(self, z: Array, codes: NDArray[np.int64]) -> Array:
+        """Return what the product of all correlations adds up to, in the way that costs least."""
+        halves = None
+        if len(z) >= _MANY_ROWS:
+            table = [*z.T, *codes.T]
+            steps = len(table) if self.halves is None else self.halves.cost / len(self.alpha)
+            halves = split_rows(table, self.parts, len(z) * steps)
+        if halves is not None:
+            one, other = (self._half(half, z, codes) for half in halves)
+            of_combinations: Array = (one.T * self.alpha) @ other
+            return of_combinations[halves[0].of_row, halves[1].of_row]
         if self.halves is not None:
-            return total + self.halves.at(lambda j, i: self._alike(j, z[i], rows.codes[i]), len(z))
+            return self.halves.at(lambda j, i: self._alike(j, z[i], codes[i]), len(z))
         step = max(1, min(len(z), _CHUNK_PAIRS // max(1, len(self.alpha))))
         pads = [np.empty(len(self.alpha) * step) for _ in range(4)]
-        for i in range(0, len(z), step):
-            total[i : i + step] += self._field(z[i : i + step], rows.codes[i : i + step], pads)
-        return total
+        parts = [
+            self._pairs(z[i : i + step], codes[i : i + step], pads) for i in range(0, len(z), step)
+        ]
+        return np.concatenate([*parts, np.zeros(0)])
+
+    def _half(self, half: Half, z: Array, codes: NDArray[np.int64]) -> Array:
+        """Return what each center has in common with each combination of a half of the axes."""
+        positions = [position for _, position in (*self.axes, *self.categories)]
+        product = np.ones((len(self.alpha), len(half.example)))
+        for axis in half.axes:
+            alike = self._alike(axis, z[half.example], codes[half.example])
+            product *= alike.take(positions[axis], axis=0)
+        return product
 
     def _alike(self, axis: int, z: Array, codes: NDArray[np.int64]) -> Array:
         """Return the correlation of each value of an axis, or level of a category, with rows."""
@@ -73,8 +105,8 @@ class Expected:
             correlation *= _polynomial(distance, np.empty_like(distance))
         return correlation
 
-    def _field(self, z: Array, codes: NDArray[np.int64], pads: list[Array]) -> Array:
-        """Return what the product of all correlations adds up to; one row per center inside.
+    def _pairs(self, z: Array, codes: NDArray[np.int64], pads: list[Array]) -> Array:
+        """Return the same from every pair of row and center; one row per center inside.
 
         The pads are scratch memory: to ask the system for it anew costs more than the arithmetic.
         """
@@ -128,6 +160,7 @@ class _Halves(NamedTuple):
     first: _Half
     weight: Array
     second: _Half
+    cost: float  # in steps per row
 
     @classmethod
     def of(cls, positions: list[NDArray[np.int64]], alpha: Array) -> _Halves | None:
@@ -150,7 +183,7 @@ class _Halves(NamedTuple):
         (one, which), (other, where) = (_occurring(table[:, half]) for half in best)
         weight = np.zeros((len(one), len(other)))
         np.add.at(weight, (which, where), alpha)
-        return cls(_Half(best[0], one), weight, _Half(best[1], other))
+        return cls(_Half(best[0], one), weight, _Half(best[1], other), least)
 
     def at(self, alike: Callable[[int, slice], Array], n_rows: int) -> Array:
         """Return the sum for each row; ``alike`` tells what values of an axis have in common."""

@@ -1,0 +1,112 @@
+"""Rows that combine few values, as those of a plan do: halves of them that are worked out once.
+
+What a product over all axes sums up to, for every combination of two halves of the axes, is one
+product of matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Axes = tuple[int, ...]
+
+#: Of more parts there are too many halves to look at.
+_MOST_PARTS = 12
+#: Halves must save so much of the work, or they are not worth finding.
+_LEAST_SAVED = 4
+#: A product of matrices does as much in the time of one step elsewhere.
+_PRODUCTS_PER_STEP = 10
+
+
+class Half(NamedTuple):
+    """Some axes, a row that shows each combination of their values, and which one each row has."""
+
+    axes: Axes
+    example: NDArray[np.int64]
+    of_row: NDArray[np.int64]
+
+
+def bound_axes(columns: Sequence[set[int]]) -> list[Axes]:
+    """Group axes that share a column, such as a column itself and a product with it.
+
+    >>> bound_axes([{0}, {1}, {2}, {0, 2}])
+    [(0, 2, 3), (1,)]
+    """
+    parts: list[tuple[set[int], list[int]]] = []
+    for axis, own in enumerate(columns):
+        met = [part for part in parts if part[0] & own]
+        joined = (
+            set(own).union(*(c for c, _ in met)),
+            sorted([axis, *(a for _, m in met for a in m)]),
+        )
+        parts = [*(part for part in parts if part not in met), joined]
+    return sorted(tuple(axes) for _, axes in parts)
+
+
+def split_rows(
+    table: Sequence[NDArray[Any]], parts: Sequence[Axes], most: float
+) -> tuple[Half, Half] | None:
+    """Split the axes so that each half has few combinations; None where rows are on no grid.
+
+    Parameters
+    ----------
+    table
+        The values of each axis.
+    parts
+        Axes that must stay together.
+    most
+        The steps that all rows take otherwise.
+    """
+    n_rows = len(table[0])
+    if not 2 <= len(parts) <= _MOST_PARTS:
+        return None
+    codes = [_numbered([table[axis] for axis in part]) for part in parts]
+    counts = [int(code.max()) + 1 for code in codes]
+    best, least = None, most / _LEAST_SAVED
+    for size in range(1, len(parts) // 2 + 1):
+        for first in combinations(range(len(parts)), size):
+            second = tuple(k for k in range(len(parts)) if k not in first)
+            n_first, n_second = (math.prod(counts[k] for k in half) for half in (first, second))
+            steps = sum(
+                min(n, n_rows) * sum(len(parts[k]) for k in half)
+                for n, half in ((n_first, first), (n_second, second))
+            )
+            cost = steps + n_first * n_second / _PRODUCTS_PER_STEP
+            if cost < least:
+                best, least = (first, second), cost
+    if best is None:
+        return None
+    one, other = (
+        _half(tuple(axis for k in half for axis in parts[k]), [codes[k] for k in half])
+        for half in best
+    )
+    return one, other
+
+
+def _half(axes: Axes, codes: list[NDArray[np.int64]]) -> Half:
+    code = _combined(codes)
+    _, example, of_row = np.unique(code, return_index=True, return_inverse=True)
+    return Half(axes, example, of_row)
+
+
+def _numbered(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Number the combinations that occur, from 0."""
+    codes = [np.unique(column, return_inverse=True)[1] for column in columns]
+    return codes[0] if len(codes) == 1 else np.unique(_combined(codes), return_inverse=True)[1]
+
+
+def _combined(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Number all combinations of codes; each code is numbered anew where numbers would overflow."""
+    total = codes[0]
+    for code in codes[1:]:
+        size = int(code.max()) + 1
+        if (int(total.max()) + 1) * size > 2**62:
+            total = np.unique(total, return_inverse=True)[1]
+        total = total * size + code
+    return total
