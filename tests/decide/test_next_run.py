@@ -135,12 +135,21 @@ def test_a_plan_that_was_never_run_is_checked_before_it_is_the_end():
     assert advise(model, asked("a", "b"), data=past(b=3), options={"measure": runs}).proposals == []
 
 
-def test_the_plan_is_compared_with_its_rival_before_it_is_the_end():
-    model = machines(spread=0.001)
-    advice = advise(model, asked("a", "b"), data=past(a=3))
-    assert proposed(advice) == [{"machine": "b"}]
-    assert advice.proposals[0].checks == "rival"
-    assert "the next best after the plan" in repr(advice)
+def test_a_column_never_changed_next_to_the_plan_is_before_it_is_the_end():
+    model = Law(
+        law=lambda f: f["size"] / f["threads"] ** 0.01 * f["level"] ** 0.5,
+        spread=0.001,
+        ranges={"size": (1.0, 32.0), "threads": (1.0, 2.0), "level": (1.0, 4.0)},
+    )
+    request = {"vary": {"threads": [1, 2], "level": [1, 4]}, "fix": {"size": 32}}
+    tried = [(1, 1, 1), (1, 2, 1), (32, 2, 1), (32, 2, 4)]  # one thread on small sizes alone
+    data = pd.DataFrame(tried, columns=["size", "threads", "level"]).assign(time_s=1.0)
+    advice = advise(model, request, data=data)
+    assert proposed(advice) == [{"size": 32, "threads": 1, "level": 1}]
+    assert advice.proposals[0].checks == "change"
+    assert "one change of the plan, never run so far" in repr(advice)
+    known = pd.concat([data, pd.DataFrame([(32, 1, 1, 1.0)], columns=data.columns)])
+    assert advise(model, request, data=known).proposals == []
 
 
 def test_the_stop_rule_is_the_probability_asked_for():

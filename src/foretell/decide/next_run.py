@@ -30,9 +30,8 @@ from foretell.spaces.quantities import TIME, write_quantity
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: beyond it, nothing is known anyway
 _MOST_PAST = 800
-#: What a run may confirm; and how many of the configurations to choose from are run before the end.
-PLAN, RIVAL = "plan", "rival"
-_LEAST_SEEN = 2
+#: What a run may confirm.
+PLAN, CHANGE = "plan", "change"
 #: How fast what a run tells of its surroundings falls with the likeness of errors there.
 _NEAR = 8
 
@@ -53,8 +52,8 @@ class Proposal:
     instead
         The configuration that would be planned most often if the plan changed.
     checks
-        What it confirms, where no run is worth its cost but the plan was hardly ever run: PLAN, or
-        RIVAL, the next best.
+        What it confirms, where no run is worth its cost otherwise: PLAN, which was never run; or
+        CHANGE, what differs from it in a column of which no other value was run next to it.
     """
 
     configuration: dict[str, Any]
@@ -309,23 +308,37 @@ class _Adviser:
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
 
     def _check(self, choice: Choice, affordable: Sequence[int]) -> Proposal | None:
-        """Propose to run the plan itself, or its rival, if none was: a model may be sure and wrong.
+        """Propose to run the plan itself, or a change of it, if no run ever was it.
 
-        Of all that may be chosen, as many must have been run as are compared.
+        A model may be sure and wrong. That two threads are no faster was seen in small runs, and
+        nobody has tried them on the job.
         """
-        is_measured = places_in(choice.figures.frame, self.past.measured) >= 0
         if self.is_target or not len(self.past.measured):
             return None
-        ranked = choice.ranked
-        unseen = [ranked[0]] if not is_measured[ranked[0]] else []
-        if is_measured.sum() < _LEAST_SEEN:
-            unseen += [place for place in ranked[1:] if not is_measured[place]]
-        for place in unseen:
-            run = next((r for r in affordable if choice.place_of[r] == place), None)
-            if run is not None:
-                checks = PLAN if place == ranked[0] else RIVAL
-                return replace(self._proposal(choice, run, choice.worth(run)), checks=checks)
+        runs = {int(choice.place_of[r]): r for r in reversed(affordable)}
+        for place in self._untried(choice):
+            if place in runs:
+                checks = PLAN if place == choice.chosen else CHANGE
+                worth = choice.worth(runs[place])
+                return replace(self._proposal(choice, runs[place], worth), checks=checks)
         return None
+
+    def _untried(self, choice: Choice) -> list[int]:
+        """Return the plan, or what differs from it in a column that no run tried next to it.
+
+        They are places among the choices, the best first.
+        """
+        frame, measured = choice.figures.frame, self.past.measured
+        planned = frame.iloc[[choice.chosen]]
+        if places_in(planned, measured)[0] < 0:
+            return [choice.chosen]
+        found = set()
+        for name in measured.columns:
+            rest = [other for other in measured.columns if other != name]
+            beside = [places_in(f[rest], planned[rest]) == 0 for f in (frame, measured)]
+            if beside[1].sum() == 1:  # the plan alone
+                found |= set(np.flatnonzero(beside[0]).tolist()) - {choice.chosen}
+        return [place for place in choice.ranked if place in found]
 
     def _proposal(self, choice: Choice, run: int, worth: Worth) -> Proposal:
         times = self.runs.value(TIME) if TIME in self.planner.assessor.kinds else None

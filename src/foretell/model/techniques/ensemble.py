@@ -41,16 +41,17 @@ MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "BoostedTrend": ("Hybrid", {"law": "PowerLaw", "rest": "boosting"}),
     "LightTrees": ("LightTrees", {}),
     "ScalingLaw": ("ScalingLaw", {}),
-    "PowerLaw": ("PowerLaw", {}),
+    "PowerLaw": ("PowerLaw", {"penalty": 0.1}),  # more would bend the slopes of few runs
 }
 #: One voice of each kind: smooth, rough with few axes, law, trees; and, which matters outside the
 #: data, that nothing changes any more.
 USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees", "FlatGP")
 #: Those that are others inside the data, and have a say beyond it alone.
 _ONLY_BEYOND = ("FlatGP",)
-#: From so few runs, only laws whose signs are known say anything.
-_FEW_RUNS = 10
 LAWS = ("ScalingLaw", "PowerLaw")
+#: From so few runs, trees and what stands on a law say nothing.
+_FEW_RUNS = 10
+_OF_FEW = (*LAWS, "LogGP")
 #: From so many configurations on, boosting has its say, too.
 _MANY_POINTS = 2_000
 #: Members see at most so many configurations, drawn at random; boosting sees more.
@@ -162,7 +163,7 @@ class EnsembleRegressor(Regressor):
 def _by_number(n_runs: int, n_points: int) -> tuple[str, ...]:
     """Choose who votes by how much was measured."""
     if n_runs <= _FEW_RUNS:
-        return LAWS
+        return _OF_FEW
     return (*USUAL, "BoostedTrend") if n_points > _MANY_POINTS else USUAL
 
 
