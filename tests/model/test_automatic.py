@@ -71,9 +71,10 @@ def test_three_rows_of_one_column_give_a_sane_answer_with_a_wide_interval():
     assert (found.value > 0).all()
     assert (np.diff(found.value) < 0).all()  # more nodes were faster each time
     assert found.value[:5] == pytest.approx([100, 72, 55, 38, 30], rel=0.2)
-    assert (found.lower[:5] < 0.95 * found.value[:5]).all()
-    assert (found.upper[:5] > 1.05 * found.value[:5]).all()
+    assert (found.lower < 0.98 * found.value).all()
+    assert (found.upper > 1.02 * found.value).all()
     widths = found.upper / found.lower
+    assert (widths[[1, 3]] > 1.1 * widths[[0, 2]]).all()  # between the rows less is known
     assert widths[5] > 1.2 * widths[4]  # twice the nodes: nothing is known there
 
 

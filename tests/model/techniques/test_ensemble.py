@@ -74,10 +74,10 @@ def test_a_useless_member_does_little_harm():
     assert np.mean(np.abs(with_dummy / truth - 1)) < 0.05
 
 
-def test_from_very_few_runs_only_laws_are_asked():
+def test_from_very_few_runs_laws_and_one_process_are_asked():
     data = rows()
     few = TrainingRows(data.x[:6], data.y[:6], np.ones(6))
-    assert Bench.of(few, USUAL, 0).voters == LAWS
+    assert Bench.of(few, USUAL, 0).voters == (*LAWS, "LogGP")
     assert Bench.of(data, USUAL, 0).voters == USUAL
     assert Bench.of(few, FEW, 0).voters == tuple(FEW)  # who was asked for by name stays
 
