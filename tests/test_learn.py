@@ -115,6 +115,17 @@ def test_killed_in_the_middle_it_goes_on_and_measures_nothing_twice(folder, fore
     assert found["plan"]["chosen"] == straight[0].plan.to_json()["chosen"]
 
 
+@pytest.mark.slow
+def test_on_a_cluster_it_comes_to_the_same_runs_and_plan(ray_cluster, folder, foretell, straight):
+    run = foretell(*WORDS, "-o", "learned", "--quiet", "--json", "--on", ray_cluster.address)
+    assert run.wait(170) == 0, run.text
+    assert json.loads(run.text)["plan"] == straight[0].plan.to_json()
+    here, there = pd.read_csv(straight[0].table), pd.read_csv(folder / "learned" / "runs.csv")
+    assert there["node"].notna().all()  # which runs on this machine do not have
+    assert "node" not in here
+    assert (there[["images", "workers"]] == here[["images", "workers"]]).all(axis=None)
+
+
 def _runs(journal):
     return [r for r in decode(journal.read_bytes())[0] if r["kind"] == "run"]
 
