@@ -39,10 +39,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.serve
 
 # The studies in docs/, from the runs that come along: tables and pictures are written again.
-studies: $(VENV)/.dev
-	$(BIN)/python docs/studies/ray_training.py
-	$(BIN)/python docs/studies/vgg_layers.py
-	$(BIN)/python docs/studies/any_program.py
+studies: study-ray-training study-vgg-layers study-any-program
+
+study-%: $(VENV)/.dev
+	$(BIN)/python docs/studies/$(subst -,_,$*).py
 
 clean:
 	rm -rf $(VENV) demo-output benchmarks/output
