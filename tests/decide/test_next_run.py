@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,35 @@ def test_a_column_never_changed_next_to_the_plan_is_before_it_is_the_end():
     assert "one change of the plan, never run so far" in repr(advice)
     known = pd.concat([data, pd.DataFrame([(32, 1, 1, 1.0)], columns=data.columns)])
     assert advise(model, request, data=known).proposals == []
+    # A run that was killed was tried, too.
+    killed = known.assign(status=["ok"] * 4 + ["timed out"], wall_time_s=9.0)
+    assert advise(model, request, data=killed).proposals == []
+    # Columns that follow from others change with them.
+    derived = {**request, "derive": {"cpus": "2 * threads"}}
+    wide = replace(model, ranges={**model.ranges, "cpus": (2.0, 4.0)})
+    advice = advise(wide, derived, data=data.assign(cpus=2 * data["threads"]))
+    assert proposed(advice) == [{"size": 32, "threads": 1, "level": 1, "cpus": 2}]
+    # Where no plan keeps the limits, it is not called one.
+    late = advise(model, {**request, "deadline": "1s"}, data=data)
+    assert "one change of the closest configuration" in repr(late)
+
+
+def test_what_is_much_worse_than_the_plan_is_not_tried_before_the_end():
+    assert advise(machines(spread=0.001), asked("a", "slow"), data=past(a=3)).proposals == []
+
+
+def test_prices_may_depend_on_what_no_model_knows():
+    model = Law(law=lambda f: 10.0 / f["workers"], spread=0.1, ranges={"workers": (1.0, 8.0)})
+    table = pd.DataFrame({"workers": [1, 2, 4], "price_per_hour": [1.0, 2.5, 6.0]})
+    data = pd.DataFrame({"workers": [1, 8], "time_s": [10.0, 1.25]})
+    advice = advise(model, {}, candidates=table, data=data)
+    assert advice.plan.chosen.configuration["workers"] == 1
+    kinds = {
+        "by": "machine",
+        "machines": {"m4": {"price_per_hour": 1}, "c4": {"price_per_hour": 2}},
+    }
+    asked_for = {"vary": {"workers": [1, 4], "machine": ["m4", "c4"]}, "prices": kinds}
+    assert advise(model, asked_for, data=data).plan.chosen.configuration["machine"] == "m4"
 
 
 def test_the_stop_rule_is_the_probability_asked_for():

@@ -605,6 +605,8 @@ BAD_WORKLOADS = [
     ({"use": "command", "run": "no-such-program {n}"}, "there is no program 'no-such-program'"),
     ({"use": "command", "run": "echo 'x"}, "No closing quotation"),
     ({"use": "command", "run": "echo {n} | wc"}, r"no shell runs .* would get \| as an argument"),
+    ({"use": "command", "run": "echo {n}; ls"}, "would get ; as an argument"),
+    ({"use": "command", "run": "echo {n} 2>/dev/null"}, "would get > as an argument"),
     ({"use": "command", "run": "true", "folder": "nowhere"}, "there is no directory .*nowhere"),
     ({"use": "command", "run": "echo {n:{m}}"}, "{m} is no parameter"),
     ({"use": "command", "run": "true", "extract": {"n": "(.)"}}, "'n' is the name of another"),
@@ -634,13 +636,17 @@ def test_a_parameter_that_changes_no_run_is_refused(folder):
 
 
 def test_a_parameter_may_be_a_label_or_what_a_run_asks_of_the_cluster(measured):
-    found = measured(command("true"), {"machine": "m4", "n": [1, 2]}, needs={"cpus": "n"})
+    asked = {"derive": {"m": "n * 2"}, "needs": {"cpus": "m"}}
+    found = measured(command("true"), {"machine": "m4", "n": [1, 2]}, **asked)
     assert sorted(found["n"]) == [1, 2]
     assert set(found["machine"]) == {"m4"}
 
 
-def test_a_list_of_words_is_taken_as_it_stands(measured):
-    workload = command("echo", "a", "|", "{n}", extract={"found": r"\| (.*)"})
+@pytest.mark.parametrize(
+    "words", [["echo", "a", "|", "{n}"], "echo a '|' {n}", 'echo "a" "|" {n}', r"echo a \| {n}"]
+)
+def test_what_a_shell_would_understand_is_taken_as_it_stands_in_quotes(measured, words):
+    workload = {"use": "command", "run": words, "extract": {"found": r"\| (.*)"}}
     assert measured(workload, {"n": [7]})["found"].tolist() == [7]
 
 

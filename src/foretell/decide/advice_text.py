@@ -38,7 +38,8 @@ def _run(advice: Advice, proposal: Proposal) -> str:
     if advice.is_target:
         return f"{text}it narrows the interval of the prediction by about {percent(proposal.gain)}."
     if proposal.checks:
-        what = {"plan": "the plan itself", "change": "one change of the plan"}
+        plan = "the plan" if advice.plan.chosen else "the closest configuration"
+        what = {"plan": f"{plan} itself", "change": f"one change of {plan}"}
         return f"{text}{what[proposal.checks]}, never run so far. No other run is worth its cost."
     if proposal.instead is not None and advice.plan.chosen is not None:
         one, other = _difference(advice.plan.chosen.configuration, proposal.instead)

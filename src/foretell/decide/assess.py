@@ -146,16 +146,23 @@ class Assessor:
         is_far = np.zeros(len(frame), dtype=bool)
         for kind, (predictor, unit) in self.predictors.items():
             outlook = predictor.outlook(frame, probabilities)
-            known[kind] = Known(outlook.value * unit, _quantiles(outlook, probabilities) * unit)
+            known[kind] = _known(outlook, probabilities, unit)
             is_far |= (outlook.trust == TRUST_FAR) | (outlook.trust == TRUST_UNKNOWN)
         return Figures(frame, self.tariff.prices, known, self.tariff.bill(frame), is_far)
 
+    def known(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> dict[str, Known]:
+        """Return what models predict, of rows that may lack the columns of prices."""
+        return {
+            kind: _known(predictor.outlook(frame, probabilities), probabilities, unit)
+            for kind, (predictor, unit) in self.predictors.items()
+        }
 
-def _quantiles(outlook: Outlook, probabilities: Sequence[float]) -> Array:
+
+def _known(outlook: Outlook, probabilities: Sequence[float], unit: float) -> Known:
     quantiles = outlook.quantiles.copy()
     # The middle is known to a model without intervals, too.
     quantiles[:, np.equal(probabilities, 0.5)] = outlook.value[:, None]
-    return quantiles
+    return Known(outlook.value * unit, quantiles * unit)
 
 
 def kinds_told(predicted: Collection[str], tariff: Tariff) -> list[str]:

@@ -272,11 +272,11 @@ class _Adviser:
         parts = [self.choices.frame, self.runs.frame, self.past.measured.iloc[kept]]
         frame = pd.concat([p[columns] for p in [*parts, self.past.too_long]], ignore_index=True)
         alike = Scales.of(self.predictors).alike(frame, frame)
-        figures = self.planner.assessor.assess(frame, (OPTIMISTIC, _PESSIMISTIC))
+        predicted = self.planner.assessor.known(frame, (OPTIMISTIC, _PESSIMISTIC))
         seen = n_choices + n_runs + np.arange(len(kept))
         fields = {}
         for kind, (predictor, unit) in self.planner.assessor.predictors.items():
-            known = figures.known[kind]
+            known = predicted[kind]
             noise = self.past.noise[predictor.target]
             sizes = log_sizes(known.quantiles[:, 0], known.quantiles[:, 1], noise)
             sizes = np.minimum(sizes, _MOST_SIZE)
@@ -326,19 +326,22 @@ class _Adviser:
     def _untried(self, choice: Choice) -> list[int]:
         """Return the plan, or what differs from it in a column that no run tried next to it.
 
-        They are places among the choices, the best first.
+        They are places among the choices, the best first; none that is much worse than the plan.
         """
-        frame, measured = choice.figures.frame, self.past.measured
+        frame = choice.figures.frame
         planned = frame.iloc[[choice.chosen]]
-        if places_in(planned, measured)[0] < 0:
+        if places_in(planned, self.past.measured)[0] < 0:
             return [choice.chosen]
+        names = [n for n in self.past.measured.columns if n not in self.planner.space.rules.derive]
+        past = [self.past.measured, self.past.too_long, self.past.broken]
+        tried = pd.concat([table.reindex(columns=names) for table in past if len(table)])
         found = set()
-        for name in measured.columns:
-            rest = [other for other in measured.columns if other != name]
-            beside = [places_in(f[rest], planned[rest]) == 0 for f in (frame, measured)]
-            if beside[1].sum() == 1:  # the plan alone
+        for name in names:
+            rest = [other for other in names if other != name]
+            beside = [places_in(f[rest], planned[rest]) == 0 for f in (frame, tried)]
+            if tried[name][beside[1]].nunique() == 1:  # that of the plan
                 found |= set(np.flatnonzero(beside[0]).tolist()) - {choice.chosen}
-        return [place for place in choice.ranked if place in found]
+        return [place for place in choice.ranked if place in found and choice.is_close(place)]
 
     def _proposal(self, choice: Choice, run: int, worth: Worth) -> Proposal:
         times = self.runs.value(TIME) if TIME in self.planner.assessor.kinds else None

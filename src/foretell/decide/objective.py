@@ -81,7 +81,7 @@ class PlanRequest(pydantic.BaseModel):
     most: dict[str, float] = {}
     least: dict[str, float] = {}
     minimize: Literal["time", "cost", "energy", "carbon"] | None = None
-    confidence: Annotated[float, pydantic.Field(ge=0.5)] = 0.9
+    confidence: Annotated[float, pydantic.Field(ge=0.5, lt=1)] = 0.9
     allow_far: bool = False
     deadline: Written | None = None
     budget: Written | None = None
@@ -92,20 +92,20 @@ class PlanRequest(pydantic.BaseModel):
     prices: Prices | None = None
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
 
-    @pydantic.field_validator("confidence")
+    @pydantic.field_validator("confidence", mode="before")
     @classmethod
-    def _is_a_share(cls, value: float) -> float:
-        if value >= 1:
-            raise ValueError(f"must be below 1, not {value:g}; 90 % is 0.9")
+    def _is_a_share(cls, value: Any) -> Any:
+        if isinstance(value, int | float) and 1 < value <= 100:
+            raise ValueError(f"must be below 1, not {value:g}; {value:g} % is {value / 100:g}")
         return value
 
-    def question(self, without_intervals: Mapping[str, str] | None = None) -> Question:
+    def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:
         """Read the limits, and list the certainties that models can tell.
 
         Parameters
         ----------
         without_intervals
-            The quantities whose model knows no intervals, and what that model predicts.
+            By what is predicted: the target of a model that knows no intervals, or None.
         """
         limits = {}
         for word, kind in LIMITS.items():
@@ -126,21 +126,21 @@ class PlanRequest(pydantic.BaseModel):
                 f"{option(word)} holds; fit it in automatic mode (foretell fit TABLE --target "
                 "...), or plan with --confidence 0.5"
             )
-        if unsure or (without_intervals and not limits):
+        if unsure or (not limits and any((without_intervals or {}).values())):
             return Question(limits, 0.5, (0.5,), self.allow_far)
         certainties = tuple(sorted({*CERTAINTIES, self.confidence}))
         return Question(limits, self.confidence, certainties, self.allow_far)
 
 
-def _unsure(limits: Collection[str], without_intervals: Mapping[str, str]) -> dict[str, str]:
+def _unsure(limits: Collection[str], without_intervals: Mapping[str, str | None]) -> dict[str, str]:
     """Return the limits on what a model without intervals predicts, and that model's target."""
     found = {}
     for word in limits:
         kind = LIMITS[word]
         while kind not in without_intervals and kind in _SOURCES:
             kind = _SOURCES[kind]
-        if kind in without_intervals:
-            found[word] = without_intervals[kind]
+        if (target := without_intervals.get(kind)) is not None:
+            found[word] = target
     return found
 
 

@@ -132,14 +132,15 @@ class Planner:
 
 def _without_intervals(
     matched: Mapping[str, tuple[Predictor, float]], space: Space
-) -> dict[str, str]:
-    """Return the quantities whose model knows no intervals, and what the model predicts."""
+) -> dict[str, str | None]:
+    """Return the target of each model that knows no intervals; None for one that does."""
     one = pd.DataFrame({n: [space.values(n)[0]] for n in space.names if len(space.values(n))})
     one = space.rules.derived(one)
     return {
-        kind: predictor.target
+        kind: None
+        if np.isfinite(predictor.outlook(one, [0.9]).quantiles).all()
+        else predictor.target
         for kind, (predictor, _) in matched.items()
-        if not np.isfinite(predictor.outlook(one, [0.9]).quantiles).all()
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,8 @@ from foretell.decide.objective import LIMITS
 WORTH = 0.01
 #: What missing a limit counts, against as much more of the objective.
 _PENALTY = 5.0
+#: What is worse by no more, in logs, may be better after all: half as much again.
+_CLOSE = math.log(1.5)
 _N_OUTCOMES = 64
 _TOLERANCE = 1e-9
 _OUT_OF_REACH = 1e6
@@ -93,11 +96,21 @@ class Choice:
         return found
 
     @cached_property
+    def _score(self) -> Array:
+        """What the choice goes by now."""
+        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
+        score: Array = self._scores(known, self.is_allowed)[0][0]
+        return score
+
+    @cached_property
     def ranked(self) -> list[int]:
         """The places of all that may be chosen now, the best first."""
-        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
-        score = self._scores(known, self.is_allowed)[0][0]
-        return [int(place) for place in np.argsort(score, kind="stable") if self.is_allowed[place]]
+        order = np.argsort(self._score, kind="stable")
+        return [int(place) for place in order if self.is_allowed[place]]
+
+    def is_close(self, place: int) -> bool:
+        """Say whether a configuration is not much worse than what is chosen."""
+        return bool(self._score[place] - self._score[self.chosen] <= _CLOSE)
 
     @property
     def chosen(self) -> int:

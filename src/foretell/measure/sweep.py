@@ -20,6 +20,7 @@ from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
 from foretell.measure.meters import METERS
 from foretell.measure.workloads import Needs, Workload, load_workload
+from foretell.predictor import FORECAST_COLUMNS
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
 
@@ -28,10 +29,10 @@ SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 Count = Annotated[int, pydantic.Field(ge=0)]
 Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
-#: Columns that every table of runs has, and a folder; no parameter may have their names.
+#: Columns that tables of runs and of predictions have, and a folder: no names for parameters.
 _RESERVED = (
     "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "wall_time_s",
-    "node", "n_lost",
+    "node", "n_lost", *FORECAST_COLUMNS,
 )  # fmt: skip
 
 
@@ -138,8 +139,7 @@ class Sweep(pydantic.BaseModel):
         """Return the workload, ready to run; ``folder`` is where its own modules may lie."""
         workload = load_workload(self.workload, folder)
         workload.check(self.names)
-        asked = [Expression(text) for _, text in self.needs or () if isinstance(text, str)]
-        felt = {name for expression in asked for name in expression.names}  # by OMP_NUM_THREADS
+        felt = self._asked_for()  # by OMP_NUM_THREADS
         for name in workload.ignored(self.names):
             if self._varies(name) and name not in felt:
                 raise UsageError(
@@ -148,11 +148,21 @@ class Sweep(pydantic.BaseModel):
                 )
         return workload
 
+    def _asked_for(self) -> set[str]:
+        """Return the columns that what a run asks of a cluster depends on."""
+        found: set[str] = set()
+        texts = [text for _, text in self.needs or () if isinstance(text, str)]
+        while texts:
+            new = set(Expression(texts.pop()).names) - found
+            found |= new
+            texts += [self.derive[name] for name in new if name in self.derive]
+        return found
+
     def _varies(self, name: str) -> bool:
         given = self.parameters.get(name)
         if given is None:
             return len({repr(c[name]) for c in self.configurations}) > 1
-        return isinstance(given, Range) or (isinstance(given, list) and len(given) > 1)
+        return (isinstance(given, Range) and given.is_continuous) or len(listed(given)) > 1
 
 
 def read_sweep(source: Path | str | Mapping[str, Any]) -> Sweep:

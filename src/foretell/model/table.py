@@ -188,7 +188,7 @@ def _feature_columns(
     if taken:
         raise DatasetError(
             f"{dataset.name}, column '{taken[0]}': predictions have a column of that name; rename "
-            "it in the table, or skip it"
+            "it in the table, or skip it in a campaign"
         )
     unused = [c for c in data.categorical if c not in names]
     if unused:

@@ -81,6 +81,20 @@ def test_many_rows_at_once_are_predicted_as_each_alone(rows, is_mean):
     np.testing.assert_allclose(trees.predict(many), np.resize(alone, len(many)), rtol=1e-15)
 
 
+def test_rows_of_very_many_kinds_are_told_apart():
+    random = np.random.default_rng(1)
+    cuts = random.normal(size=(12, 60))  # 60 to the 12th kinds do not fit a number of 64 bits
+    trees = [
+        STUMP._replace(feature=np.array([j, -2, -2]), threshold=np.array([cut, 0, 0]))
+        for j, own in enumerate(cuts)
+        for cut in own
+    ]
+    many = join_trees(trees, n_features=12, is_mean=False)
+    rows = random.choice(random.normal(size=5), (1500, 12))
+    few = [many.predict(rows[i : i + 100]) for i in range(0, len(rows), 100)]
+    np.testing.assert_allclose(many.predict(rows), np.concatenate(few), rtol=1e-14)
+
+
 def test_pairs_in_small_blocks_give_the_same(monkeypatch):
     random = np.random.default_rng(0)
     rows = random.uniform(0, 10, size=(57, 2))

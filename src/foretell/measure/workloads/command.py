@@ -23,8 +23,8 @@ from foretell.measure.workloads._base import Numbers, Options, RunFailedError, W
 
 _MOST_OUTPUT = 4_000_000  # bytes that are searched for numbers
 _MOST_REASON, _MOST_LOGGED = 300, 4000
-#: What only a shell understands, where it stands alone.
-_SHELL = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
+#: What only a shell understands.
+_SHELL = re.compile(r"[|&;<>]+")
 
 _WITH_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
@@ -198,12 +198,16 @@ def _words(template: str | list[str]) -> list[str]:
 
 
 def _refuse_shell(template: str | list[str]) -> None:
-    """Refuse a text that is meant for a shell; in a list, each word is meant as it stands."""
-    signs = [] if isinstance(template, list) else [w for w in _words(template) if w in _SHELL]
-    if signs:
+    """Refuse a text that is meant for a shell; what is quoted, or a list, is meant as it stands."""
+    if isinstance(template, list):
+        return
+    unescaped = re.sub(r"\\.", "_", template)
+    words = shlex.shlex(unescaped, posix=False, punctuation_chars=True)
+    words.whitespace_split = True
+    for sign in filter(_SHELL.fullmatch, words):
         raise UsageError(
-            f"workload: no shell runs '{template}', so the program would get {signs[0]} as an "
-            f'argument; write ["sh", "-c", "..."], or a list of words if it is to get it'
+            f"workload: no shell runs '{template}', so the program would get {sign} as an "
+            'argument; write ["sh", "-c", "..."], or quote it if the program is to get it'
         )
 
 

@@ -11,7 +11,6 @@ occur in each half, and joined by one product of matrices. The same holds where 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,16 +18,12 @@ from numpy.typing import NDArray
 
 from foretell.model.techniques._axes import NO_COLUMN
 from foretell.model.techniques._base import Array
-from foretell.model.techniques._grid_rows import Half, bound_axes, split_rows
+from foretell.model.techniques._grid_rows import Half, bound_axes, cheapest_halves, split_rows
 from foretell.model.techniques._kernel import Coordinates, Kernel
 
 _CHUNK_PAIRS = 1 << 17  # pairs of row and center that fit the cache together
 #: Rows that are looked at for a grid together; fewer than some are not worth it.
 _CHUNK_ROWS, _MANY_ROWS = 1 << 15, 1 << 9
-
-#: A product of matrices does as much in the time of one step elsewhere.
-_PRODUCTS_PER_STEP = 10
-_MOST_HALVED_AXES = 12  # of more there are too many halves to look at
 _AXES_AT_ONCE = 16  # polynomials of more axes may overflow before their exponential is applied
 
 
@@ -165,25 +160,19 @@ class _Halves(NamedTuple):
     @classmethod
     def of(cls, positions: list[NDArray[np.int64]], alpha: Array) -> _Halves | None:
         """Split the axes where that costs least; None if no split costs less than none at all."""
-        n_axes = len(positions)
-        if not 2 <= n_axes <= _MOST_HALVED_AXES:
+        if not positions:
             return None
         table = np.column_stack(positions)
-        best, least = None, float(len(alpha) * n_axes)
-        for size in range(1, n_axes // 2 + 1):
-            for first in combinations(range(n_axes), size):
-                second = tuple(j for j in range(n_axes) if j not in first)
-                n_first, n_second = (_n_occurring(table[:, half]) for half in (first, second))
-                steps = n_first * len(first) + n_second * len(second)
-                cost = steps + n_first * n_second / _PRODUCTS_PER_STEP
-                if cost < least:
-                    best, least = (first, second), cost
+        n_axes = len(positions)
+        best = cheapest_halves(
+            [1] * n_axes, lambda half: _n_occurring(table[:, half]), len(alpha) * n_axes
+        )
         if best is None:
             return None
-        (one, which), (other, where) = (_occurring(table[:, half]) for half in best)
+        (one, which), (other, where) = (_occurring(table[:, half]) for half in best.halves)
         weight = np.zeros((len(one), len(other)))
         np.add.at(weight, (which, where), alpha)
-        return cls(_Half(best[0], one), weight, _Half(best[1], other), least)
+        return cls(_Half(best.halves[0], one), weight, _Half(best.halves[1], other), best.cost)
 
     def at(self, alike: Callable[[int, slice], Array], n_rows: int) -> Array:
         """Return the sum for each row; ``alike`` tells what values of an axis have in common."""

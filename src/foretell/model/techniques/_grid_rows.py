@@ -7,7 +7,7 @@ product of matrices.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -63,34 +63,61 @@ def split_rows(
     most
         The steps that all rows take otherwise.
     """
-    n_rows = len(table[0])
     if not 2 <= len(parts) <= _MOST_PARTS:
-        return None
+        return None  # before the work of looking at values
+    n_rows = len(table[0])
     codes = [_numbered([table[axis] for axis in part]) for part in parts]
     counts = [int(code.max()) + 1 for code in codes]
-    best, least = None, most / _LEAST_SAVED
-    for size in range(1, len(parts) // 2 + 1):
-        for first in combinations(range(len(parts)), size):
-            second = tuple(k for k in range(len(parts)) if k not in first)
-            n_first, n_second = (math.prod(counts[k] for k in half) for half in (first, second))
-            steps = sum(
-                min(n, n_rows) * sum(len(parts[k]) for k in half)
-                for n, half in ((n_first, first), (n_second, second))
-            )
-            cost = steps + n_first * n_second / _PRODUCTS_PER_STEP
-            if cost < least:
-                best, least = (first, second), cost
-    if best is None:
+    found = cheapest_halves(
+        [len(part) for part in parts],
+        lambda half: min(n_rows, math.prod(counts[k] for k in half)),
+        most / _LEAST_SAVED,
+    )
+    if found is None:
         return None
     one, other = (
         _half(tuple(axis for k in half for axis in parts[k]), [codes[k] for k in half])
-        for half in best
+        for half in found.halves
     )
     return one, other
 
 
+class Cheapest(NamedTuple):
+    """Two halves, and the steps that they take."""
+
+    halves: tuple[Axes, Axes]
+    cost: float
+
+
+def cheapest_halves(
+    sizes: Sequence[int], count: Callable[[Axes], int], most: float
+) -> Cheapest | None:
+    """Find the two halves of some parts that take the fewest steps; None if all take too many.
+
+    Parameters
+    ----------
+    sizes
+        The number of axes of each part.
+    count
+        From some parts to the number of combinations of their values.
+    """
+    best = None
+    if not 2 <= len(sizes) <= _MOST_PARTS:
+        return None
+    for size in range(1, len(sizes) // 2 + 1):
+        for first in combinations(range(len(sizes)), size):
+            second = tuple(k for k in range(len(sizes)) if k not in first)
+            n_first, n_second = count(first), count(second)
+            steps = n_first * sum(sizes[k] for k in first)
+            steps += n_second * sum(sizes[k] for k in second)
+            cost = steps + n_first * n_second / _PRODUCTS_PER_STEP
+            if cost < most:
+                best, most = Cheapest((first, second), cost), cost
+    return best
+
+
 def _half(axes: Axes, codes: list[NDArray[np.int64]]) -> Half:
-    code = _combined(codes)
+    code = combined(codes)
     _, example, of_row = np.unique(code, return_index=True, return_inverse=True)
     return Half(axes, example, of_row)
 
@@ -98,11 +125,11 @@ def _half(axes: Axes, codes: list[NDArray[np.int64]]) -> Half:
 def _numbered(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     """Number the combinations that occur, from 0."""
     codes = [np.unique(column, return_inverse=True)[1] for column in columns]
-    return codes[0] if len(codes) == 1 else np.unique(_combined(codes), return_inverse=True)[1]
+    return codes[0] if len(codes) == 1 else np.unique(combined(codes), return_inverse=True)[1]
 
 
-def _combined(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Number all combinations of codes; each code is numbered anew where numbers would overflow."""
+def combined(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Number all combinations of codes, which are renumbered where numbers would overflow."""
     total = codes[0]
     for code in codes[1:]:
         size = int(code.max()) + 1

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array, Regressor, State
+from foretell.model.techniques._grid_rows import combined
 from foretell.model.techniques._state import read_array, read_flag, read_number, read_whole
 
 # Pairs of row and tree that descend together: enough for numpy, few enough for the cache.
 _PAIRS = 1 << 16
 
-# Fewer rows are hardly ever alike. Kinds of them are numbered in 64 bits.
-_MANY_ROWS, _MOST_KINDS = 1 << 10, 1 << 62
+# Fewer rows are hardly ever alike.
+_MANY_ROWS = 1 << 10
 
 # The place of a node's children is twice its index, which must fit 32 bits.
 _MOST_NODES = 1 << 30
@@ -120,13 +121,9 @@ class TreeRegressor(Regressor):
 
     def _kinds(self, rows: NDArray[np.float32]) -> _Kinds | None:
         """Group many rows that end in the same leaves: a grid has few kinds of them."""
-        sizes = [len(cuts) + 1 for cuts in self._cuts] if len(rows) >= _MANY_ROWS else []
-        if not sizes or math.prod(sizes) > _MOST_KINDS:
+        if len(rows) < _MANY_ROWS:
             return None
-        kind = np.zeros(len(rows), dtype=np.int64)
-        for j, (cuts, size) in enumerate(zip(self._cuts, sizes, strict=True)):
-            kind *= size
-            kind += np.searchsorted(cuts, rows[:, j])
+        kind = combined([np.searchsorted(cuts, rows[:, j]) for j, cuts in enumerate(self._cuts)])
         return _Kinds(*np.unique(kind, return_index=True, return_inverse=True)[1:])
 
     def _descend(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
