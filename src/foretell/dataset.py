@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +159,7 @@ def read_with_text(
         )
     if dataset.frame.empty:
         raise DatasetError(f"{dataset.name} has no rows below its header; write one row per run")
-    return dataset
+    return dataset if dataset.roles else replace(dataset, roles=_roles_of_layout(dataset.columns))
 
 
 def description_path(table: Path) -> Path:
@@ -186,6 +186,20 @@ def _read_roles(table: Path) -> dict[str, str]:
     if not isinstance(columns, dict):
         return {}
     return {str(name): str(role) for name, role in columns.items()}
+
+
+def _roles_of_layout(columns: list[str]) -> dict[str, str]:
+    """Return what the columns are of a measured table whose description is not beside it.
+
+    They follow one another as it was written: settings, ``repeat`` and ``status``, what was
+    measured, and remarks.
+    """
+    if columns[-2:] != ["started_at", "reason"] or not {"repeat", "n_attempts"} <= {*columns}:
+        return {}
+    n_settings = columns.index("repeat")
+    if columns[n_settings + 1] != "status":
+        return {}
+    return {name: PARAMETER if i < n_settings else "measured" for i, name in enumerate(columns)}
 
 
 def _read_file(path: Path, text_columns: TextColumns) -> Dataset:

@@ -344,7 +344,7 @@ def test_a_continuous_range_is_searched_close_to_its_optimum():
     plan = make_plan(law, {"vary": {"workers": {"from": 0.5, "to": 64.0, "whole": False}}})
     assert plan.is_searched
     assert chosen(plan)["workers"] == pytest.approx(math.exp(2), rel=1e-3)
-    assert "searched" in repr(plan)
+    assert "The best that a search of" in repr(plan)
 
 
 def test_a_search_with_a_binding_limit_across_two_columns_comes_close():
@@ -383,6 +383,7 @@ def test_the_same_question_gets_the_same_answer(law):
         ({"vary": WORKERS, "minimize": "carbon"}, "--minimize carbon needs"),
         ({"vary": WORKERS, "minimize": "tme"}, "minimize"),
         ({"vary": WORKERS, "confidence": 0.3}, "confidence"),
+        ({"vary": WORKERS, "prices": {"price_per_hour": 1, "nodes": "workers - 1"}}, "is 0 for"),
         ({"vary": WORKERS, "confidence": 90}, "confidence: must be below 1, not 90; 90 % is 0.9"),
         ({"vary": {"wrkers": [1]}}, "no model knows a column 'wrkers'. Did you mean 'workers'?"),
         ({}, "nothing to choose from"),
@@ -433,6 +434,28 @@ def test_a_column_left_out_is_named_with_what_was_measured_of_it(law):
     law = replace(law, ranges={"workers": (1.0, 64.0), "size": (5.0, 9.0)})
     with pytest.raises(UsageError, match=r"needs 'size' \(measured: 5 to 9\); add --fix size="):
         make_plan(law, {"vary": WORKERS})
+
+
+def test_a_range_may_be_written_as_on_the_command_line():
+    plans = [make_plan(Law(), {"vary": {"workers": w}}) for w in ("1..8", [*range(1, 9)])]
+    assert plans[0].to_json() == plans[1].to_json()
+
+
+def test_energy_of_the_start_up_counts_whoever_tells_that_of_the_job():
+    prices = {"power_w": 60, "start_up_s": 10, "nodes": 2}
+    energy = Law(target="energy_j", law=lambda f: 5000.0 / f["workers"])
+    asked = {"vary": {"workers": [1, 2]}, "prices": prices, "minimize": "energy"}
+    told = make_plan([Law(), energy], asked).chosen.estimates["energy"].value
+    assert told == pytest.approx(5000 / 2 + 2 * 60 * 10)
+    without = make_plan([Law(), energy], {**asked, "prices": {"start_up_s": 10}})
+    assert without.chosen.estimates["energy"].value == pytest.approx(5000 / 2)
+
+
+def test_an_energy_limit_needs_the_intervals_of_the_energy_model_alone():
+    time = Law(spread=math.nan)
+    energy = Law(target="energy_j", law=lambda f: 5000.0 / f["workers"])
+    plan = make_plan([time, energy], {"vary": {"workers": [1, 2, 4]}, "max_energy": "2kJ"})
+    assert chosen(plan)["workers"] == 4
 
 
 def test_a_model_without_intervals_plans_for_the_median_only():

@@ -257,6 +257,18 @@ def test_the_description_says_what_each_column_is_and_where_it_was_measured(meas
     assert found["started_at"] < found["ended_at"]
 
 
+def test_fit_knows_a_measured_table_without_its_description(measured, folder):
+    table = measured(python("picky"), {"n": [1, 2, 5, 6, 7, 8, 9]}, derive={"m": "n * n"})
+    assert "failed" in set(table["status"])
+    (folder / "runs.json").unlink()
+    for source in (folder / "runs.csv", pd.read_csv(folder / "runs.csv")):
+        best = fit_model(source, target="wall_time_s").best
+        assert best.columns == ["n", "m"]
+        assert best.n_rows == 6
+    moved = pd.read_csv(folder / "runs.csv").drop(columns="reason")
+    assert read_dataset(moved).roles == {}  # whoever changed it knows better
+
+
 def test_fit_tells_of_runs_that_shared_the_machine(folder):
     rows = [{"n": n, "time_s": 2.0 * n, "is_shared": "yes" if n > 6 else "no"} for n in range(1, 9)]
     pd.DataFrame(rows).to_csv(folder / "runs.csv", index=False)

@@ -153,8 +153,9 @@ def test_an_unknown_level_is_as_uncertain_as_it_was_without_knowing_levels():
 
 
 def test_few_levels_left_out_say_little_of_the_next():
+    inside = rehearsed(INSIDE, normal(0.05))
     one, many = (
-        of(*(rehearsed(UNKNOWN, normal(0.5, seed=i), column=f"m={i}") for i in range(n)))
+        of(inside, *(rehearsed(UNKNOWN, normal(0.5, seed=i), column=f"m={i}") for i in range(n)))
         for n in (1, 6)
     )
     assert width(one, spot(is_unknown=True)) > 1.5 * width(many, spot(is_unknown=True))

@@ -66,8 +66,9 @@ def command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Measure what matters for a plan, and nothing else.
 
-    SWEEP.toml says how the job is run, and which values can be measured. A few small runs come
-    first; then each is the one that most improves the plan for what it costs.
+    SWEEP.toml says how the job is run, and which values can be measured besides those to choose
+    from. A few small runs come first; then each is the one that most improves the plan for what it
+    costs. Each is made once, whatever the sweep says of repeats.
     """
     from foretell.decide.advice_options import LEAST_CHANCE
     from foretell.learn import LearnOptions, learn_plan

@@ -112,7 +112,7 @@ def _summary(measured: MeasuredSweep) -> str:
     records = measured.records
     lines = [f"{measured.table}   {len(records)} runs, {measured.n_ok} of them went well"]
     if measured.n_new < len(records):
-        lines[0] += f"; {measured.n_new} are new"
+        lines[0] += f"; {measured.n_new} {'is' if measured.n_new == 1 else 'are'} new"
     failed = [r for r in records if r["status"] != "ok"]
     for record in failed[:3]:
         settings = ", ".join(f"{n} = {v}" for n, v in record["configuration"].items())

@@ -83,6 +83,8 @@ class Figures:
             return self.figure(ENERGY, known) / _JOULES_PER_KWH * prices.carbon_g_per_kwh
         if kind == ENERGY and ENERGY not in known:
             return bill.nodes * bill.power_w * (known[TIME] + prices.start_up_s)
+        if kind == ENERGY and np.isfinite(bill.power_w).all():
+            return known[ENERGY] + bill.nodes * bill.power_w * prices.start_up_s
         return known[kind]
 
     def take(self, rows: NDArray[np.int64]) -> Figures:

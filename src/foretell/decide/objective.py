@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from foretell.decide.prices import Prices
+from foretell.decide.space import read_axis
 from foretell.errors import UsageError
 from foretell.files.text_file import FileKind
 from foretell.files.typed import read_typed
@@ -91,6 +92,19 @@ class PlanRequest(pydantic.BaseModel):
     max_power: Written | None = None
     prices: Prices | None = None
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
+
+    @pydantic.field_validator("vary", mode="before")
+    @classmethod
+    def _as_on_the_command_line(cls, value: Any) -> Any:
+        """Read a range that is written as a text, such as ``1..64``."""
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: read_axis(f"{name}={given}")[1]
+            if isinstance(given, str) and ".." in given
+            else given
+            for name, given in value.items()
+        }
 
     @pydantic.field_validator("confidence", mode="before")
     @classmethod

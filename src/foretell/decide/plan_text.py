@@ -172,8 +172,11 @@ def _ground(plan: Plan) -> list[str]:
         ground = f"{plan.chosen.trust.capitalize()}: {plan.chosen.outside}"
     if math.isfinite(plan.chosen.expected_error):
         ground += f"; predictions there were about {percent(plan.chosen.expected_error)} off"
-    how = "searched, looking at" if plan.is_searched else "all of"
-    lines = [f"  {ground}. The best of {how} {plan.n_seen:,} configurations."]
+    seen = f"{plan.n_seen:,} configurations"
+    how = (
+        f"The best that a search of {seen} found" if plan.is_searched else f"The best of all {seen}"
+    )
+    lines = [f"  {ground}. {how}."]
     if plan.far is not None:
         lines.append(f"  {_far(plan)}")
     return lines

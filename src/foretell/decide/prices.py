@@ -136,7 +136,13 @@ class Tariff:
         for word, kind, found in (("price_per_hour", COST, price), ("power_w", POWER, power)):
             if kind in self.has and np.isnan(found).any():
                 raise UsageError(f"{word} is not known {self._of_whom(frame, np.isnan(found))}")
-        return Bill(_figures(self.nodes, frame), price, power)
+        nodes = _figures(self.nodes, frame)
+        if not (nodes > 0).all():
+            raise UsageError(
+                f"nodes = '{self.nodes}' is 0 for some configurations, and none costs nothing; "
+                "write how many machines each takes"
+            )
+        return Bill(nodes, price, power)
 
     def _of_whom(self, frame: pd.DataFrame, is_unknown: NDArray[np.bool_]) -> str:
         if self.prices.by is None:

@@ -61,24 +61,26 @@ class Residuals(pydantic.BaseModel):
         if not self.values:
             return 0.0, 0.0
         tail = (1 - level) / 2
-        lower, upper = np.quantile(self.values, [tail, 1 - tail]) * self._inflation
+        # Each end rests on its half of the residuals.
+        inflation = _inflation(len(self.values) / 2)
+        lower, upper = np.quantile(self.values, [tail, 1 - tail]) * inflation
         return min(float(lower), 0.0), max(float(upper), 0.0)
 
     def half_width(self, level: float) -> float:
         """Return the size that a share of the residuals does not exceed."""
         if not self.values:
             return 0.0
-        return float(np.quantile(np.abs(self.values), level)) * self._inflation
-
-    @property
-    def _inflation(self) -> float:
-        """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
-        return _OPTIMISM * (1 + 2 / len(self.values))
+        return float(np.quantile(np.abs(self.values), level)) * _inflation(len(self.values))
 
     @cached_property
     def mean_error(self) -> float:
         """The mean relative error of the predictions."""
         return float(np.abs(np.expm1(-np.array(self.values))).mean()) if self.values else 0.0
+
+
+def _inflation(n: float) -> float:
+    """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
+    return _OPTIMISM * (1 + 2 / n)
 
 
 class Calibration(pydantic.BaseModel):

@@ -45,6 +45,7 @@ def forecast(model: SavedModel, values: Values, value: Array, level: float) -> F
         lower, upper = value * np.exp(low), value * np.exp(high)
         error = calibration.expected_error(place.spot)
     trust = _trust(model, place.spot)
+    error = np.where(trust == TRUST_FAR, np.nan, error)  # no rehearsal went there
     return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
 
 
