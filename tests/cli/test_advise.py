@@ -142,10 +142,13 @@ def test_a_new_table_and_an_old_one_exclude_each_other(folder):
     assert "give one of them" in result.stderr
 
 
+def learn(choices, *rest):
+    given = ("--vary", choices, "--fix", "images=4000", "--target", "train_s")
+    return run("learn", "sweep.toml", "-o", "learned", *given, *rest)
+
+
 def test_learn_shows_its_rounds_and_ends_with_the_plan(folder):
-    words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2,4", "--fix",
-             "images=4000", "--target", "train_s", "--budget", "5m"]  # fmt: skip
-    result = run(*words)
+    result = learn("workers=1,2,4", "--budget", "5m")
     assert result.exit_code == 0, result.output
     assert "plan workers=" in result.stderr
     assert "next images=" in result.stderr
@@ -157,9 +160,7 @@ def test_learn_shows_its_rounds_and_ends_with_the_plan(folder):
 
 
 def test_learn_whose_budget_ends_before_there_is_a_plan_says_so_with_its_exit_code(folder):
-    words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2", "--fix",
-             "images=4000", "--target", "train_s", "--budget", "3s"]  # fmt: skip
-    result = run(*words)
+    result = learn("workers=1,2", "--budget", "3s")
     assert result.exit_code == 1, result.output
     assert "--budget 3 s ends before there is a plan: 1 run took 5.4 s" in result.stderr
     assert "Raise --budget, and the same command goes on" in result.stderr
@@ -167,9 +168,7 @@ def test_learn_whose_budget_ends_before_there_is_a_plan_says_so_with_its_exit_co
 
 
 def test_learn_without_a_plan_within_the_limits_says_so_with_its_exit_code(folder):
-    words = ["learn", "sweep.toml", "-o", "learned", "--vary", "workers=1,2", "--fix",
-             "images=4000", "--target", "train_s", "--deadline", "1s", "-q"]  # fmt: skip
-    result = run(*words)
+    result = learn("workers=1,2", "--deadline", "1s", "-q")
     assert result.exit_code == 1, result.output
     assert "No configuration keeps the limits" in result.output
 

@@ -117,9 +117,10 @@ def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
     """Say when the table has runs that a model has not learned from."""
     from foretell.dataset import read_dataset
 
-    for model in models if data is not None else ():
-        assert data is not None
-        dataset = read_dataset(data)
+    if data is None:
+        return
+    dataset = read_dataset(data)
+    for model in models:
         dataset.require([model.target])
         n_runs = len(dataset.for_target(model.target)[0].frame)
         if n_runs > model.n_rows:

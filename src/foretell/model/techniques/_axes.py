@@ -23,7 +23,7 @@ _WIDE = 20.0
 #: Exponents of the curve are cut here: far outside, a curve is no better known than a constant.
 _MOST_EXPONENT = 30.0
 _MOST_CURVE = 3.0  # deviation of a curve in training
-NO_COLUMN = -1
+_NO_COLUMN = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Axes:
     def of(cls, x: Array, groups: Groups = (), products: Sequence[tuple[int, int]] = ()) -> Axes:
         """Measure training rows; a column of one value gives no axis."""
         indicators = {column for group in groups for column in group}
-        plain = [(j, NO_COLUMN) for j in range(x.shape[1]) if j not in indicators]
+        plain = [(j, _NO_COLUMN) for j in range(x.shape[1]) if j not in indicators]
         pairs = [pair for pair in [*plain, *products] if np.ptp(_values(x, *pair)) > 0]
         measured = [_measure(_values(x, *pair)) for pair in pairs]
         columns = np.array(pairs, dtype=np.int64).reshape(len(pairs), 2)
@@ -83,9 +83,10 @@ class Axes:
         )
 
     @property
-    def columns(self) -> tuple[list[int], list[int]]:
-        """The columns of each axis: the first ones, and the second ones or NO_COLUMN."""
-        return self.first.tolist(), self.second.tolist()
+    def columns(self) -> list[set[int]]:
+        """The columns of each axis: one, or the two that are multiplied."""
+        pairs = zip(self.first.tolist(), self.second.tolist(), strict=True)
+        return [set(pair) - {_NO_COLUMN} for pair in pairs]
 
     @property
     def n_axes(self) -> int:
@@ -138,7 +139,7 @@ class Axes:
         n = len(first)
         second = read_array(state, "second", shape=(n,), dtype=np.int64)
         highest = np.maximum(first, second).max(initial=0)
-        if n and not (first.min() >= 0 and second.min() >= NO_COLUMN and highest < n_columns):
+        if n and not (first.min() >= 0 and second.min() >= _NO_COLUMN and highest < n_columns):
             raise ValueError("an axis belongs to no column")
         numbers = {name: read_array(state, name, shape=(n,)) for name in _NUMBERS}
         flags = {name: read_array(state, name, shape=(n,), dtype=np.bool_) for name in _FLAGS}
@@ -166,7 +167,7 @@ _FLAGS = ("is_log", "has_curve")
 
 def _values(x: Array, first: int, second: int) -> Array:
     values: Array = x[:, first]
-    return values if second == NO_COLUMN else values * x[:, second]
+    return values if second == _NO_COLUMN else values * x[:, second]
 
 
 def _measure(values: Array) -> tuple[float, ...]:

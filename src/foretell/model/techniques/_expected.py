@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.techniques._axes import NO_COLUMN
 from foretell.model.techniques._base import Array
 from foretell.model.techniques._grid_rows import Half, bound_axes, cheapest_halves, split_rows
 from foretell.model.techniques._kernel import Coordinates, Kernel
@@ -42,8 +41,7 @@ class Expected:
         self.halves = _Halves.of(
             [position for _, position in (*self.axes, *self.categories)], self.alpha
         )
-        columns = [set(pair) - {NO_COLUMN} for pair in zip(*kernel.axes.columns, strict=True)]
-        self.parts = bound_axes([*columns, *(set(group) for group in kernel.axes.groups)])
+        self.parts = bound_axes([*kernel.axes.columns, *map(set, kernel.axes.groups)])
         bumps = zip(np.exp(2 * theta[at["bump"]]), self.axes, strict=True)
         self.bumps = _Bumps(
             [values for values, _ in self.axes],

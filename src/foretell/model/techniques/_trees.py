@@ -18,8 +18,8 @@ from foretell.model.techniques._state import read_array, read_flag, read_number,
 # Pairs of row and tree that descend together: enough for numpy, few enough for the cache.
 _PAIRS = 1 << 16
 
-# Fewer rows are hardly ever alike.
-_MANY_ROWS = 1 << 10
+# Fewer rows are hardly ever alike; and where more than this share differ, nothing is saved.
+_MANY_ROWS, _MOST_KINDS = 1 << 10, 0.8
 
 # The place of a node's children is twice its index, which must fit 32 bits.
 _MOST_NODES = 1 << 30
@@ -124,7 +124,8 @@ class TreeRegressor(Regressor):
         if len(rows) < _MANY_ROWS:
             return None
         kind = combined([np.searchsorted(cuts, rows[:, j]) for j, cuts in enumerate(self._cuts)])
-        return _Kinds(*np.unique(kind, return_index=True, return_inverse=True)[1:])
+        _, first, of_row = np.unique(kind, return_index=True, return_inverse=True)
+        return _Kinds(first, of_row) if len(first) < _MOST_KINDS * len(rows) else None
 
     def _descend(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the leaf of each tree (first axis) that each row ends in."""
