@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 
 import foretell
-from foretell.decide.advice_options import LEAST_CHANCE, AdviceOptions
-from foretell.decide.first_runs import first_runs
-from foretell.decide.next_run import advise
-from foretell.decide.plan import make_plan
+from foretell.decide.advise.first_runs import first_runs
+from foretell.decide.advise.next_run import advise
+from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
+from foretell.decide.plan.plan import make_plan
 
 ROOT = Path(__file__).parents[1]
 GOAL = 0.05

@@ -14,9 +14,9 @@ from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
-    from foretell.decide.answer import Plan
-    from foretell.decide.next_run import Advice, advise
-    from foretell.decide.plan import make_plan
+    from foretell.decide.advise.next_run import Advice, advise
+    from foretell.decide.plan.answer import Plan
+    from foretell.decide.plan.plan import make_plan
     from foretell.errors import (
         DatasetError,
         ForetellError,
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     )
     from foretell.learn import Learned, learn_plan
     from foretell.measure.measure import measure_sweep
-    from foretell.model.automatic_outputs import AutomaticFit
-    from foretell.model.campaign import Campaign
+    from foretell.model.automatic.outputs import AutomaticFit
+    from foretell.model.campaigns import Campaign
+    from foretell.model.campaigns.outputs import Fit
     from foretell.model.estimator import ForetellRegressor
     from foretell.model.fit import fit_model
-    from foretell.model.outputs import Fit
-    from foretell.model.saved_model import SavedModel, load_model
+    from foretell.model.saved.model import SavedModel, load_model
     from foretell.predictor import Forecast, Predictor
     from foretell.report.write import write_report
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
-    "Advice": "foretell.decide.next_run",
-    "AutomaticFit": "foretell.model.automatic_outputs",
-    "Campaign": "foretell.model.campaign",
+    "Advice": "foretell.decide.advise.next_run",
+    "AutomaticFit": "foretell.model.automatic.outputs",
+    "Campaign": "foretell.model.campaigns",
     "Dataset": "foretell.dataset",
     "DatasetError": "foretell.errors",
-    "Fit": "foretell.model.outputs",
+    "Fit": "foretell.model.campaigns.outputs",
     "Forecast": "foretell.predictor",
     "ForetellError": "foretell.errors",
     "ForetellRegressor": "foretell.model.estimator",
     "Learned": "foretell.learn",
     "ModelError": "foretell.errors",
     "NothingUsableError": "foretell.errors",
-    "Plan": "foretell.decide.answer",
+    "Plan": "foretell.decide.plan.answer",
     "Predictor": "foretell.predictor",
-    "SavedModel": "foretell.model.saved_model",
+    "SavedModel": "foretell.model.saved.model",
     "StorageError": "foretell.errors",
     "UsageError": "foretell.errors",
-    "advise": "foretell.decide.next_run",
+    "advise": "foretell.decide.advise.next_run",
     "fit_model": "foretell.model.fit",
     "learn_plan": "foretell.learn",
-    "load_model": "foretell.model.saved_model",
-    "make_plan": "foretell.decide.plan",
+    "load_model": "foretell.model.saved.model",
+    "make_plan": "foretell.decide.plan.plan",
     "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
     "write_report": "foretell.report.write",

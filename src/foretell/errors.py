@@ -7,13 +7,53 @@ ForetellError
 ├── StorageError      the output directory is taken, foreign, full or unwritable
 └── NothingUsableError  everything ran, and nothing usable came out
 
-Each text says what was expected, what came, and what to do.
+Each text says what was expected, what came, and what to do. An error that is about an option of
+a call carries it, and the options that would help, as data: Python, the command line and HTTP
+each write them in their own way.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a call, by its Python name, and the value it has or should have.
+
+    Attributes
+    ----------
+    key
+        The entry meant, where the option is a mapping: ``fix`` has one per column.
+
+    >>> print(Option("max_energy", "5kJ"), Option("fix", "8", key="nodes"))
+    max_energy='5kJ' fix={'nodes': 8}
+    """
+
+    name: str
+    value: str | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        """Write it as in a call in Python."""
+        if self.key is not None:
+            return f"{self.name}={{{self.key!r}: {self.value or '...'}}}"
+        return self.name if self.value is None else f"{self.name}={_literal(self.value)}"
+
+
+def _literal(value: str) -> str:
+    """Write a value as in Python: numbers as they are, other texts in quotes."""
+    try:
+        float(value)
+    except ValueError:
+        return value if value == "..." else repr(value)
+    return value
+
+
+#: What to do about an error: pieces of text, and the options they speak about.
+Remedy = tuple[str | Option, ...]
 
 
 class ForetellError(Exception):
@@ -22,14 +62,43 @@ class ForetellError(Exception):
     Attributes
     ----------
     text
-        The message without its place.
+        The message without its place, its option and its remedy.
     at
-        The steps to the option of a campaign that it is about, in TOML's words; often none.
+        The steps to the entry of a file that it is about, such as ``("search", "folds")``.
+    option
+        The option of a call that it is about.
+    remedy
+        What to do, where that takes an option.
+
+    >>> error = UsageError("30 is money, which needs prices", option=Option("budget", "30"),
+    ...                    remedy=("write a time as ", Option("budget", "30m")))
+    >>> print(error)
+    budget=30: 30 is money, which needs prices; write a time as budget='30m'
+    >>> print(error.worded(lambda option: f"--{option.name} {option.value}"))
+    --budget 30: 30 is money, which needs prices; write a time as --budget 30m
     """
 
-    def __init__(self, text: str, *, at: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{'.'.join(at)}: {text}" if at else text)
-        self.text, self.at = text, at
+    def __init__(
+        self,
+        text: str,
+        *,
+        at: tuple[str, ...] = (),
+        option: Option | None = None,
+        remedy: Remedy = (),
+    ) -> None:
+        super().__init__(text)
+        self.text, self.at, self.option, self.remedy = text, at, option, remedy
+
+    def worded(self, write: Callable[[Option], str]) -> str:
+        """Return the whole message, with options written by a function."""
+        places = [".".join(self.at)] if self.at else []
+        places += [write(self.option)] if self.option else []
+        remedy = "".join(p if isinstance(p, str) else write(p) for p in self.remedy)
+        joint = " " if self.text.endswith((".", "?", "!")) else "; "
+        return ": ".join([*places, self.text]) + (joint + remedy if remedy else "")
+
+    def __str__(self) -> str:
+        return self.worded(str)
 
 
 class UsageError(ForetellError):

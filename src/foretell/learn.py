@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from foretell.dataset import STATUS_OK, Dataset, read_dataset, read_description
-from foretell.decide.advice_options import (
+from foretell.decide.advise.first_runs import first_runs, small_runs
+from foretell.decide.advise.next_run import Advice, advise
+from foretell.decide.advise.next_sweep import next_sweep
+from foretell.decide.advise.options import (
     LEAST_CHANCE,
     AdviceOptions,
     Budget,
     TooLittleError,
     options_of,
 )
-from foretell.decide.answer import Plan
-from foretell.decide.equal_rows import without
-from foretell.decide.first_runs import first_runs, small_runs
-from foretell.decide.next_run import Advice, advise
-from foretell.decide.next_sweep import next_sweep
-from foretell.decide.objective import PlanRequest, read_request
-from foretell.decide.past_runs import PastRuns
-from foretell.decide.plan import Planner
-from foretell.decide.spent import Account
+from foretell.decide.advise.past_runs import PastRuns
+from foretell.decide.advise.spent import Account
+from foretell.decide.plan.answer import Plan
+from foretell.decide.plan.plan import Planner
+from foretell.decide.question.equal_rows import without
+from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError, suggest
 from foretell.files.directory import locked
 from foretell.measure.appending import appended_sweeps, dumped
@@ -40,7 +40,7 @@ from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
 
 if TYPE_CHECKING:
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 TABLE = "runs.csv"
 FEWEST_RUNS = 3  # of which a model can be fitted

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from foretell.cli._main import cli
 from foretell.errors import ForetellError, ModelError
-from foretell.model.saved_model import load_model
+from foretell.model.saved.model import load_model
 
 CAMPAIGN = """
 [data]

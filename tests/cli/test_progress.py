@@ -7,7 +7,7 @@ import pytest
 
 from foretell.cli._progress import _Lines, shown_progress
 from foretell.cli.fit import _best
-from foretell.model.engine import Progress
+from foretell.model.run_options import Progress
 
 
 def progress(**changes):

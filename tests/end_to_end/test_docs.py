@@ -21,18 +21,18 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
-from foretell.decide.objective import read_request
-from foretell.decide.prices import read_prices
+from foretell.decide.question.objective import read_request
+from foretell.decide.question.prices import read_prices
 from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
 from foretell.measure.workloads.torch_layers import TorchLayersOptions
-from foretell.model import campaign as campaigns
-from foretell.model.campaign import Campaign, read_campaign
-from foretell.model.campaign.ini import parse_ini, read_sections
-from foretell.model.campaign.ini_options import OPTIONS
-from foretell.model.search.priors import PRIORS, parse_prior
+from foretell.model import campaigns
+from foretell.model.campaigns import Campaign, read_campaign
+from foretell.model.campaigns.ini.campaign import parse_ini, read_sections
+from foretell.model.campaigns.ini.options import OPTIONS
+from foretell.model.campaigns.search.priors import PRIORS, parse_prior
 from foretell.model.techniques import TECHNIQUES
 from foretell.spaces.values import Range
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from foretell import fit_model
 from foretell.errors import StorageError
 from foretell.files.journal import Journal, decode, encode, is_journal
-from foretell.model.campaign import read_campaign
+from foretell.model.campaigns import read_campaign
 from foretell.model.fingerprint import fingerprint
 
 PRINTS = {"data": "d" * 64, "campaign": "c" * 64, "code": "0" * 64}

@@ -8,7 +8,7 @@ import pytest
 
 import foretell
 from foretell.errors import DatasetError, ModelError
-from foretell.model.rehearsal import (
+from foretell.model.automatic.rehearsal import (
     QUESTIONS,
     mean_by_question,
     question_names,

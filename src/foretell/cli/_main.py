@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from foretell._version import __version__
+from foretell.cli._options import flag
 from foretell.errors import ForetellError, NothingUsableError, suggest
 
 #: Verb to its one-line help. The modules load only when their verb is used.
@@ -59,7 +60,7 @@ class _Verbs(click.Group):
         except ForetellError as error:
             if ctx.params.get("debug"):
                 raise
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"error: {error.worded(flag)}", err=True)
             sys.exit(NOTHING_USABLE if isinstance(error, NothingUsableError) else WRONG_INPUT)
         except click.UsageError as error:
             _refuse(error)

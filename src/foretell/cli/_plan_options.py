@@ -11,8 +11,8 @@ import click
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
-    from foretell.decide.objective import PlanRequest
-    from foretell.model.saved_model import SavedModel
+    from foretell.decide.question.objective import PlanRequest
+    from foretell.model.saved.model import SavedModel
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -67,8 +67,8 @@ def plan_options(command: Command) -> Command:
 
 def read_options(given: dict[str, Any]) -> PlanRequest:
     """Make a request of what the command line says, on top of the request file."""
-    from foretell.decide.objective import read_request
-    from foretell.decide.prices import read_prices
+    from foretell.decide.question.objective import read_request
+    from foretell.decide.question.prices import read_prices
 
     base: dict[str, Any] = {}
     if given.get("request") is not None:
@@ -96,7 +96,7 @@ def read_options(given: dict[str, Any]) -> PlanRequest:
 
 def read_axes(texts: Sequence[str]) -> dict[str, Any]:
     """Read the values of several columns."""
-    from foretell.decide.space import read_axis
+    from foretell.decide.question.space import read_axis
 
     axes = {}
     for text in texts:
@@ -138,6 +138,6 @@ def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
 
 def load_models(paths: Sequence[Path]) -> list[SavedModel]:
     """Load the models of a question."""
-    from foretell.model.saved_model import load_model
+    from foretell.model.saved.model import load_model
 
     return [load_model(path) for path in paths]

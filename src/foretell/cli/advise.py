@@ -19,8 +19,8 @@ from foretell.cli._plan_options import (
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
-    from foretell.decide.next_run import Advice
-    from foretell.model.saved_model import SavedModel
+    from foretell.decide.advise.next_run import Advice
+    from foretell.model.saved.model import SavedModel
 
 
 @click.command()
@@ -84,8 +84,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     MODELS and the question are those of `foretell plan`. With nothing to choose, the runs are those
     that most narrow the interval of the prediction.
     """
-    from foretell.decide.advice_options import LEAST_CHANCE, AdviceOptions
-    from foretell.decide.next_run import advise
+    from foretell.decide.advise.next_run import advise
+    from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
 
     used = _sweep(sweep, data)
     if output is not None and used is None:
@@ -152,7 +152,7 @@ def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
 
 
 def _write(advice: Advice, sweep: dict[str, Any], output: Path, *, force: bool) -> None:
-    from foretell.decide.next_sweep import next_sweep, sweep_toml
+    from foretell.decide.advise.next_sweep import next_sweep, sweep_toml
     from foretell.files.directory import write_new
 
     runs = [proposal.configuration for proposal in advice.proposals]

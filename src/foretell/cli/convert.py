@@ -14,8 +14,8 @@ import click
 def command(old: Path, new: Path, force: bool) -> None:
     """Turn an aMLLibrary campaign file OLD into a TOML file NEW that does the same."""
     from foretell.files.directory import write_new
-    from foretell.model.campaign.sources import load_campaign
-    from foretell.model.campaign.toml import write_toml
+    from foretell.model.campaigns.sources import load_campaign
+    from foretell.model.campaigns.toml import write_toml
 
     campaign, _, warnings = load_campaign(old)
     for warning in warnings:

@@ -27,8 +27,8 @@ def command(model: Path, form: str, output: Path | None, force: bool) -> None:
     have a formula, as linear models and laws do. Columns have the names they were trained with.
     """
     from foretell.files.directory import write_new
-    from foretell.model.export import export_model, models_with_formula
-    from foretell.model.saved_model import load_model
+    from foretell.model.saved.export import export_model, models_with_formula
+    from foretell.model.saved.model import load_model
 
     loaded = load_model(model)
     try:

@@ -13,10 +13,9 @@ from foretell.errors import UsageError
 
 if TYPE_CHECKING:
     from foretell.cli._progress import Display
-    from foretell.model.automatic_outputs import AutomaticFit
-    from foretell.model.engine import Progress
-    from foretell.model.fit import RunOptions
-    from foretell.model.outputs import Fit
+    from foretell.model.automatic.outputs import AutomaticFit
+    from foretell.model.campaigns.outputs import Fit
+    from foretell.model.run_options import Progress, RunOptions
 
 _TABLES = {".csv", ".tsv", ".parquet"}
 
@@ -95,7 +94,7 @@ class _Asked:
     def table(self, progress: Display) -> AutomaticFit:
         """Fit automatically."""
         from foretell.dataset import read_dataset
-        from foretell.model.automatic import run_automatic
+        from foretell.model.automatic.fit import run_automatic
 
         dataset = read_dataset(self.source)
         if self.target is None:
@@ -112,8 +111,8 @@ class _Asked:
     def campaign(self, progress: Display) -> Fit:
         """Run a campaign."""
         from foretell.dataset import read_dataset
-        from foretell.model.campaign.sources import load_campaign, naming, resolve_data_path
-        from foretell.model.fit import run_campaign
+        from foretell.model.campaigns.fit import run_campaign
+        from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
 
         if self.target is not None:
             raise UsageError(
@@ -133,7 +132,7 @@ class _Asked:
     def _options(self, progress: Display) -> RunOptions:
         from foretell import cli
         from foretell.executors import n_cores
-        from foretell.model.fit import RunOptions
+        from foretell.model.run_options import RunOptions
 
         n_jobs = n_cores() if self.jobs is None and self.on is None else self.jobs
         options = RunOptions(self.output, n_jobs, self.time_limit, progress, self.on)

@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     from. A few small runs come first; then each is the one that most improves the plan for what it
     costs. Each is made once, whatever the sweep says of repeats.
     """
-    from foretell.decide.advice_options import LEAST_CHANCE
+    from foretell.decide.advise.options import LEAST_CHANCE
     from foretell.learn import LearnOptions, learn_plan
 
     options = LearnOptions(
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913 - one parameter per option
 
 def _show(found: Round) -> None:
     """Write a round in one line."""
-    from foretell.decide.plan_text import percent
+    from foretell.decide.plan.text import percent
 
     cost = write_quantity(found.spent, found.kind, found.plan.currency)
     text = f"{found.n_runs} runs, {cost}"
@@ -109,7 +109,7 @@ def _show(found: Round) -> None:
 
 
 def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
-    from foretell.decide.plan_text import number_text
+    from foretell.decide.plan.text import number_text
 
     return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
 

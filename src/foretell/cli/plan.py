@@ -12,7 +12,7 @@ import click
 from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
 
 if TYPE_CHECKING:
-    from foretell.decide.answer import Plan
+    from foretell.decide.plan.answer import Plan
 
 _NO_PLAN = 1
 
@@ -54,8 +54,8 @@ def command(
     MODELS are directories of `foretell fit` or model files: one of a time, and others of energy or
     memory if there are any. The exit code is 1 when no configuration keeps the limits.
     """
-    from foretell.decide.handoff import check_form, hand_off, read_roles
-    from foretell.decide.plan import make_plan
+    from foretell.adapters.handoff import check_form, hand_off, read_roles
+    from foretell.decide.plan.plan import make_plan
 
     roles = read_roles(role)
     if form is not None:

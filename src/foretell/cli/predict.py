@@ -15,7 +15,7 @@ from foretell.predictor import TRUST_FAR
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 _ROWS_SHOWN = 20
 
@@ -43,7 +43,7 @@ def command(
     MODEL is a model file, or a directory of `foretell fit`, whose best model is taken.
     DATA is a table with the model's columns, in any order, with or without the target.
     """
-    from foretell.model.saved_model import load_model
+    from foretell.model.saved.model import load_model
     from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
@@ -90,7 +90,7 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
 
 
 def _trust(row: pd.Series[Any]) -> str:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     text = str(row["trust"])
     if row["outside"]:
@@ -103,7 +103,7 @@ def _trust(row: pd.Series[Any]) -> str:
 
 
 def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> str:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     n_outside = int((predicted["outside"] != "").sum())
     rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
@@ -111,7 +111,7 @@ def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> st
     parts = [f"{rows}, {n_outside} outside the data{columns}."]
     truth = _truth(model, predicted)
     if truth is not None:
-        from foretell.model.validation import score
+        from foretell.model.campaigns.validation import score
 
         scores = score(truth, predicted["prediction"].to_numpy())
         parts.append(

@@ -10,6 +10,6 @@ import click
 @click.command()
 def command() -> None:
     """Print the JSON schema of campaign files; point your editor's TOML plug-in to it."""
-    from foretell.model.campaign.toml import campaign_schema
+    from foretell.model.campaigns.toml import campaign_schema
 
     click.echo(json.dumps(campaign_schema(), indent=2))

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foretell.dataset import Dataset
 from foretell.errors import ForetellError
-from foretell.model.campaign import read_campaign
-from foretell.model.fit import RunOptions, run_campaign
+from foretell.model.campaigns import read_campaign
+from foretell.model.campaigns.fit import run_campaign
+from foretell.model.run_options import RunOptions
 
 _TARGET = "target"
 _MOST_SEED = 2**31 - 1

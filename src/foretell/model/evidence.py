@@ -10,14 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.model import directory as layout
+from foretell.model.automatic.bench import Bench
+from foretell.model.automatic.rehearsal import UNKNOWN_LEVEL, Answers, question_names
+from foretell.model.campaigns.validation.outer_splits import MOST_PREDICTIONS, SplitPlan, thinned
 from foretell.model.features import CATEGORY, NUMBER
 from foretell.model.features.levels import level_names
-from foretell.model.measured_range import MeasuredRange
-from foretell.model.plan_splits import MOST_PREDICTIONS, SplitPlan, thinned
-from foretell.model.rehearsal import UNKNOWN_LEVEL, Answers, question_names
+from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.results import Entry
 from foretell.model.table import Table
-from foretell.model.techniques.ensemble import Bench
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

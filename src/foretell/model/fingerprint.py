@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from foretell.model.campaign import Campaign
+from foretell.model.campaigns import Campaign
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.campaign import SFS, Campaign, XGBoostImportance
-from foretell.model.feature_selection import select_by_importance, select_forward
+from foretell.model.campaigns import SFS, Campaign, XGBoostImportance
+from foretell.model.campaigns.validation import Split, score
+from foretell.model.features.selection import select_by_importance, select_forward
 from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
-from foretell.model.validation import Split, score
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]

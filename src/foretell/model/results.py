@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.campaign import Campaign
+from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.study import Trial
+from foretell.model.campaigns.validation import Scores
+from foretell.model.campaigns.validation.outer_splits import SplitPlan
+from foretell.model.campaigns.validation.scores import SCORE_NAMES
 from foretell.model.fingerprint import versions
-from foretell.model.plan_splits import SplitPlan
-from foretell.model.saved_model import SavedModel
-from foretell.model.study import Trial
+from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
-from foretell.model.validation import Scores
-from foretell.model.validation.scores import SCORE_NAMES
 
 FORMAT = 1
 

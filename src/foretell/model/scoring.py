@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from foretell.errors import DatasetError, ModelError
-from foretell.model.automatic_summary import HEADINGS
-from foretell.model.directory import BEST
-from foretell.model.features.feature_map import as_numbers
-from foretell.model.passport import places
-from foretell.model.rehearsal import (
+from foretell.model.automatic.rehearsal import (
     QUESTIONS,
     UNKNOWN_LEVEL,
     mean_by_question,
     question_names,
     rank,
 )
-from foretell.model.saved_model import Configurations, SavedModel, load_model
-from foretell.model.summary import align, percent
-from foretell.model.techniques._vote import relative_error
+from foretell.model.automatic.summary import HEADINGS
+from foretell.model.automatic.vote import relative_error
+from foretell.model.campaigns.summary import align, percent
+from foretell.model.directory import BEST
+from foretell.model.features.feature_map import as_numbers
+from foretell.model.passports.passport import places
+from foretell.model.saved.model import Configurations, SavedModel, load_model
 
 Scores = dict[str, Any]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, describe_rows
 from foretell.errors import DatasetError, UsageError
 from foretell.files.complaints import shown
-from foretell.model.campaign import Campaign
+from foretell.model.campaigns import Campaign
 from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
 from foretell.model.features.feature_map import (
     as_numbers,

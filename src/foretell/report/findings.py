@@ -12,7 +12,7 @@ from foretell.report.results_file import Results, read_results
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 _COLUMNS = ("run", "question", "column", "direction", "ratio", "predicted")
 _MOST_BYTES = 50_000_000
@@ -90,7 +90,7 @@ def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findi
     import pandas as pd
 
     from foretell.model import directory as layout
-    from foretell.model.saved_model import load_model
+    from foretell.model.saved.model import load_model
 
     if not place.is_dir():
         return _of_model(place, load_model(place), data, ())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 
 def parse_at(words: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.search.priors import parse_prior
+from foretell.model.campaigns.search.priors import parse_prior
 from foretell.model.techniques import (
     Hyperparameter,
     Regressor,

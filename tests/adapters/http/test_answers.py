@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from foretell.decide.plan import make_plan
+from foretell.decide.plan.plan import make_plan
 
 ROW = {"size": 33, "nodes": 3, "machine": "m4", "is_big": True}
 FAR = {"size": 400, "nodes": 3, "machine": "c4", "is_big": True}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import DatasetError, UsageError
-from foretell.model.campaign import Features
+from foretell.model.campaigns import Features
 from foretell.model.features import (
     CATEGORY,
     FLAG,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from foretell.adapters.http.schemas import CurveRequest
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 
 def curve_of(model: SavedModel, asked: CurveRequest) -> dict[str, Any]:

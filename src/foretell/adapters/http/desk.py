@@ -21,7 +21,7 @@ from foretell.adapters.http.shelf import MOST_NAMES, Shelf
 from foretell.dataset import Dataset, TextTable
 from foretell.errors import ForetellError, UsageError
 from foretell.files.complaints import dotted
-from foretell.model.saved_model import Configurations, SavedModel
+from foretell.model.saved.model import Configurations, SavedModel
 from foretell.predictor import FORECAST_COLUMNS, Forecast
 
 Asked = TypeVar("Asked", bound=pydantic.BaseModel)

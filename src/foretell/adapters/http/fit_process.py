@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from foretell.adapters.http.worker import limit_memory
 
 if TYPE_CHECKING:
-    from foretell.model.engine import Progress
+    from foretell.model.run_options import Progress
 
 _MOST_DETAIL = 2_000  # characters, of what may quote a hostile table
 

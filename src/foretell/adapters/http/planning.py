@@ -14,8 +14,8 @@ from pydantic_core import from_json
 
 from foretell.adapters.http.problems import ProblemError
 from foretell.adapters.http.schemas import CurveRequest, Rows
-from foretell.decide.objective import PlanRequest, read_request
-from foretell.decide.plan import make_plan
+from foretell.decide.plan.plan import make_plan
+from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import UsageError
 from foretell.predictor import Predictor
 

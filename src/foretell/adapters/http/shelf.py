@@ -18,7 +18,7 @@ from foretell.errors import ModelError, suggest
 from foretell.model.directory import BEST
 
 if TYPE_CHECKING:
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 SUFFIX = ".foretell"
 #: What a model may be called: no name leads out of the directory, or to a hidden file.
@@ -156,7 +156,7 @@ def _model_name(entry: os.DirEntry[str]) -> str | None:
 
 
 def _read(file: int, name: str) -> SavedModel | ModelError:
-    from foretell.model.saved_model import read_model
+    from foretell.model.saved.model import read_model
 
     with os.fdopen(os.dup(file), "rb") as content:
         try:

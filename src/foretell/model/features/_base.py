@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.errors import UsageError, suggest
-from foretell.model.campaign import ALL_COLUMNS, Features
+from foretell.model.campaigns import ALL_COLUMNS, Features
 
 Kind = Literal["number", "flag", "category"]
 NUMBER: Kind = "number"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from foretell.errors import UsageError
-from foretell.model.campaign import Features
+from foretell.model.campaigns import Features
 from foretell.model.features._base import Factor, Feature, FeatureFamily
 
 _DATA, _CORES = "datasize", "cores"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, UsageError, listing
 from foretell.files.complaints import shown
-from foretell.model.campaign import Features
+from foretell.model.campaigns import Features
 from foretell.model.features._base import (
     CATEGORY,
     FLAG,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foretell.model.campaign import Features
+from foretell.model.campaigns import Features
 from foretell.model.features._base import Feature, FeatureFamily, chosen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foretell.model.campaign import Features
+from foretell.model.campaigns import Features
 from foretell.model.features._base import Feature, FeatureFamily, chosen
 from foretell.model.features.inverse import with_step
 

@@ -7,7 +7,7 @@ from itertools import combinations, combinations_with_replacement
 from math import comb
 
 from foretell.errors import UsageError, suggest
-from foretell.model.campaign import Features
+from foretell.model.campaigns import Features
 from foretell.model.features._base import MOST_FACTORS, Factor, Feature, FeatureFamily
 
 #: More products than this are refused: no table has the rows to tell them apart.

@@ -29,7 +29,7 @@ TECHNIQUES: Registry[Technique] = Registry(
         "ScalingLaw": "foretell.model.techniques.scaling_law:ScalingLawTechnique",
         "LightTrees": "foretell.model.techniques.light_trees:LightTreesTechnique",
         "Hybrid": "foretell.model.techniques.hybrid:HybridTechnique",
-        "Ensemble": "foretell.model.techniques.ensemble:EnsembleTechnique",
+        "Ensemble": "foretell.model.automatic.technique:EnsembleTechnique",
         "Dummy": "foretell.model.techniques.dummy:DummyTechnique",
     },
     group="foretell.techniques",

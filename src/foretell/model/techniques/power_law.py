@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.formula import Clip, Exp, Expression, Log, Number, add, linear
 from foretell.model.techniques._axes import Axes
 from foretell.model.techniques._base import (
     Array,
@@ -19,6 +18,7 @@ from foretell.model.techniques._base import (
     Technique,
     TrainingRows,
 )
+from foretell.model.techniques._formula import Clip, Exp, Expression, Log, Number, add, linear
 from foretell.model.techniques._nested import join_states, part_of
 from foretell.model.techniques._state import read_array, read_number
 from foretell.model.techniques._values import real

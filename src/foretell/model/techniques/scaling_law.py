@@ -15,16 +15,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.formula import (
-    Clip,
-    Expression,
-    Inverse,
-    Log1p,
-    Number,
-    add,
-    linear,
-    multiply,
-)
 from foretell.model.techniques._axes import Axes
 from foretell.model.techniques._base import (
     Array,
@@ -34,6 +24,16 @@ from foretell.model.techniques._base import (
     State,
     Technique,
     TrainingRows,
+)
+from foretell.model.techniques._formula import (
+    Clip,
+    Expression,
+    Inverse,
+    Log1p,
+    Number,
+    add,
+    linear,
+    multiply,
 )
 from foretell.model.techniques._linear import triangle
 from foretell.model.techniques._nested import join_states

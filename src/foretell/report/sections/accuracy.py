@@ -36,8 +36,8 @@ def leaderboard_section(findings: Findings) -> Section | None:
 
 
 def _rehearsed_board(results: Results) -> Table:
-    from foretell.model.automatic_summary import HEADINGS
-    from foretell.model.summary import percent
+    from foretell.model.automatic.summary import HEADINGS
+    from foretell.model.campaigns.summary import percent
 
     board = [e for e in results.leaderboard if e.status == "ok"]
     asked = [q for q in HEADINGS if any(e.errors.get(q) is not None for e in board)]
@@ -65,7 +65,7 @@ def _campaign_board(results: Results) -> Table:
 
 
 def _validated_row(entry: Leader, results: Results) -> tuple[str, ...]:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     def mean(name: str) -> float | None:
         found = entry.validation.get(name)
@@ -134,13 +134,13 @@ def _points(findings: Findings) -> str:
 
 def _asked(held_out: pd.DataFrame) -> dict[str, str]:
     """Return the questions that were asked, in order, with their names."""
-    from foretell.model.automatic_summary import HEADINGS
+    from foretell.model.automatic.summary import HEADINGS
 
     return {q: name for q, name in HEADINGS.items() if (held_out["question"] == q).any()}
 
 
 def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     rows = []
     for question, label in labels.items():
@@ -181,7 +181,7 @@ def ladder_section(findings: Findings) -> Section | None:
 
 
 def _rungs(findings: Findings) -> list[Rung]:
-    from foretell.model.automatic_summary import HEADINGS
+    from foretell.model.automatic.summary import HEADINGS
 
     held_out, results, model = findings.held_out, findings.results, findings.model
     if model is None:
@@ -206,7 +206,7 @@ def _rungs(findings: Findings) -> list[Rung]:
 
 
 def _ladder(rungs: list[Rung]) -> Picture:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     rows = [
         (

@@ -22,8 +22,8 @@ _MOST_VALUES, _N_BINS = 10, 5
 
 def by_cut(findings: Findings) -> list[Block]:
     """Tabulate errors by the column along which runs were held out."""
-    from foretell.model.automatic_summary import HEADINGS
-    from foretell.model.summary import percent
+    from foretell.model.automatic.summary import HEADINGS
+    from foretell.model.campaigns.summary import percent
 
     held_out = findings.held_out
     assert held_out is not None
@@ -46,7 +46,7 @@ def by_cut(findings: Findings) -> list[Block]:
 
 def by_value(findings: Findings) -> list[Block]:
     """Draw errors by the value of each column that matters."""
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
     from foretell.report.sections.explanation import by_share
 
     held_out, runs, model = findings.held_out, findings.runs, findings.model

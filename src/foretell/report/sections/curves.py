@@ -19,7 +19,7 @@ from foretell.report.units import with_unit
 from foretell.report.wording import labeled, number, plain, short
 
 if TYPE_CHECKING:
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 Array = NDArray[np.float64]
 

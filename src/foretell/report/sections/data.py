@@ -15,7 +15,7 @@ from foretell.report.wording import counted, number, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
 
 _LEVELS_NAMED = 10
 
@@ -42,7 +42,7 @@ def data_section(findings: Findings) -> Section | None:
 
 
 def _counts(findings: Findings) -> str:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     assert findings.results is not None
     data = findings.results.data

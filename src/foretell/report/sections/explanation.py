@@ -15,7 +15,7 @@ _MOST_TERMS, _MOST_FORMULA = 12, 20_000
 
 def shares_of(findings: Findings) -> dict[str, float]:
     """Return the share of each column in what the model predicts; none where it tells none."""
-    from foretell.model.explanation import column_shares
+    from foretell.model.automatic.explanation import column_shares
 
     results, model = findings.results, findings.model
     if results is not None and results.explanation is not None:
@@ -39,7 +39,7 @@ def explanation_section(findings: Findings) -> Section | None:
 
 
 def _shares(findings: Findings) -> list[Block]:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     shares = shares_of(findings)
     if not shares:
@@ -65,7 +65,7 @@ def _shares(findings: Findings) -> list[Block]:
 
 
 def _words(findings: Findings) -> list[Block]:
-    from foretell.model.explanation import plateau_lines
+    from foretell.model.automatic.explanation import plateau_lines
 
     results = findings.results
     if results is None or results.explanation is None:
@@ -79,9 +79,9 @@ def _words(findings: Findings) -> list[Block]:
 
 
 def _formula(findings: Findings) -> list[Block]:
-    from foretell.model.export import formula_text
-    from foretell.model.saved_model import write_formula
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
+    from foretell.model.saved.export import formula_text
+    from foretell.model.saved.model import write_formula
 
     results, model = findings.results, findings.model
     assert model is not None

@@ -12,7 +12,7 @@ from foretell.report.sections.data import why_no_noise
 from foretell.report.wording import counted, plain, short
 
 if TYPE_CHECKING:
-    from foretell.model.saved_model import SavedModel
+    from foretell.model.saved.model import SavedModel
     from foretell.report.results_file import Results
 
 _COLUMNS_NAMED = 8
@@ -47,7 +47,7 @@ def _named(model: SavedModel) -> str:
 
 def facts(findings: Findings) -> list[Fact]:
     """Give the figures that answer: how good is it?"""
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     results, model = findings.results, findings.model
     found: list[Fact] = []
@@ -65,8 +65,8 @@ def facts(findings: Findings) -> list[Fact]:
 
 
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
-    from foretell.model.rehearsal import BEYOND_QUESTIONS
-    from foretell.model.summary import percent
+    from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
+    from foretell.model.campaigns.summary import percent
 
     remarks = {
         "inside": ("off inside the data", "a new configuration among those measured"),
@@ -88,7 +88,7 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
 
 
 def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
-    from foretell.model.summary import percent
+    from foretell.model.campaigns.summary import percent
 
     scores = model.scores.get("validation", {})
     rows = "training rows" if findings.judges_on_training_rows else "validation rows"
@@ -106,7 +106,7 @@ def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
 
 def trust(findings: Findings) -> str:
     """Say how far to trust it."""
-    from foretell.model.automatic_summary import trust_line
+    from foretell.model.automatic.summary import trust_line
 
     model, results = findings.model, findings.results
     if model is None:
@@ -127,7 +127,7 @@ def _is_cut(results: Results | None) -> bool:
 
 def _asked(findings: Findings) -> str:
     """Say where validation rows lie relative to training rows."""
-    from foretell.model.automatic_summary import HEADINGS
+    from foretell.model.automatic.summary import HEADINGS
 
     assert findings.held_out is not None
     held_out = findings.held_out

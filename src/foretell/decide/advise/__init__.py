@@ -1,0 +1,1 @@
+"""Advice: the next runs worth paying for."""

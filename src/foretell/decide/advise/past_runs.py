@@ -1,0 +1,101 @@
+"""The runs that were made already: where, how often, how noisy, and which ran into a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from foretell.dataset import STATUS_OK, Dataset, read_dataset
+from foretell.decide.question.equal_rows import without
+from foretell.errors import DatasetError
+from foretell.predictor import Predictor
+
+Array = NDArray[np.float64]
+
+#: Of runs that were never repeated, what is taken for their noise, in logs.
+_USUAL_NOISE = 0.03
+_LEAST_NOISE = 0.002
+_TIMED_OUT = "timed out"
+
+
+@dataclass(frozen=True)
+class PastRuns:
+    """What is known of earlier runs; nothing, without a table of them.
+
+    Attributes
+    ----------
+    measured
+        One row per configuration that went well.
+    n_runs
+        How often each of them was measured.
+    noise
+        By target: how much runs of the same configuration differ, in logs.
+    too_long
+        One row per configuration that was killed at a time limit.
+    at_least
+        By target: what each of those took at least; NaN where nobody knows.
+    limit_s
+        The time limits that they ran into.
+    broken
+        One row per configuration that went wrong in any other way, and never well.
+    """
+
+    measured: pd.DataFrame
+    n_runs: Array
+    noise: Mapping[str, float]
+    too_long: pd.DataFrame
+    at_least: Mapping[str, Array]
+    limit_s: Array
+    broken: pd.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        data: pd.DataFrame | Dataset | Path | str | None,
+        predictors: Sequence[Predictor],
+    ) -> PastRuns:
+        """Read a table of runs, and check that it has the columns of the models."""
+        columns = list(dict.fromkeys(name for p in predictors for name in p.columns))
+        targets = [p.target for p in predictors]
+        if data is None:
+            none, empty = pd.DataFrame({name: [] for name in columns}), np.zeros(0)
+            return cls(none, empty, dict.fromkeys(targets, _USUAL_NOISE), none, {}, empty, none)
+        dataset = read_dataset(data)
+        dataset.require([*columns, *targets])
+        frame = dataset.frame
+        status = frame["status"] if "status" in frame else pd.Series(STATUS_OK, frame.index)
+        good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
+        if good.empty:
+            raise DatasetError(f"{dataset.name} has no run that went well; measure again")
+        counts = good.groupby(columns, sort=False, dropna=False).size()
+        measured = counts.index.to_frame(index=False)
+        late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
+        # Of a table that foretell did not measure, how runs ended may be a column of the model.
+        settings = [name for name in columns if name != "status"]
+        wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), settings].drop_duplicates()
+        limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
+        return cls(
+            measured,
+            counts.to_numpy().astype(float),
+            {target: _noise(good, columns, target) for target in targets},
+            late[columns],
+            {target: late[target].to_numpy(dtype=float) for target in targets},
+            np.asarray(limit_s, dtype=float),
+            without(wrong, measured[settings]).reset_index(drop=True),
+        )
+
+
+def _noise(good: pd.DataFrame, columns: list[str], target: str) -> float:
+    """Return the usual deviation of repeats from the mean of their configuration, in logs."""
+    logs = pd.Series(np.log(good[target].to_numpy(dtype=float)), index=good.index)
+    groups = logs.groupby([good[name] for name in columns], sort=False, dropna=False)
+    free = len(logs) - groups.ngroups
+    if free <= 0:
+        return _USUAL_NOISE
+    scatter = float(((logs - groups.transform("mean")) ** 2).sum())
+    return max(float(np.sqrt(scatter / free)), _LEAST_NOISE)

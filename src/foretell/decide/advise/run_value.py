@@ -1,0 +1,166 @@
+"""What a run is worth: how likely it changes the plan, and how much better the plan gets by it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.decide.advise.error_field import Array, ErrorField
+from foretell.decide.plan.assess import Figures
+from foretell.decide.plan.choose import Chooser
+from foretell.decide.question.objective import LIMITS
+
+#: A plan that gets better by less is the same plan.
+WORTH = 0.01
+#: What missing a limit counts, against as much more of the objective.
+_PENALTY = 5.0
+#: What is worse by no more, in logs, may be better after all: half as much again.
+_CLOSE = math.log(1.5)
+_N_OUTCOMES = 64
+_TOLERANCE = 1e-9
+_OUT_OF_REACH = 1e6
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What one run may bring.
+
+    Attributes
+    ----------
+    chance
+        The probability that another configuration is chosen after it, and is better by what counts.
+    gain
+        The expected improvement of the plan, as a share of its objective.
+    instead
+        The place of the configuration that would be chosen most often then; None for none.
+    """
+
+    chance: float
+    gain: float
+    instead: int | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The configurations that may be chosen, and what is known of the errors there.
+
+    Attributes
+    ----------
+    figures
+        What models predict of them, at the certainties of the question and one more.
+    fields
+        By the kind of quantity: the errors at these configurations first, then at all runs that
+        may be made.
+    is_allowed
+        Which may be chosen as things stand; others only once they are measured.
+    place_of
+        By the place of a run: that of the same configuration among the choices, or -1.
+    """
+
+    figures: Figures
+    chooser: Chooser
+    fields: Mapping[str, ErrorField]
+    is_allowed: NDArray[np.bool_]
+    place_of: NDArray[np.int64]
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.figures)
+
+    @cached_property
+    def _deviates(self) -> Array:
+        """How far off runs may be, in deviations: evenly spread, one column per quantity."""
+        from scipy.stats import norm
+
+        shares = (np.arange(_N_OUTCOMES) + 0.5) / _N_OUTCOMES
+        rng = np.random.default_rng([self.seed, 2])
+        columns = [norm.ppf(shares)]
+        columns += [norm.ppf(rng.permutation(shares)) for _ in range(len(self.fields) - 1)]
+        return np.column_stack(columns)
+
+    @cached_property
+    def _now(self) -> dict[str, tuple[Array, Array, Array]]:
+        """By quantity: the log of what is expected, that of its risk, and the variance."""
+        found = {}
+        for kind, known in self.figures.known.items():
+            value = np.log(known.value)
+            risk = np.log(known.quantiles[:, self.chooser.asked]) - value
+            field = self.fields[kind]
+            mean, variance = field.mean[: len(self)], field.variance[: len(self)] + field.noise**2
+            found[kind] = (value + mean, risk, variance)
+        return found
+
+    @cached_property
+    def _score(self) -> Array:
+        """What the choice goes by now."""
+        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
+        score: Array = self._scores(known, self.is_allowed)[0][0]
+        return score
+
+    @cached_property
+    def ranked(self) -> list[int]:
+        """The places of all that may be chosen now, the best first."""
+        order = np.argsort(self._score, kind="stable")
+        return [int(place) for place in order if self.is_allowed[place]]
+
+    def is_close(self, place: int) -> bool:
+        """Say whether a configuration is not much worse than what is chosen."""
+        return bool(self._score[place] - self._score[self.chosen] <= _CLOSE)
+
+    @property
+    def chosen(self) -> int:
+        """The place of the configuration that is chosen now."""
+        return self.ranked[0]
+
+    def worth(self, run: int) -> Worth:
+        """Play through what may come of a run."""
+        known = {}
+        for column, (kind, (value, risk, variance)) in enumerate(self._now.items()):
+            effect = self.fields[kind].effect(len(self) + run)[: len(self)]
+            left = np.sqrt(np.maximum(variance - effect**2, _TOLERANCE * variance) / variance)
+            moved = value + np.outer(self._deviates[:, column], effect)
+            known[kind] = (moved, risk * left)
+        allowed = self.is_allowed
+        place = int(self.place_of[run])
+        if place >= 0 and not allowed[place]:
+            allowed = allowed.copy()
+            allowed[place] = True
+        score, loss = self._scores(known, allowed)
+        best = score.argmin(axis=1)
+        better = loss[:, self.chosen] - loss[np.arange(len(loss)), best]
+        is_other = (best != self.chosen) & (better > WORTH)
+        instead = int(np.bincount(best[is_other]).argmax()) if is_other.any() else None
+        gain = -float(np.expm1(-np.maximum(better, 0.0)).mean())
+        return Worth(float(is_other.mean()), gain, instead)
+
+    def narrowing(self, run: int) -> Worth:
+        """Say by which share a run narrows the interval of the first configuration."""
+        shares = []
+        for kind, (_, _, variance) in self._now.items():
+            effect = self.fields[kind].effect(len(self) + run)[0]
+            shares.append(1 - np.sqrt(max(variance[0] - effect**2, 0.0) / variance[0]))
+        return Worth(0.0, float(np.mean(shares)))
+
+    def _scores(
+        self, known: Mapping[str, tuple[Array, Array]], allowed: NDArray[np.bool_]
+    ) -> tuple[Array, Array]:
+        """Return what a choice goes by, and what it costs: a row per outcome, the less the better.
+
+        One that misses no limit comes before any that misses one.
+        """
+        question = self.chooser.question
+        values = {kind: np.exp(value) for kind, (value, _) in known.items()}
+        risky = {kind: np.exp(value + risk) for kind, (value, risk) in known.items()}
+        objective = self.figures.figure(self.chooser.minimize, values)
+        objective = np.log(np.maximum(objective, 1e-300))
+        missed = np.zeros_like(objective)
+        for word, most in question.limits.items():
+            excess = np.log(self.figures.figure(LIMITS[word], risky) / most)
+            missed = np.maximum(missed, excess)
+        score = np.where(missed > _TOLERANCE, _OUT_OF_REACH + missed, objective)
+        return np.where(allowed, score, np.inf), objective + _PENALTY * missed

@@ -1,0 +1,1 @@
+"""Plans: the configuration to use, with its reasons."""

@@ -1,0 +1,292 @@
+"""Plans for people and for programs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from foretell.decide.question.objective import LIMITS, option
+from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
+
+if TYPE_CHECKING:
+    from foretell.decide.plan.answer import Option, Plan
+
+_MOST_CERTAIN = 0.99
+_WORDS = {
+    "deadline": "done within", "budget": "within the budget of", "max_energy": "below",
+    "max_carbon": "below", "max_memory": "below", "max_power": "below",
+}  # fmt: skip
+
+
+def plan_text(plan: Plan) -> str:
+    """Write a plan: the answer first, then its reasons."""
+    if plan.chosen is None:
+        return "\n".join(_refusal(plan))
+    lines = _warning(plan.chosen)
+    lines.append(f"Use {_settings(plan, plan.chosen)}: {_figures(plan, plan.chosen)}.")
+    lines += _others(plan, plan.chosen)
+    lines += _limits(plan)
+    lines += _runners_up(plan)
+    lines += _certainties(plan)
+    lines += _ground(plan)
+    return "\n".join(lines)
+
+
+def _warning(chosen: Option) -> list[str]:
+    if chosen.trust not in {"far", "unknown level"}:
+        return []
+    return [f"Far outside the data ({chosen.outside}): no run says anything there. Measure first."]
+
+
+def option_text(plan: Plan, found: Option) -> str:
+    """Write a configuration, and what is predicted of it."""
+    return f"{_settings(plan, found)}: {_figures(plan, found)}"
+
+
+def _settings(plan: Plan, found: Option) -> str:
+    return ", ".join(f"{name}={number_text(found.configuration[name])}" for name in plan.varied)
+
+
+def number_text(value: Any) -> str:
+    """Write the value of a setting."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _figures(plan: Plan, found: Option) -> str:
+    """Write the time and what is to be minimal, with intervals."""
+    kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
+    return ", ".join(_figure(plan, found, kind) for kind in dict.fromkeys(kinds))
+
+
+def _figure(plan: Plan, found: Option, kind: str) -> str:
+    estimate = found.estimates[kind]
+    text = write_quantity(estimate.value, kind, plan.currency)
+    if math.isfinite(estimate.lower):
+        ends = (estimate.lower, estimate.upper)
+        text += f" ({' – '.join(write_quantity(e, kind, plan.currency) for e in ends)})"
+    return text
+
+
+def _others(plan: Plan, found: Option) -> list[str]:
+    """Write the other quantities, and where energy comes from."""
+    others = [k for k in found.estimates if k not in {TIME, plan.minimize, POWER}]
+    texts = [f"{kind} {_figure(plan, found, kind)}" for kind in others]
+    if plan.has_estimated_energy and ENERGY in found.estimates:
+        texts.append("energy is estimated from power_w")
+    return [f"  {', '.join(texts)}"] if texts else []
+
+
+def _shortly(plan: Plan, found: Option) -> str:
+    kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
+    figures = (
+        write_quantity(found.estimates[kind].value, kind, plan.currency)
+        for kind in dict.fromkeys(kinds)
+    )
+    return ", ".join(figures)
+
+
+def _limits(plan: Plan) -> list[str]:
+    assert plan.chosen is not None
+    lines = []
+    for word, share in plan.chosen.certainties.items():
+        limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
+        margin = plan.chosen.margins[word]
+        binds = "; it binds" if word in plan.binding else ""
+        lines.append(
+            f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
+            f"{percent(margin)} to spare at {_asked(plan)}{binds}"
+        )
+    return lines
+
+
+def _runners_up(plan: Plan) -> list[str]:
+    assert plan.chosen is not None
+    return [
+        f"  instead: {_settings(plan, other)}: {_shortly(plan, other)}; {_why(plan, other)}"
+        for other in plan.runners_up
+    ]
+
+
+def _why(plan: Plan, other: Option) -> str:
+    """Say why a configuration lost."""
+    assert plan.chosen is not None
+    best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
+    more = value - best
+    if any(margin < 0 for margin in other.margins.values()):
+        less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
+        return f"{less} less, but its chance is {certainty_text(other.certainty)}"
+    if more <= 1e-9 * best:
+        lost = f"the same {plan.minimize}"
+        slower = other.estimates.get(TIME)
+        if slower is not None and slower.value > plan.chosen.estimates[TIME].value:
+            lost += ", but slower"
+    else:
+        share = more / best if best > 0 else math.inf
+        lost = f"{write_quantity(more, plan.minimize, plan.currency)} more ({percent(share)})"
+    if plan.question.limits:
+        lost += f", {certainty_text(other.certainty)} sure"
+    return lost
+
+
+def _certainties(plan: Plan) -> list[str]:
+    """Say what more certainty costs: one line per configuration, not per certainty."""
+    if len(plan.by_certainty) < 2 or not plan.question.limits:
+        return []
+    lines = ["  how sure:"]
+    base = None
+    for shares, found in _alike(plan.by_certainty):
+        told = f"{100 * shares[0]:g} %"
+        told += f" to {100 * shares[-1]:g} %" if len(shares) > 1 else ""
+        if found is None:
+            text = "nothing keeps the limits so surely"
+        else:
+            value = found.estimates[plan.minimize].value
+            base = value if base is None else base
+            text = (
+                f"{_settings(plan, found)}: {write_quantity(value, plan.minimize, plan.currency)}"
+            )
+            text += f" (+{percent(value / base - 1)})" if value > base * (1 + 1e-9) else ""
+        text += "   ← asked for" if plan.question.confidence in shares else ""
+        lines.append(f"    {told:<12}  {text}")
+    return lines
+
+
+def _alike(by_certainty: dict[float, Option | None]) -> list[tuple[list[float], Option | None]]:
+    """Put neighboring certainties with the same configuration together."""
+    groups: list[tuple[list[float], Option | None]] = []
+    for share, found in by_certainty.items():
+        settings = found and found.configuration
+        if groups and settings == (groups[-1][1] and groups[-1][1].configuration):
+            groups[-1][0].append(share)
+        else:
+            groups.append(([share], found))
+    return groups
+
+
+def _ground(plan: Plan) -> list[str]:
+    """Say what the plan rests on."""
+    assert plan.chosen is not None
+    if plan.chosen.trust == "inside":
+        ground = "Inside the measured range on every column"
+    else:
+        ground = f"{plan.chosen.trust.capitalize()}: {plan.chosen.outside}"
+    if math.isfinite(plan.chosen.expected_error):
+        ground += f"; predictions there were about {percent(plan.chosen.expected_error)} off"
+    seen = f"{plan.n_seen:,} configurations"
+    how = (
+        f"The best that a search of {seen} found" if plan.is_searched else f"The best of all {seen}"
+    )
+    lines = [f"  {ground}. {how}."]
+    if plan.far is not None:
+        lines.append(f"  {_far(plan)}")
+    return lines
+
+
+def _far(plan: Plan) -> str:
+    assert plan.far is not None
+    value = write_quantity(plan.far.estimates[plan.minimize].value, plan.minimize, plan.currency)
+    return (
+        f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
+        f"is {_settings(plan, plan.far)}: {value} ({plan.far.outside}). --allow-far considers them."
+    )
+
+
+def _refusal(plan: Plan) -> list[str]:
+    asked = _asked(plan)
+    lines = [_headline(plan)]
+    closest = plan.closest
+    if closest is not None:
+        lines.append(f"  closest: {_settings(plan, closest)}: {_figures(plan, closest)}")
+        for word, margin in closest.margins.items():
+            limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
+            state = f"{percent(-margin)} over" if margin < 0 else f"{percent(margin)} to spare"
+            lines.append(
+                f"    {option(word)} {limit}: {state} at {asked}; it holds with "
+                f"{certainty_text(closest.certainties[word])}"
+            )
+    for share, found in plan.by_certainty.items():
+        if found is not None and share < plan.question.confidence:
+            lines.append(f"  with --confidence {share:g}: {_settings(plan, found)}")
+    if plan.far is not None:
+        lines.append(f"  {_far(plan)}")
+    return lines
+
+
+def _headline(plan: Plan) -> str:
+    """Say that nothing can be chosen, and why."""
+    looked = f" Searched, looking at {plan.n_seen:,} of very many." if plan.is_searched else ""
+    if not plan.binding:
+        return f"Every configuration lies far outside the data.{looked}"
+    words = " and ".join(option(word) for word in plan.binding)
+    binds = "bind" if len(plan.binding) > 1 else "binds"
+    found = "was found that keeps" if plan.is_searched else "keeps"
+    return f"No configuration {found} the limits with {_asked(plan)}: {words} {binds}.{looked}"
+
+
+def _asked(plan: Plan) -> str:
+    return f"{100 * plan.question.confidence:g} %"
+
+
+def percent(share: float) -> str:
+    """Write a share: 97 %, 0.5 %.
+
+    >>> percent(0.97), percent(0.005), percent(12.0)
+    ('97 %', '0.5 %', '1,200 %')
+    """
+    value = 100 * share
+    return f"{value:,.0f} %" if value >= 10 else f"{value:.2g} %"
+
+
+def certainty_text(share: float) -> str:
+    """Write the probability that a limit holds; it is known from 1 % to 99 %."""
+    if share >= _MOST_CERTAIN:
+        return "99 % or more"
+    return f"{100 * share:.0f} %" if share > 0 else "less than 1 %"
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values, in base units."""
+    certainties = {f"{p:g}": _option_json(o) for p, o in plan.by_certainty.items()}
+    return {
+        "minimize": plan.minimize,
+        "currency": plan.currency if COST in _kinds(plan) else None,
+        "limits": dict(plan.question.limits),
+        "confidence": plan.question.confidence,
+        "chosen": _option_json(plan.chosen),
+        "closest": _option_json(plan.closest),
+        "runners_up": [_option_json(o) for o in plan.runners_up],
+        "by_certainty": certainties,
+        "binding": plan.binding,
+        "far": _option_json(plan.far),
+        "n_configurations": plan.n_seen,
+        "n_far": plan.n_far,
+        "is_searched": plan.is_searched,
+        "has_estimated_energy": plan.has_estimated_energy,
+        "text": plan_text(plan),
+    }
+
+
+def _kinds(plan: Plan) -> list[str]:
+    found = plan.chosen or plan.closest
+    return [] if found is None else list(found.estimates)
+
+
+def _option_json(found: Option | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "configuration": found.configuration,
+        "estimates": {
+            kind: {"value": _known(e.value), "lower": _known(e.lower), "upper": _known(e.upper)}
+            for kind, e in found.estimates.items()
+        },
+        "certainties": found.certainties,
+        "margins": {word: _known(margin) for word, margin in found.margins.items()},
+        "trust": found.trust,
+        "outside": found.outside,
+        "expected_error": _known(found.expected_error),
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

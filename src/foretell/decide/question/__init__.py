@@ -1,0 +1,1 @@
+"""The question: what can be chosen, what is asked for, and what it costs."""

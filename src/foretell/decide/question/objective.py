@@ -1,0 +1,168 @@
+"""What is asked of a plan: choose from what, minimize what, within which limits, how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from foretell.decide.question.prices import Prices
+from foretell.decide.question.space import read_axis
+from foretell.errors import UsageError
+from foretell.files.text_file import FileKind
+from foretell.files.typed import read_typed
+from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME, read_quantity
+from foretell.spaces.values import Scalar, Values
+
+REQUEST_FILE = FileKind("plan", "what to vary", (".toml",))
+#: The words for limits, and the quantity that each bounds.
+LIMITS = {
+    "deadline": TIME,
+    "budget": COST,
+    "max_energy": ENERGY,
+    "max_carbon": CARBON,
+    "max_memory": MEMORY,
+    "max_power": POWER,
+}
+#: What quantities follow from, where no model predicts them.
+_SOURCES = {COST: TIME, ENERGY: TIME, CARBON: ENERGY}
+#: How sure one can be of a plan, besides what is asked for: for each, the best one is shown.
+CERTAINTIES = (0.5, 0.8, 0.9, 0.95)
+
+#: As people write it, such as "1h" or 20.
+Written = str | float
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, in numbers.
+
+    Attributes
+    ----------
+    limits
+        By the word for it: what a quantity must not exceed, in its base unit.
+    confidence
+        The probability with which each limit must hold.
+    certainties
+        All probabilities to look at, in order.
+    allow_far
+        Whether configurations far outside the data may be chosen.
+    """
+
+    limits: Mapping[str, float]
+    confidence: float
+    certainties: tuple[float, ...]
+    allow_far: bool
+
+
+class PlanRequest(pydantic.BaseModel):
+    """What is asked of a plan; its shape is that of the TOML file and of the HTTP body.
+
+    Attributes
+    ----------
+    vary, fix
+        The values to choose from, and those that are given.
+    derive
+        Columns that follow from others, as expressions: ``num_cpus = "workers * cpus"``.
+    only
+        Expressions of columns that must hold, such as ``workers * cpus <= 64``.
+    minimize
+        None takes cost where there are prices, and time otherwise.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    vary: dict[str, Values] = {}
+    fix: dict[str, Scalar] = {}
+    derive: dict[str, str] = {}
+    only: list[str] = []
+    most: dict[str, float] = {}
+    least: dict[str, float] = {}
+    minimize: Literal["time", "cost", "energy", "carbon"] | None = None
+    confidence: Annotated[float, pydantic.Field(ge=0.5, lt=1)] = 0.9
+    allow_far: bool = False
+    deadline: Written | None = None
+    budget: Written | None = None
+    max_energy: Written | None = None
+    max_carbon: Written | None = None
+    max_memory: Written | None = None
+    max_power: Written | None = None
+    prices: Prices | None = None
+    seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
+
+    @pydantic.field_validator("vary", mode="before")
+    @classmethod
+    def _as_on_the_command_line(cls, value: Any) -> Any:
+        """Read a range that is written as a text, such as ``1..64``."""
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: read_axis(f"{name}={given}")[1]
+            if isinstance(given, str) and ".." in given
+            else given
+            for name, given in value.items()
+        }
+
+    @pydantic.field_validator("confidence", mode="before")
+    @classmethod
+    def _is_a_share(cls, value: Any) -> Any:
+        if isinstance(value, int | float) and 1 < value <= 100:
+            raise ValueError(f"must be below 1, not {value:g}; {value:g} % is {value / 100:g}")
+        return value
+
+    def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:
+        """Read the limits, and list the certainties that models can tell.
+
+        Parameters
+        ----------
+        without_intervals
+            By what is predicted: the target of a model that knows no intervals, or None.
+        """
+        limits = {}
+        for word, kind in LIMITS.items():
+            written = getattr(self, word)
+            if written is not None:
+                try:
+                    limits[word] = read_quantity(written, kind)
+                except UsageError as error:
+                    raise UsageError(f"{option(word)}: {error}") from None
+        cap = None if self.prices is None else self.prices.max_power_w
+        if cap is not None:
+            limits["max_power"] = min(cap, limits.get("max_power", cap))
+        unsure = _unsure(limits, without_intervals or {})
+        if unsure and self.confidence > 0.5:
+            word, target = next(iter(unsure.items()))
+            raise UsageError(
+                f"the model of {target} knows no intervals, so nobody can say how surely "
+                f"{option(word)} holds; fit it in automatic mode (foretell fit TABLE --target "
+                "...), or plan with --confidence 0.5"
+            )
+        if unsure or (not limits and any((without_intervals or {}).values())):
+            return Question(limits, 0.5, (0.5,), self.allow_far)
+        certainties = tuple(sorted({*CERTAINTIES, self.confidence}))
+        return Question(limits, self.confidence, certainties, self.allow_far)
+
+
+def _unsure(limits: Collection[str], without_intervals: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the limits on what a model without intervals predicts, and that model's target."""
+    found = {}
+    for word in limits:
+        kind = LIMITS[word]
+        while kind not in without_intervals and kind in _SOURCES:
+            kind = _SOURCES[kind]
+        if (target := without_intervals.get(kind)) is not None:
+            found[word] = target
+    return found
+
+
+def option(word: str) -> str:
+    """Write a word as on the command line: ``max_energy`` is ``--max-energy``."""
+    return f"--{word.replace('_', '-')}"
+
+
+def read_request(source: Path | str | Mapping[str, Any] | PlanRequest) -> PlanRequest:
+    """Read what is asked from a TOML file or a dict of its shape."""
+    return read_typed(source, PlanRequest, REQUEST_FILE)

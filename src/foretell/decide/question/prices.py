@@ -1,0 +1,202 @@
+"""What machines cost and draw: a small TOML file, or columns of the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import pydantic
+from numpy.typing import NDArray
+
+from foretell.decide.question.space import Space
+from foretell.errors import UsageError, listing, suggest
+from foretell.files.text_file import FileKind
+from foretell.files.typed import read_typed
+from foretell.spaces.columns import column_of
+from foretell.spaces.expressions import Expression
+from foretell.spaces.quantities import COST, POWER
+
+PRICE_FILE = FileKind("price", "a price_per_hour", (".toml",))
+
+Amount = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+#: A number, a column, or an expression of columns.
+Figure = Amount | str
+_COUNTS = ("nodes", "n_nodes", "num_nodes", "workers", "n_workers", "num_workers", "machines")
+
+
+class Machine(pydantic.BaseModel):
+    """What one node costs and draws."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    price_per_hour: Figure | None = None
+    power_w: Figure | None = None
+
+
+class Prices(Machine):
+    """A file of prices.
+
+    Attributes
+    ----------
+    nodes
+        How many machines a configuration takes.
+    by
+        The column that names the type of machine, whose levels are the keys of ``machines``.
+    start_up_s
+        Time that is paid for before the job runs, and counts towards a deadline.
+    start_up_cost
+        What each run costs besides.
+    max_power_w
+        What all nodes of a run may draw together.
+    """
+
+    currency: str = "$"
+    nodes: Figure | None = None
+    by: str | None = None
+    machines: dict[str, Machine] = {}
+    start_up_s: Amount = 0.0
+    start_up_cost: Amount = 0.0
+    carbon_g_per_kwh: Amount | None = None
+    max_power_w: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _machines_have_a_column(self) -> Prices:
+        if bool(self.machines) != (self.by is not None):
+            raise ValueError(
+                "the types under 'machines' are levels of a column: name it with by = \"machine\""
+            )
+        return self
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that the prices speak of."""
+        found = {self.by} if self.by else set()
+        for figure in self._figures():
+            if isinstance(figure, str):
+                found |= _spoken_of(figure)
+        return found
+
+    def _figures(self) -> list[Figure | None]:
+        machines = [self, *self.machines.values()]
+        return [self.nodes, *(m.price_per_hour for m in machines), *(m.power_w for m in machines)]
+
+
+def read_prices(source: Path | str | Mapping[str, Any] | Prices | None) -> Prices:
+    """Read prices from a TOML file or a dict of its shape; none at all are no prices."""
+    return Prices() if source is None else read_typed(source, Prices, PRICE_FILE)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What machines cost and draw, for each configuration of a block; NaN where nobody said."""
+
+    nodes: NDArray[np.float64]
+    price_per_hour: NDArray[np.float64]
+    power_w: NDArray[np.float64]
+
+    def take(self, rows: NDArray[np.int64]) -> Bill:
+        """Keep some rows."""
+        return Bill(self.nodes[rows], self.price_per_hour[rows], self.power_w[rows])
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """Prices, and which columns of the configurations stand in for those not given."""
+
+    prices: Prices
+    nodes: Figure
+    has: frozenset[str]
+
+    @classmethod
+    def of(cls, prices: Prices, space: Space) -> Tariff:
+        """Match prices with a space; raise a UsageError where they do not fit together."""
+        for name in sorted(prices.columns):
+            if name not in space.names:
+                raise UsageError(
+                    f"the prices speak of '{name}', which is no column of the configurations. "
+                    f"{suggest(name, space.names)}"
+                )
+        _check_levels(prices, space)
+        counts = [name for name in _COUNTS if name in space.names]
+        nodes = prices.nodes if prices.nodes is not None else counts[0] if counts else 1.0
+        has = set()
+        if _says(prices, "price_per_hour", space):
+            has.add(COST)
+        if _says(prices, "power_w", space):
+            has.add(POWER)
+        return cls(prices, nodes, frozenset(has))
+
+    def bill(self, frame: pd.DataFrame) -> Bill:
+        """Look up what each configuration costs and draws."""
+        price, power = (self._looked_up(word, frame) for word in ("price_per_hour", "power_w"))
+        for word, kind, found in (("price_per_hour", COST, price), ("power_w", POWER, power)):
+            if kind in self.has and np.isnan(found).any():
+                raise UsageError(f"{word} is not known {self._of_whom(frame, np.isnan(found))}")
+        nodes = _figures(self.nodes, frame)
+        if not (nodes > 0).all():
+            raise UsageError(
+                f"nodes = '{self.nodes}' is 0 for some configurations, and none costs nothing; "
+                "write how many machines each takes"
+            )
+        return Bill(nodes, price, power)
+
+    def _of_whom(self, frame: pd.DataFrame, is_unknown: NDArray[np.bool_]) -> str:
+        if self.prices.by is None:
+            return "for some candidates; fill in the column"
+        level = frame[self.prices.by].astype(str).to_numpy()[is_unknown][0]
+        return f"for {self.prices.by} {level}; add it under [machines.{level}], or at the top"
+
+    def _looked_up(self, word: str, frame: pd.DataFrame) -> NDArray[np.float64]:
+        given = getattr(self.prices, word)
+        if given is None and word in frame.columns:
+            given = word
+        found = np.full(len(frame), np.nan) if given is None else _figures(given, frame)
+        if self.prices.by is not None:
+            types = frame[self.prices.by].astype(str).to_numpy()
+            for level, machine in self.prices.machines.items():
+                own = getattr(machine, word)
+                if own is not None:
+                    rows = types == level
+                    found[rows] = _figures(own, frame[rows])
+        return found
+
+
+def _figures(figure: Figure, frame: pd.DataFrame) -> NDArray[np.float64]:
+    if not isinstance(figure, str):
+        return np.full(len(frame), float(figure))
+    if figure in frame.columns:  # whatever its name
+        found = pd.to_numeric(frame[figure], errors="coerce").to_numpy(float)
+    else:
+        found = column_of(Expression(figure), frame)
+    if (found < 0).any() or not np.isfinite(found).all():
+        raise UsageError(f"'{figure}' is below 0 or no number for some configurations; check it")
+    return np.array(found)
+
+
+def _spoken_of(figure: str) -> set[str]:
+    """Return the columns of an expression; what is none is taken for the name of one."""
+    try:
+        return set(Expression(figure).names)
+    except UsageError:
+        return {figure}
+
+
+def _says(prices: Prices, word: str, space: Space) -> bool:
+    given = [getattr(prices, word), *(getattr(m, word) for m in prices.machines.values())]
+    return word in space.names or any(figure is not None for figure in given)
+
+
+def _check_levels(prices: Prices, space: Space) -> None:
+    if prices.by is None:
+        return
+    levels = {str(level) for level in space.values(prices.by)}
+    missing = sorted(levels - set(prices.machines))
+    if missing and prices.price_per_hour is None and prices.power_w is None:
+        raise UsageError(
+            f"the prices know no {prices.by} {listing(missing)}; add [machines.{missing[0]}]. "
+            f"Known: {listing(prices.machines)}."
+        )

@@ -1,0 +1,332 @@
+"""The configurations to choose from: every combination of values, or the rows of a table.
+
+They are made in blocks, so that millions of them need little memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from foretell.decide.question.rules import NO_RULES, Rules
+from foretell.errors import UsageError, suggest
+from foretell.spaces.values import Range, Scalar, Values, listed
+
+BLOCK = 100_000
+#: So many values of a long axis are tried at a time.
+_STEPS = 64
+#: A range of more whole numbers is not listed, but searched.
+_MOST_LISTED = 1_000_000
+_MOST_WHOLE = 2**53  # up to which every whole number is one in floating point
+
+
+class Space(Protocol):
+    """What can be chosen."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a configuration."""
+
+    @property
+    def size(self) -> float:
+        """How many configurations there are, before any filter; infinite where a range is."""
+
+    @property
+    def rules(self) -> Rules:
+        """What follows from columns, and what must hold."""
+
+    def values(self, name: str) -> list[Scalar]:
+        """Return different values of a column, or the ends of a continuous one."""
+
+    def blocks(self) -> Iterator[pd.DataFrame]:
+        """Make all configurations, some at a time."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The rows of a table."""
+
+    frame: pd.DataFrame
+    rules: Rules = NO_RULES
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the table, and those derived from them."""
+        return [*map(str, self.frame.columns), *self.rules.derive]
+
+    @property
+    def size(self) -> float:
+        """The number of rows."""
+        return len(self.frame)
+
+    def values(self, name: str) -> list[Scalar]:
+        """Return the different values of a column."""
+        return [] if name in self.rules.derive else list(self.frame[name].unique())
+
+    def blocks(self) -> Iterator[pd.DataFrame]:
+        """Return the rows, some at a time."""
+        for start in range(0, len(self.frame), BLOCK):
+            yield self.rules.applied(self.frame.iloc[start : start + BLOCK])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of the values of some columns.
+
+    Attributes
+    ----------
+    axes
+        The values of each column: one, several, or a continuous range.
+    """
+
+    axes: Mapping[str, list[Scalar] | Range]
+    rules: Rules = NO_RULES
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in the order given, and those derived from them."""
+        return [*self.axes, *self.rules.derive]
+
+    @property
+    def size(self) -> float:
+        """The number of combinations; infinite with a continuous range."""
+        return math.prod(_length(axis) for axis in self.axes.values())
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the values of all columns are listed."""
+        return not any(isinstance(axis, Range) for axis in self.axes.values())
+
+    def values(self, name: str) -> list[Scalar]:
+        """Return the values of a column, or the ends of its range; none of a derived one."""
+        axis = self.axes.get(name, [])
+        return [axis.start, axis.stop] if isinstance(axis, Range) else axis
+
+    def blocks(self) -> Iterator[pd.DataFrame]:
+        """Make all combinations, the last column changing fastest."""
+        assert self.is_listed, "what is not listed is searched"
+        for start in range(0, int(self.size), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, int(self.size)))
+            yield self.rules.applied(self._combinations(rows))
+
+    @cached_property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """The listed values as arrays, made once for all blocks."""
+        return {name: _array(self.values(name)) for name in self.axes}
+
+    def _combinations(self, rows: NDArray[np.int64]) -> pd.DataFrame:
+        columns: dict[str, Any] = {}
+        for name in reversed(list(self.axes)):
+            axis = self._arrays[name]
+            rows, place = np.divmod(rows, len(axis))
+            columns[name] = axis[place]
+        return pd.DataFrame({name: columns[name] for name in self.axes})
+
+    def pruned(self, most_rows: int) -> pd.DataFrame | None:
+        """Return all configurations that the rules allow; None if there are too many on the way.
+
+        Columns are added one at a time, those that rules speak of first, and what a rule forbids is
+        left out as soon as its columns are there.
+        """
+        if not self.is_listed:
+            return None
+        spoken = self.rules.names
+        frame = pd.DataFrame(index=[0])
+        for name in sorted(self.axes, key=lambda name: name not in spoken):
+            values = _array(self.values(name))
+            if len(frame) * len(values) > most_rows:
+                return None
+            frame = frame.loc[frame.index.repeat(len(values))].reset_index(drop=True)
+            frame[name] = np.tile(values, len(frame) // len(values))
+            frame = self.rules.pruned(self.rules.derived(frame)).reset_index(drop=True)
+            if frame.empty:
+                break
+        return frame if len(frame) else pd.DataFrame(columns=self.names)
+
+    def draw(self, n: int, seed: int) -> pd.DataFrame:
+        """Draw configurations that cover every axis evenly."""
+        from scipy.stats import qmc
+
+        shares = qmc.LatinHypercube(d=len(self.axes), seed=seed).random(n)
+        columns = {
+            name: _array(_at(axis, shares[:, j]))
+            for j, (name, axis) in enumerate(self.axes.items())
+        }
+        return self.rules.applied(pd.DataFrame(columns))
+
+    def around(self, configuration: Mapping[str, Any], name: str, step: int) -> pd.DataFrame:
+        """Vary one column of a configuration; later steps look closer at one of many values."""
+        values = _closer(self.axes[name], configuration[name], step)
+        columns = {n: _array([configuration[n]] * len(values)) for n in self.axes}
+        return self.rules.applied(pd.DataFrame({**columns, name: _array(values)}))
+
+    def around_two(
+        self, configuration: Mapping[str, Any], names: tuple[str, str], step: int
+    ) -> pd.DataFrame:
+        """Vary two columns of a configuration together, over fewer values each."""
+        one, other = (_few(_closer(self.axes[n], configuration[n], step)) for n in names)
+        pairs = [(a, b) for a in one for b in other]
+        columns = {n: _array([configuration[n]] * len(pairs)) for n in self.axes}
+        for place, name in enumerate(names):
+            columns[name] = _array([pair[place] for pair in pairs])
+        return self.rules.applied(pd.DataFrame(columns))
+
+    def jump(
+        self, configuration: Mapping[str, Any], n: int, step: int, rng: np.random.Generator
+    ) -> pd.DataFrame:
+        """Vary all columns of a configuration at random; later steps stay closer to it."""
+        columns = {}
+        for name, axis in self.axes.items():
+            values = _closer(axis, configuration[name], step)
+            columns[name] = _array([values[place] for place in rng.integers(0, len(values), n)])
+        return self.rules.applied(pd.DataFrame(columns))
+
+
+def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scalar]:
+    """Return values over the whole axis first, then over ever smaller parts around a value."""
+    if isinstance(axis, Range):
+        reach = (axis.stop - axis.start) / 4**step
+        middle = float(center)
+        low, high = max(axis.start, middle - reach), min(axis.stop, middle + reach)
+        found = [*np.linspace(low, high, _STEPS).tolist(), middle]
+        if axis.is_whole:
+            return sorted({round(v) for v in found})
+        return sorted({float(f"{v:.9g}") for v in found})
+    if len(axis) <= _STEPS:
+        return axis
+    place, reach = axis.index(center), max(len(axis) / 4**step, _STEPS / 2)
+    low, high = max(0.0, place - reach), min(len(axis) - 1.0, place + reach)
+    places = {place, *np.linspace(low, high, _STEPS).round().astype(int).tolist()}
+    return [axis[p] for p in sorted(places)]
+
+
+def _few(values: list[Scalar]) -> list[Scalar]:
+    """Return some of the values, the ends among them."""
+    places = np.linspace(0, len(values) - 1, min(len(values), _STEPS // 4)).round().astype(int)
+    return [values[place] for place in sorted(set(places.tolist()))]
+
+
+def _length(axis: list[Scalar] | Range) -> float:
+    if isinstance(axis, Range):
+        return axis.stop - axis.start + 1 if axis.is_whole else math.inf
+    return len(axis)
+
+
+def _at(axis: list[Scalar] | Range, shares: NDArray[np.float64]) -> list[Scalar]:
+    if isinstance(axis, Range):
+        return [axis.draw(share) for share in shares.tolist()]
+    return [axis[place] for place in (shares * len(axis)).astype(int).tolist()]
+
+
+def _array(values: Sequence[Scalar]) -> NDArray[Any]:
+    """Numbers as numbers, anything else as it is."""
+    is_number = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    return np.array(values, dtype=None if is_number else object)
+
+
+def read_axis(text: str) -> tuple[str, Values]:
+    """Read ``workers=1..64``, ``size=1..64*2``, ``x=0..1:0.25``, ``machine=m4,c4`` or ``n=3``.
+
+    >>> name, values = read_axis("workers=1..8*2")
+    >>> name, listed(values)
+    ('workers', [1, 2, 4, 8])
+    """
+    name, sign, written = text.partition("=")
+    name, written = name.strip(), written.strip()
+    if not (sign and name and written):
+        raise UsageError(
+            f"'{text}' names no values; write workers=1..64, size=1..64*2 or machine=m4,c4"
+        )
+    if ".." in written:
+        return name, _read_range(text, written)
+    parts = [_scalar(part.strip()) for part in written.split(",")]
+    if "" in parts:
+        raise UsageError(f"'{text}' has an empty value; write machine=m4,c4")
+    return name, parts
+
+
+def _read_range(text: str, written: str) -> Range:
+    low, _, rest = written.partition("..")
+    high, factor, by = rest.partition("*")
+    high, colon, step = (high, "", by) if factor else rest.partition(":")
+    try:
+        given = {"from": float(low), "to": float(high)}
+        if factor:
+            given["factor"] = float(by)
+        elif colon:
+            given["step"] = float(step)
+        return Range.model_validate(given)
+    except ValueError:
+        raise UsageError(
+            f"'{text}' is no range; write 1..64 for whole numbers, 1..64:4 for steps, 1..64*2 for "
+            "factors, the smaller number first"
+        ) from None
+
+
+def _scalar(text: str) -> Scalar:
+    for read in (int, float):
+        try:
+            value = read(text)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return value
+    return text
+
+
+def make_grid(
+    vary: Mapping[str, Values], fix: Mapping[str, Scalar], rules: Rules | None = None
+) -> Grid:
+    """Check the values of each column, and list those of ranges that can be listed."""
+    twice = [name for name in vary if name in fix]
+    if twice:
+        raise UsageError(f"'{twice[0]}' is both varied and fixed; remove one of the two")
+    if not vary and not fix:
+        raise UsageError("there is nothing to choose from; say what to vary: --vary workers=1..64")
+    axes: dict[str, list[Scalar] | Range] = {}
+    for name, values in {**fix, **vary}.items():
+        axes[name] = _axis(name, values)
+    return Grid(axes, rules or NO_RULES)
+
+
+def _axis(name: str, values: Values) -> list[Scalar] | Range:
+    """List values; but for a continuous range, and for very many whole numbers."""
+    if isinstance(values, Range) and values.is_continuous:
+        if not values.is_whole:
+            return values
+        if values.stop > _MOST_WHOLE:
+            raise UsageError(f"'{name}' goes to {values.stop:g}; whole numbers end at 9e15 here")
+        if _length(values) > _MOST_LISTED:
+            return values
+        return list(range(math.ceil(values.start), math.floor(values.stop) + 1))
+    found = list(dict.fromkeys(listed(values)))
+    if not found:
+        raise UsageError(f"'{name}' has no value to choose; write {name}=1..8 or {name}=a,b")
+    return found
+
+
+def check_columns(space: Space, needed: Mapping[str, str], known: Collection[str]) -> None:
+    """Raise a UsageError unless a space has all columns that are needed, and no unknown one.
+
+    Parameters
+    ----------
+    needed
+        The columns, and what to say of each to those who left it out.
+    known
+        Columns that mean something, whether they are needed or not.
+    """
+    for name in space.names:
+        if name not in known and isinstance(space, Grid):
+            raise UsageError(f"no model knows a column '{name}'. {suggest(name, known)}")
+    for name, what in needed.items():
+        if name not in space.names:
+            raise UsageError(
+                f"{what}; add --fix {name}=VALUE, or --vary {name}=... if it is to be chosen"
+            )

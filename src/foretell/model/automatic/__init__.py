@@ -1,0 +1,1 @@
+"""Automatic mode: a table and a target in, an ensemble of members with passports out."""

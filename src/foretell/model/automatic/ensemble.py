@@ -1,0 +1,120 @@
+"""Ensemble: members of several kinds vote, weighted by rehearsed error on the question asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from foretell.model.automatic.vote import Vote, trimmed_mean
+from foretell.model.techniques._base import Array, Regressor, State
+from foretell.model.techniques._nested import join_states, part_of, regressor_class
+from foretell.model.techniques._state import read_array, read_number
+
+NAME = "Ensemble"
+_UNHEARD = 1e-12  # a weight that changes no prediction
+_MOST_MEMBERS = 100  # in a file, which may be hostile
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One voice: its name in the ensemble, its technique, and its model."""
+
+    name: str
+    technique: str
+    regressor: Regressor
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleRegressor(Regressor):
+    """The middle half of the members' votes on the log of the target."""
+
+    members: tuple[Member, ...]
+    vote: Vote
+    numeric: tuple[int, ...]
+    shift: float
+    low: float
+    high: float
+
+    @property
+    def n_members(self) -> int:
+        """How many vote."""
+        return len(self.members)
+
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+        if not len(x):
+            return np.zeros(0)
+        weights = self.vote.weights(x[:, list(self.numeric)])
+        votes = np.zeros(weights.shape)
+        least = np.exp(self.low)  # a linear member may go below zero
+        for i, member in enumerate(self.members):
+            heard = weights[:, i] > _UNHEARD
+            if heard.any():
+                predicted = member.regressor.predict(x[heard])
+                votes[heard, i] = np.log(np.maximum(predicted, least))
+        log_y = trimmed_mean(votes, weights) + self.shift
+        return np.exp(np.clip(log_y, self.low, self.high))
+
+    def importances(self) -> Array | None:
+        """Return the mean of the members' shares, weighed as inside the data."""
+        inside = np.exp(-self.vote.inside)
+        found = [
+            (weight, own)
+            for weight, member in zip(inside, self.members, strict=True)
+            if weight > _UNHEARD and (own := member.regressor.importances()) is not None
+        ]
+        if not found:
+            return None
+        total: Array = sum((w * s for w, s in found), start=np.zeros(len(found[0][1])))
+        shares: Array = total / total.sum()
+        return shares
+
+    def notes(self) -> list[str]:
+        """Say who votes."""
+        return [f"members: {', '.join(m.name for m in self.members)}"]
+
+    def to_state(self) -> State:
+        """Return the states of all members, and what they are worth."""
+        parts = {f"member_{i}": m.regressor.to_state() for i, m in enumerate(self.members)}
+        joined = join_states({**parts, "vote": self.vote.to_state()})
+        values = {
+            **joined.values,
+            "members": [[m.name, m.technique] for m in self.members],
+            "shift": self.shift,
+            "low": self.low,
+            "high": self.high,
+        }
+        return State(values, {**joined.arrays, "numeric": np.array(self.numeric, dtype=np.int64)})
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> EnsembleRegressor:
+        """Rebuild, or raise ValueError."""
+        names = state.values.get("members")
+        if not isinstance(names, list) or not names or not all(_are_texts(n) for n in names):
+            raise ValueError("'members' must be a list of names")
+        if len(names) > _MOST_MEMBERS:
+            raise ValueError(f"an ensemble has at most {_MOST_MEMBERS} members")
+        if any(technique == NAME for _, technique in names):
+            raise ValueError("an ensemble is no member of an ensemble")
+        members = tuple(
+            Member(
+                name,
+                technique,
+                regressor_class(technique).from_state(part_of(state, f"member_{i}"), n_features),
+            )
+            for i, (name, technique) in enumerate(names)
+        )
+        numeric = read_array(state, "numeric", shape=(None,), dtype=np.int64)
+        if len(numeric) and not (numeric.min() >= 0 and numeric.max() < n_features):
+            raise ValueError("a numeric column is not among the features")
+        vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
+        shift, low, high = (read_number(state, name) for name in ("shift", "low", "high"))
+        if not -700 <= low <= high <= 700:
+            raise ValueError("the bounds of predictions are out of order")
+        return cls(members, vote, tuple(numeric.tolist()), shift, low, high)
+
+
+def _are_texts(pair: Any) -> bool:
+    return isinstance(pair, list) and [type(part) for part in pair] == [str, str]

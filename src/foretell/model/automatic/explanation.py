@@ -1,0 +1,97 @@
+"""What an automatic model says in words: the best law, the share of each column, plateaus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.automatic.bench import Bench
+from foretell.model.saved.model import SavedModel
+
+Array = NDArray[np.float64]
+
+_MOST_POINTS = 200
+_FEWEST_LEVELS = 4
+#: A column has a plateau when less than this much changes from some level on,
+#: while before it so much did.
+_FLAT, _STEEP = 0.03, 0.15
+_LEAST_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """From this value of a column on, the target stays within a few percent."""
+
+    column: str
+    value: float
+
+
+def column_shares(model: SavedModel) -> dict[str, float]:
+    """Return the share of each column of the table, largest first."""
+    shares = model.learned.regressor.importances()
+    if shares is None:
+        return {}
+    total: dict[str, float] = {}
+    for position, share in zip(model.learned.columns, shares, strict=True):
+        feature = model.feature_map.features[position]
+        for factor in feature.factors:
+            total[factor.column] = total.get(factor.column, 0.0) + share / len(feature.factors)
+    ordered = sorted(total.items(), key=lambda item: -item[1])
+    return {name: float(share) for name, share in ordered if share >= _LEAST_SHARE}
+
+
+def explained_share(log_y: Array, log_predicted: Array) -> float:
+    """Return the share of the variance of the log target of all runs that a law explains."""
+    total = float(((log_y - log_y.mean()) ** 2).sum())
+    left = float(((log_y - log_predicted) ** 2).sum())
+    return max(0.0, 1 - left / total) if total > 0 else 0.0
+
+
+def find_plateaus(bench: Bench, model: SavedModel, names: Sequence[str]) -> list[Plateau]:
+    """Find columns whose growth stops to matter within the measured range."""
+    points = bench.points.sample(_MOST_POINTS, bench.seed)
+    found = []
+    for column in bench.numeric:
+        levels = np.unique(points.x[:, column])
+        if len(levels) < _FEWEST_LEVELS or len(levels) > _MOST_POINTS // _FEWEST_LEVELS:
+            continue
+        curve = _mean_curve(points.x, column, levels, model)
+        start = _flat_from(curve)
+        if start is not None:
+            found.append(Plateau(names[column], float(levels[start])))
+    return found
+
+
+def _mean_curve(x: Array, column: int, levels: Array, model: SavedModel) -> Array:
+    """Return the mean log prediction at each level, over points that were measured near it.
+
+    Points keep their other settings, each within its own part of the range: nothing is asked
+    outside the data.
+    """
+    steps = []
+    order = np.searchsorted(levels, x[:, column])
+    for k in range(len(levels) - 1):
+        near = x[(order == k) | (order == k + 1)]
+        low, high = near.copy(), near.copy()
+        low[:, column], high[:, column] = levels[k], levels[k + 1]
+        change = np.log(model.learned.estimate(high)) - np.log(model.learned.estimate(low))
+        steps.append(float(np.mean(change)))
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _flat_from(curve: Array) -> int | None:
+    """Return the first level after which nothing changes any more, if there is one."""
+    last = len(curve) - 1
+    if np.ptp(curve) < _STEEP:
+        return None
+    flat = [k for k in range(last - 1) if np.ptp(curve[k:]) < _FLAT]
+    return flat[0] if flat and flat[0] > 0 else None
+
+
+def plateau_lines(plateaus: Sequence[dict[str, Any]]) -> list[str]:
+    """Say where columns stop to matter."""
+    return [f"{p['column']} stops mattering beyond about {p['value']:g}." for p in plateaus]

@@ -1,0 +1,259 @@
+"""Automatic mode, the one path: a table and a target in, an ensemble with passports out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from foretell.dataset import Dataset
+from foretell.errors import DatasetError, NothingUsableError, UsageError
+from foretell.executors import Executor, single_threaded
+from foretell.files.directory import JOURNAL, LOG, claimed, logged
+from foretell.files.journal import Journal
+from foretell.model.automatic.bench import Assembled, Bench, Job, answer, fit_member
+from foretell.model.automatic.members import LAWS, USUAL
+from foretell.model.automatic.outputs import AutomaticFit, Report, write_automatic
+from foretell.model.automatic.rehearsal import gather
+from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.sources import load_campaign
+from foretell.model.campaigns.work import reason_of
+from foretell.model.fingerprint import fingerprint
+from foretell.model.run_options import Clock, Progress, RunOptions
+from foretell.model.table import Table, prepare_table
+from foretell.model.techniques import Regressor, TrainingRows
+
+Array = NDArray[np.float64]
+
+_FEWEST_ROWS = 3
+#: A table of so many rows has labels where more than this share of a column's values differ.
+_FEWEST_LABELED, _LABEL_SHARE = 20, 0.5
+#: Of a longer table, rows are drawn: what more of them would add is less than it would cost.
+_MOST_ROWS = 50_000
+#: Shares of a time limit after which cleaning ends, no further member is fitted, and no rehearsal
+#: begun: the rest is for writing.
+_CLEANED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE = 0.3, 0.5, 0.8
+
+
+def automatic_campaign(target: str, skip: Sequence[str], seed: int | None) -> Campaign:
+    """Return the campaign that automatic mode stands for."""
+    data = {"target": target, "skip_columns": list(skip)}
+    spec, _, _ = load_campaign({"data": data, "techniques": {"Ensemble": {}}})
+    return spec.with_seed(seed)
+
+
+def labels(dataset: Dataset, target: str) -> list[str]:
+    """Find columns of text that only tell rows apart: names or dates of single runs.
+
+    What has a value of its own in most rows looks like an explanation of each, and says nothing of
+    the next one.
+    """
+    frame = dataset.frame
+    n_rows = len(frame)
+    if n_rows < _FEWEST_LABELED:
+        return []
+    found = []
+    for name in dataset.columns:
+        values = frame[name]
+        if name == target or values.nunique() <= _LABEL_SHARE * n_rows:
+            continue
+        if not pd.api.types.is_numeric_dtype(values):
+            found.append(name)
+    return found if len(found) < len(dataset.columns) - 1 else []
+
+
+def run_automatic(
+    dataset: Dataset, target: str, options: RunOptions, *, seed: int | None = None
+) -> AutomaticFit:
+    """Fit the ensemble of automatic mode to a table."""
+    dataset, notices = dataset.for_target(target)
+    skipped = labels(dataset, target)
+    job = _Job(automatic_campaign(target, skipped, seed), dataset, options)
+    job.notes += notices
+    job.notes += [
+        f"Column '{name}' was left out: it has a value of its own in nearly every row, and says "
+        "nothing of new ones."
+        for name in skipped
+    ]
+    if options.output is not None:
+        return job.run(options.output)
+    with tempfile.TemporaryDirectory(prefix="foretell-") as output:
+        return job.run(Path(output))
+
+
+@dataclass
+class _Job:
+    campaign: Campaign
+    dataset: Dataset
+    options: RunOptions
+    seconds: dict[str, float] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    is_cut: bool = False
+
+    def run(self, output: Path) -> AutomaticFit:
+        """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
+        table = self._table()
+        clock = Clock(self.options.started, self.options.time_limit_s)
+        with ExitStack() as stack:
+            stack.enter_context(claimed(output))
+            prints = fingerprint(self.campaign, self.dataset.frame)
+            prints["campaign"] += " automatic"  # which no campaign of the same words is
+            journal = stack.enter_context(Journal(output / JOURNAL, prints))
+            log = stack.enter_context(logged(output / LOG))
+            log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
+            stack.enter_context(single_threaded())
+            bench = Bench.of(
+                self._rows(table),
+                USUAL,
+                self.campaign.seed,
+                lambda: self._has_time(clock, _CLEANED_SHARE),
+            )
+            executor = stack.enter_context(self.options.executor(bench, log))
+            fits = self._fit(executor, bench, clock)
+            answers = self._rehearse(executor, bench, fits, journal, clock)
+            assembled = self._assemble(bench, fits, answers)
+            report = Report(
+                self.campaign, table, bench, fits, assembled, gather(bench, assembled),
+                self.seconds, self.reasons, self.notes, self.used,
+                is_cut=self.is_cut,
+            )  # fmt: skip
+            fit = write_automatic(report, output, clock)
+            log.info("done in %.1f s", clock.elapsed_s)
+        return fit
+
+    def _table(self) -> Table:
+        try:
+            table = prepare_table(self.campaign, self.dataset)
+        except (DatasetError, UsageError) as error:
+            raise type(error)(error.text) from None  # there is no campaign file to change
+        if (table.y <= 0).any():
+            raise DatasetError(
+                f"{table.name}, column '{self.campaign.data.target}' must be positive: errors are "
+                "relative. Drop the other rows."
+            )
+        if len(table.y) < _FEWEST_ROWS:
+            raise DatasetError(
+                f"{table.name} has {len(table.y)} rows to learn from; a model needs at least "
+                f"{_FEWEST_ROWS}. Measure more."
+            )
+        return table
+
+    def _rows(self, table: Table) -> TrainingRows:
+        x, y, n_rows = table.x, table.y, len(table.y)
+        self.used = np.arange(n_rows)
+        if n_rows > _MOST_ROWS:
+            drawn = np.random.default_rng(self.campaign.seed).permutation(n_rows)[:_MOST_ROWS]
+            self.used = np.sort(drawn)
+            x, y = x[self.used], y[self.used]
+            self.notes.append(f"{_MOST_ROWS:,} of {n_rows:,} rows, drawn at random, were used.")
+        return TrainingRows(x, y, np.ones(len(y)), table.feature_map.groups)
+
+    def _fit(self, executor: Executor, bench: Bench, clock: Clock) -> dict[str, Regressor]:
+        """Fit everyone on all points: those who vote, and the laws, which explain."""
+        names = list(dict.fromkeys([*bench.voters, *LAWS]))
+        done: dict[str, Regressor] = {}
+
+        def wanted() -> Iterable[Job]:
+            for i, name in enumerate(names):
+                if i == 0 or self._has_time(clock, _FITTED_SHARE):
+                    yield Job(name)
+                else:
+                    self.reasons[name] = "the time limit left no time for it"
+
+        for job, result in _run(executor, timed_fit, wanted()):
+            if isinstance(result, Exception):
+                self.reasons[job.member] = reason_of(result)
+            else:
+                done[job.member], self.seconds[job.member] = result
+        fits = {name: done[name] for name in names if name in done}
+        if not any(name in fits for name in bench.voters):
+            first = next(iter(self.reasons.items()))
+            raise NothingUsableError(f"no member gave a model. {first[0]}: {first[1]}.")
+        return fits
+
+    def _rehearse(
+        self,
+        executor: Executor,
+        bench: Bench,
+        fits: dict[str, Regressor],
+        journal: Journal,
+        clock: Clock,
+    ) -> dict[int, dict[str, Array]]:
+        """Answer the folds that the journal does not hold, as far as the time allows."""
+        answers: dict[int, dict[str, Array]] = {}
+        for r in journal.records:
+            assert r["kind"] == "answer"
+            answers.setdefault(r["fold"], {})[r["member"]] = np.array(r["log_y"])
+        n_total = len(bench.folds) * len(fits)
+
+        def wanted() -> Iterable[Job]:
+            for job in bench.rehearsals(fits):
+                assert job.fold is not None
+                if job.member in answers.get(job.fold, {}) or job.member in self.reasons:
+                    continue
+                if not self._has_time(clock, _REHEARSED_SHARE):
+                    return
+                yield job
+
+        for job, result in _run(executor, answer, wanted()):
+            if isinstance(result, Exception):
+                self.reasons.setdefault(job.member, reason_of(result))
+                continue
+            record = {"fold": job.fold, "member": job.member, "log_y": result.tolist()}
+            journal.append([{"kind": "answer", **record}])
+            answers.setdefault(record["fold"], {})[job.member] = result
+            self._tell(sum(map(len, answers.values())), n_total, clock)
+        return answers
+
+    def _assemble(
+        self, bench: Bench, fits: dict[str, Regressor], answers: dict[int, dict[str, Array]]
+    ) -> Assembled:
+        """Let those vote who failed nowhere."""
+        sound = {name: fit for name, fit in fits.items() if name not in self.reasons}
+        if not any(name in sound for name in bench.voters):
+            sound = fits
+        kept = {
+            fold: {name: values for name, values in by_name.items() if name in sound}
+            for fold, by_name in answers.items()
+        }
+        for name in set(fits) - set(sound):
+            del fits[name]
+        return bench.assemble(sound, kept)
+
+    def _has_time(self, clock: Clock, share: float) -> bool:
+        """Whether the time limit leaves time for what would come now; remembers that it did not."""
+        is_late = clock.is_past(share)
+        self.is_cut |= is_late
+        return not is_late
+
+    def _tell(self, n_done: int, n_total: int, clock: Clock) -> None:
+        if self.options.progress is not None:
+            left_s = clock.elapsed_s / n_done * (n_total - n_done)
+            self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
+
+
+def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:
+    """Fit a member on all points; also return how many seconds it took."""
+    started = time.perf_counter()
+    return fit_member(bench, job), time.perf_counter() - started
+
+
+def _run(executor: Executor, work: Any, jobs: Iterable[Job]) -> Iterable[tuple[Job, Any]]:
+    """Run jobs, yielding each with its result, or the exception it ended in."""
+    waiting = iter(jobs)  # asked only when there is room: what comes next may depend on the time
+    while True:
+        while executor.has_room and (job := next(waiting, None)) is not None:
+            executor.submit(work, job)
+        if not executor.n_pending:
+            return
+        yield executor.collect()

@@ -1,0 +1,207 @@
+"""How members of an ensemble are heard: by what they were worth on questions like the one asked.
+
+Weights grow slowly with merit, as the inverse square of a member's error, and the outer quarters of
+the votes are left out: with few folds the choice of one best member is mostly luck, and one that
+fails must do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.automatic.questions import Fold
+from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.techniques._base import Array, State
+from foretell.model.techniques._state import read_array
+
+_POWER = 2.0
+_TRIM = 0.25  # of the weight, on each side
+_LEAST_ERROR = 0.003  # below, nobody cares who is ahead
+_MOST_LOG_ERROR = 3.0
+_SILENCE = 100.0  # added to a log error, leaves no weight
+#: How much the own question counts against the mean of all of its kind.
+_OWN = {"between": 0.75, "beyond": 1.0}
+#: The share of inside folds in the judgement of other questions, and of between folds inside.
+_INSIDE_IN_BETWEEN = 0.3
+_BETWEEN_IN_INSIDE = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Vote:
+    """Log errors of the members on each question.
+
+    Attributes
+    ----------
+    inside, between, beyond
+        One row for inside, one per column for between, two per column for beyond: below, above.
+    """
+
+    measured: MeasuredRange
+    inside: Array
+    between: Array
+    beyond: Array
+
+    @classmethod
+    def of(
+        cls, measured: MeasuredRange, folds: Sequence[Fold], errors: Sequence[Array], n_members: int
+    ) -> Vote:
+        """Average the log errors of each member over the folds of each question.
+
+        Parameters
+        ----------
+        errors
+            For each fold the mean relative error of each member.
+        """
+        logs = [np.log(np.maximum(e, _LEAST_ERROR)) for e in errors]
+        marked = list(zip(folds, logs, strict=True))
+
+        def mean(kind: str, column: int | None = None, direction: int = 0) -> Array | None:
+            found = [
+                log
+                for fold, log in marked
+                if fold.kind == kind
+                and (column is None or column in fold.columns)
+                and direction in (0, fold.direction)
+            ]
+            return np.mean(found, axis=0) if found else None
+
+        unknown = np.zeros(n_members)
+        inside = mean("inside")
+        between = _first(mean("between"), inside, unknown)
+        beyond = _first(mean("beyond"), between, unknown)
+        inside = _first(inside, unknown)
+        n_columns = len(measured.low)
+        own_between = [
+            _INSIDE_IN_BETWEEN * inside
+            + (1 - _INSIDE_IN_BETWEEN) * _mixed(_OWN["between"], mean("between", j), between)
+            for j in range(n_columns)
+        ]
+        own_beyond = [
+            _mixed(_OWN["beyond"], mean("beyond", j, direction), beyond)
+            for j in range(n_columns)
+            for direction in (-1, 1)
+        ]
+        return cls(
+            measured,
+            (1 - _BETWEEN_IN_INSIDE) * inside + _BETWEEN_IN_INSIDE * between,
+            np.array(own_between).reshape(n_columns, n_members),
+            np.array(own_beyond).reshape(2 * n_columns, n_members),
+        )
+
+    def silenced_inside(self, members: Sequence[bool]) -> Vote:
+        """Return the vote in which some members have no weight but beyond the data."""
+        penalty = np.where(members, _SILENCE, 0.0)
+        return replace(self, inside=self.inside + penalty, between=self.between + penalty)
+
+    def rehearsed(self, fold: Fold, votes: Array) -> Array:
+        """Return the combined votes on a fold, weighed as for the question it rehearses."""
+        columns = list(fold.columns)
+        scores = self.inside
+        if fold.kind == "between":
+            scores = self.between[columns].mean(axis=0)
+        elif fold.kind == "beyond":
+            above = 1 if fold.direction > 0 else 0
+            scores = self.beyond[[2 * c + above for c in columns]].mean(axis=0)
+        return trimmed_mean(votes, np.tile(_weights(scores[None]), (len(votes), 1)))
+
+    def weights(self, x: Array) -> Array:
+        """Return the weight of each member for each row."""
+        distance = self.measured.distance(x)
+        above, below = distance > 0, distance < 0
+        asked = np.stack([below, above], axis=2).reshape(len(x), -1).astype(float)
+        is_beyond = asked.any(axis=1)
+        scores = np.tile(self.inside, (len(x), 1))
+        between = self.measured.between(x, distance).astype(float)
+        between[is_beyond] = 0.0
+        is_between = between.any(axis=1)
+        scores[is_between] = _average(between[is_between], self.between)
+        scores[is_beyond] = _average(asked[is_beyond], self.beyond)
+        return _weights(scores)
+
+    def to_state(self) -> State:
+        """Return plain arrays."""
+        levels = self.measured.levels
+        return State(
+            {},
+            {
+                "low": self.measured.low,
+                "high": self.measured.high,
+                "levels": np.concatenate([*levels, np.zeros(0)]),
+                "n_levels": np.array([len(v) for v in levels], dtype=np.int64),
+                "inside": self.inside,
+                "between": self.between,
+                "beyond": self.beyond,
+            },
+        )
+
+    @classmethod
+    def from_state(cls, state: State, n_columns: int, n_members: int) -> Vote:
+        """Rebuild, or raise ValueError."""
+        n_levels = read_array(state, "n_levels", shape=(n_columns,), dtype=np.int64)
+        if n_levels.min(initial=0) < 0:
+            raise ValueError("a column cannot have fewer than no levels")
+        levels = read_array(state, "levels", shape=(int(n_levels.sum()),))
+        measured = MeasuredRange(
+            read_array(state, "low", shape=(n_columns,)),
+            read_array(state, "high", shape=(n_columns,)),
+            tuple(np.split(levels, np.cumsum(n_levels)[:-1])) if n_columns else (),
+        )
+        return cls(
+            measured,
+            read_array(state, "inside", shape=(n_members,)),
+            read_array(state, "between", shape=(n_columns, n_members)),
+            read_array(state, "beyond", shape=(2 * n_columns, n_members)),
+        )
+
+
+def relative_errors(log_predictions: Array, log_y: Array, weight: Array) -> Array:
+    """Return the mean relative error of each member, one per column."""
+    errors: Array = weight @ relative_error(log_predictions, log_y[:, None]) / weight.sum()
+    return errors
+
+
+def relative_error(log_predicted: Array, log_y: Array) -> Array:
+    """Return the relative error of each prediction; a wild one counts as 20 times too high."""
+    off = np.clip(log_predicted - log_y, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
+    error: Array = np.abs(np.expm1(off))
+    return error
+
+
+def trimmed_mean(votes: Array, weights: Array) -> Array:
+    """Return the weighted mean of the middle half of the weight of each row.
+
+    >>> trimmed_mean(np.array([[1.0, 2.0, 3.0, 90.0]]), np.full((1, 4), 0.25))
+    array([2.5])
+    """
+    order = np.argsort(votes, axis=1, kind="stable")
+    ordered = np.take_along_axis(votes, order, axis=1)
+    weight = np.take_along_axis(weights, order, axis=1)
+    upper = np.cumsum(weight, axis=1)
+    kept = np.minimum(upper, 1 - _TRIM) - np.maximum(upper - weight, _TRIM)
+    kept = np.maximum(kept, 0.0)
+    mean: Array = (kept * ordered).sum(axis=1) / kept.sum(axis=1)
+    return mean
+
+
+def _weights(scores: Array) -> Array:
+    weights = np.exp(-_POWER * (scores - scores.min(axis=1, keepdims=True)))
+    normal: Array = weights / weights.sum(axis=1, keepdims=True)
+    return normal
+
+
+def _first(*candidates: Array | None) -> Array:
+    return next(c for c in candidates if c is not None)
+
+
+def _mixed(share: float, own: Array | None, all_: Array) -> Array:
+    return all_ if own is None else share * own + (1 - share) * all_
+
+
+def _average(asked: NDArray[np.float64], scores: Array) -> Array:
+    """Average the scores of the questions that each row asks."""
+    mean: Array = asked @ scores / asked.sum(axis=1, keepdims=True)
+    return mean

@@ -1,0 +1,175 @@
+"""Running a campaign, the one path: a campaign and its data in, saved models out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretell.dataset import Dataset
+from foretell.errors import NothingUsableError, UsageError
+from foretell.executors import single_threaded
+from foretell.files.directory import JOURNAL, LOG, claimed, logged
+from foretell.files.journal import Journal
+from foretell.model import directory as layout
+from foretell.model.campaigns import SFS, Campaign
+from foretell.model.campaigns.closing import Closing, decide
+from foretell.model.campaigns.engine import Engine
+from foretell.model.campaigns.outputs import Fit, write_outputs
+from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
+from foretell.model.campaigns.study import Study
+from foretell.model.campaigns.validation.outer_splits import OuterSplit, SplitPlan, plan_splits
+from foretell.model.fingerprint import fingerprint
+from foretell.model.learner import Learner
+from foretell.model.results import Entry, Record
+from foretell.model.run_options import Clock, RunOptions
+from foretell.model.table import Table, prepare_table
+from foretell.model.techniques import TECHNIQUES
+
+#: Grid points per batch when racing: small enough that a good one stops many others early.
+_RACING_BATCH = 8
+
+
+def run_campaign(
+    campaign: Campaign, dataset: Dataset, options: RunOptions, warnings: Sequence[str] = ()
+) -> Fit:
+    """Run a checked campaign on a table; ``warnings`` go into the results."""
+    dataset, notices = _usable(campaign, dataset)
+    job = _Job(campaign, dataset, options, [*warnings, *notices])
+    if options.output is not None:
+        return job.run(options.output)
+    with tempfile.TemporaryDirectory(prefix="foretell-") as output:
+        return job.run(Path(output))
+
+
+def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
+    """Leave out failed runs and what is known only after a run, unless the campaign names it."""
+    data = campaign.data
+    old = {new: name for name, new in data.rename.items()}
+    named = [
+        *data.use_columns, *data.skip_columns, *data.categorical, *data.skip_rows_above,
+        *data.rename,
+    ]  # fmt: skip
+    return dataset.for_target(
+        old.get(data.target, data.target), [old.get(name, name) for name in named]
+    )
+
+
+@dataclass
+class _Job:
+    """One run of a campaign."""
+
+    campaign: Campaign
+    dataset: Dataset
+    options: RunOptions
+    warnings: list[str]
+
+    def run(self, output: Path) -> Fit:
+        """Prepare, search, decide, judge, build, report: top to bottom."""
+        table = prepare_table(self.campaign, self.dataset)
+        plan = plan_splits(self.campaign, table)
+        self._check_selection(table)
+        spaces = {
+            name: search_space(name, given, self.campaign.search.method)
+            for name, given in self.campaign.techniques.items()
+        }
+        with ExitStack() as stack:
+            stack.enter_context(claimed(output))
+            prints = fingerprint(self.campaign, self.dataset.frame)
+            journal = stack.enter_context(Journal(output / JOURNAL, prints))
+            log = stack.enter_context(logged(output / LOG))
+            log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
+            stack.enter_context(single_threaded())
+            learner = self._learner(table, plan)
+            executor = stack.enter_context(self.options.executor(learner, log))
+            clock = Clock(self.options.started, self.options.time_limit_s)
+            engine = Engine(executor, journal, clock, log, report=self.options.progress)
+            studies = self._studies(engine, plan.outer, spaces)
+            was_cut = engine.search(studies, n_closing=len(plan.outer) + 1)
+            record = self._record(table, plan, studies, was_cut)
+            decide(engine, record, contest=self._study)
+            Closing(engine, record, journal, output).run()
+            fit = Fit(record, output, elapsed_s=clock.elapsed_s)
+            write_outputs(fit, record)
+            log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results["best"])
+        if fit.results["best"] is None:
+            reasons = [f"{e.technique}: {e.reason}" for e in record.entries if e.reason]
+            listed = f" {output / layout.RESULTS} lists every trial." if self.options.output else ""
+            raise NothingUsableError(f"no technique gave a model. {reasons[0]}.{listed}")
+        return fit
+
+    def _check_selection(self, table: Table) -> None:
+        options, n_features = self.campaign.feature_selection, table.x.shape[1]
+        if options is not None and (options.max_features or 0) > n_features:
+            raise UsageError(
+                f"must be at most the number of features, {n_features}, not {options.max_features}",
+                at=("feature_selection", "max_features"),
+            )
+        if isinstance(options, SFS) and options.folds > len(table.y):
+            raise UsageError(
+                f"{options.folds} folds of {len(table.y)} rows leave some fold empty; "
+                f"use at most {len(table.y)} folds",
+                at=("feature_selection", "folds"),
+            )
+
+    def _learner(self, table: Table, plan: SplitPlan) -> Learner:
+        features = table.feature_map.features
+        indicators = np.flatnonzero([f.is_indicator for f in features])
+        return Learner(
+            self.campaign,
+            table.x,
+            table.y,
+            table.configuration,
+            indicators,
+            plan.splits,
+            table.feature_map.groups,
+        )
+
+    def _studies(
+        self, engine: Engine, outer: tuple[OuterSplit, ...], spaces: dict[str, list[dict[str, Any]]]
+    ) -> list[Study]:
+        return [
+            self._study(engine, split, name, search, number)
+            for split in outer
+            for name, space in spaces.items()
+            for number, search in enumerate(self._searches(name, space))
+        ]
+
+    def _searches(self, name: str, space: list[dict[str, Any]]) -> list[Search]:
+        options = self.campaign.search
+        if options.method == "grid":
+            return [GridSearch(space, batch_size=_RACING_BATCH if options.racing else None)]
+        technique = TECHNIQUES.get(name)
+        return [
+            TPESearch(technique, c, n_trials=options.evaluations, seed=self.campaign.seed)
+            for c in space
+        ]
+
+    def _study(
+        self, engine: Engine, split: OuterSplit, name: str, search: Search, number: int = 0
+    ) -> Study:
+        return Study(
+            split,
+            name,
+            search,
+            number=number,
+            score_name=self.campaign.score,
+            is_racing=self.campaign.search.racing,
+            finished=engine.finished,
+        )
+
+    def _record(self, table: Table, plan: SplitPlan, studies: list[Study], was_cut: bool) -> Record:
+        from foretell._version import __version__
+
+        entries = [
+            Entry(name, [t for s in studies if s.technique == name for t in s.trials])
+            for name in self.campaign.techniques
+        ]
+        return Record(
+            self.campaign, table, plan, entries, self.warnings, was_cut, version=__version__
+        )

@@ -1,0 +1,97 @@
+"""Bayesian search with Optuna's TPE, seeded; the same scores give the same proposals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foretell.errors import UsageError
+from foretell.model.campaigns.search._base import Search
+from foretell.model.campaigns.search.priors import Prior
+from foretell.model.campaigns.search.space import priors_in
+from foretell.model.techniques import Technique, complete
+
+#: Trials proposed before any score is known: a quarter of a small budget, ten of a large one.
+_STARTUP_SHARE, _MOST_STARTUP = 4, 10
+#: Trials proposed together. Fixed, so that the number of workers never changes the search.
+_BATCH = 2
+_MOST_DRAWS = 100
+
+
+class TPESearch(Search):
+    """Search the priors of one combination; its other values stay fixed."""
+
+    def __init__(
+        self,
+        technique: type[Technique] | Technique,
+        combination: Mapping[str, Any],
+        *,
+        n_trials: int,
+        seed: int,
+    ) -> None:
+        import optuna
+
+        self._technique = technique
+        self._combination = combination
+        self._priors = priors_in(combination)
+        self._n_trials = n_trials if self._priors else 1
+        self._n_proposed = 0
+        self._failed = optuna.trial.TrialState.FAIL
+        startup = max(2, min(_MOST_STARTUP, n_trials // _STARTUP_SHARE))
+        sampler = optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=startup, constant_liar=True
+        )
+        verbosity = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._study = optuna.create_study(sampler=sampler, direction="minimize")
+        optuna.logging.set_verbosity(verbosity)
+        self._asked: list[Any] = []
+
+    @property
+    def n_trials(self) -> int:
+        """How many trials the search makes."""
+        return self._n_trials
+
+    def propose(self) -> list[dict[str, Any]]:
+        """Ask TPE for the next pair of points."""
+        size = min(_BATCH, self._n_trials - self._n_proposed)
+        self._n_proposed += size
+        drawn = [self._draw_legal() for _ in range(size)]
+        self._asked = [trial for trial, _ in drawn]
+        return [params for _, params in drawn]
+
+    def tell(self, scores: Sequence[float]) -> None:
+        """Tell TPE how the last pair did."""
+        for trial, value in zip(self._asked, scores, strict=True):
+            if value == float("inf"):
+                self._study.tell(trial, state=self._failed)
+            else:
+                self._study.tell(trial, value)
+
+    def _draw_legal(self) -> tuple[Any, dict[str, Any]]:
+        """Draw until every value is legal: the tail of normal(1, 1) is below zero."""
+        reason = ""
+        for _ in range(_MOST_DRAWS):
+            trial = self._study.ask()
+            drawn = {name: _draw(trial, name, prior) for name, prior in self._priors.items()}
+            try:
+                return trial, complete(self._technique, {**self._combination, **drawn})
+            except ValueError as error:
+                reason = str(error)
+                self._study.tell(trial, math.inf)  # so that TPE learns to keep away
+        raise UsageError(
+            f"{self._technique.name}: {_MOST_DRAWS} draws in a row gave no legal value ({reason}); "
+            "narrow the prior"
+        )
+
+
+def _draw(trial: Any, name: str, prior: Prior) -> Any:
+    if prior.options is not None:
+        # Categories are drawn by their position: Optuna wants plain values, ours may be lists.
+        return prior.options[trial.suggest_categorical(name, range(len(prior.options)))]
+    if prior.whole_bounds is not None:
+        low, high = prior.whole_bounds
+        return prior.shape(trial.suggest_int(name, low, high))
+    assert prior.bounds is not None
+    return prior.shape(trial.suggest_float(name, *prior.bounds, log=prior.is_log))

@@ -1,0 +1,8 @@
+"""Validation: which rows train and which rows test, and how far predictions are off."""
+
+from __future__ import annotations
+
+from foretell.model.campaigns.validation.scores import Scores, score
+from foretell.model.campaigns.validation.splits import Split, make_splits
+
+__all__ = ["Scores", "Split", "make_splits", "score"]

@@ -1,0 +1,99 @@
+"""The tasks that run in workers: score some hyperparameters on a split, or build a model."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foretell.executors import WorkerDied
+from foretell.model.campaigns.validation import Scores, score
+from foretell.model.campaigns.validation.outer_splits import thinned
+from foretell.model.learner import Learned, Learner
+from foretell.model.techniques import TECHNIQUES
+
+Params = dict[str, Any]
+
+_TRANSIENT = (MemoryError, OSError, WorkerDied)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Fit a batch of hyperparameters on a split's training rows and score them on its test rows.
+
+    The members of a batch differ at most in the technique's path. Of the predictions of test rows
+    at most so many are kept, evenly chosen.
+    """
+
+    technique: str
+    batch: tuple[Params, ...]
+    split_key: str
+    score_training: bool = False
+    keep_models: bool = False
+    most_predictions: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one member of a batch came to: scores, or the reason why there are none.
+
+    A failure is transient when it tells of the machine and not of the model: run again, the same
+    fit may succeed.
+    """
+
+    seconds: float
+    test: Scores | None = None
+    train: Scores | None = None
+    learned: Learned | None = None
+    predicted: list[float] | None = None
+    reason: str | None = None
+    is_transient: bool = False
+
+    @classmethod
+    def failed(cls, error: BaseException, seconds: float = 0.0) -> Outcome:
+        """Say that and why there is no model."""
+        return cls(seconds, reason=reason_of(error), is_transient=isinstance(error, _TRANSIENT))
+
+
+def run_task(learner: Learner, task: Task) -> list[Outcome]:
+    """Run one task; a failure is a result with its reason, never an exception."""
+    started = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # libraries warn of what the scores show anyway
+            learned = learner.learn(task.technique, task.batch, task.split_key)
+    except Exception as error:
+        return [Outcome.failed(error, time.perf_counter() - started)] * len(task.batch)
+    fit_s = (time.perf_counter() - started) / len(learned)
+    return [_outcome(learner, task, model, fit_s) for model in learned]
+
+
+def _outcome(learner: Learner, task: Task, model: Learned, fit_s: float) -> Outcome:
+    started = time.perf_counter()
+    split = learner.splits[task.split_key]
+    try:
+        predicted = model.predict(learner.x[split.test])
+        test = score(learner.y[split.test], predicted)
+        train = None
+        if task.score_training:
+            train = score(learner.y[split.train], model.predict(learner.x[split.train]))
+    except Exception as error:
+        return Outcome.failed(error, fit_s)
+    seconds = fit_s + time.perf_counter() - started
+    kept = predicted[thinned(len(predicted), task.most_predictions)].tolist()
+    learned = _portable(task, model) if task.keep_models else None
+    return Outcome(seconds, test, train, learned, kept if task.most_predictions else None)
+
+
+def _portable(task: Task, model: Learned) -> Learned:
+    """Leave the fitting library's own objects behind: the model is what its file will hold."""
+    rebuild = TECHNIQUES.get(task.technique).regressor.from_state
+    regressor = rebuild(model.regressor.to_state(), len(model.columns))
+    return replace(model, regressor=regressor)
+
+
+def reason_of(error: BaseException) -> str:
+    """Say in one line why something failed."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

@@ -1,0 +1,1 @@
+"""Passports: how far outside the data a prediction is, and how wide its interval must be."""

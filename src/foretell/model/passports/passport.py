@@ -1,0 +1,146 @@
+"""What a prediction says about itself: its interval, how far outside the data it is, and trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.errors import UsageError
+from foretell.model.features.feature_map import Values
+from foretell.model.passports.calibration import Spot
+from foretell.model.passports.measured_range import MeasuredRange, total_distance
+from foretell.predictor import (
+    TRUST_FAR,
+    TRUST_INSIDE,
+    TRUST_NEAR,
+    TRUST_UNKNOWN,
+    Forecast,
+    Outlook,
+)
+
+if TYPE_CHECKING:
+    from foretell.model.saved.model import SavedModel
+
+Array = NDArray[np.float64]
+
+
+def forecast(model: SavedModel, values: Values, value: Array, level: float) -> Forecast:
+    """Add passports to predictions."""
+    if not 0 < level < 1:
+        raise UsageError(f"an interval holds a share between 0 and 1, such as 0.9, not {level:g}")
+    place = places(model, values, len(value))
+    calibration = model.calibration
+    if calibration is None:
+        unknown = np.full(len(value), np.nan)
+        expected = model.scores.get("validation", {}).get("mape")
+        is_inside = (place.distance == 0) & ~place.spot.is_unknown
+        error = np.where(is_inside & (expected is not None), expected or 0.0, np.nan)
+        lower, upper = unknown, unknown
+    else:
+        low, high = calibration.bounds(place.spot, level)
+        lower, upper = value * np.exp(low), value * np.exp(high)
+        error = calibration.expected_error(place.spot)
+    trust = _trust(model, place.spot)
+    error = np.where(trust == TRUST_FAR, np.nan, error)  # no rehearsal went there
+    return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
+
+
+def outlook(
+    model: SavedModel, values: Values, value: Array, probabilities: Sequence[float]
+) -> Outlook:
+    """Add quantiles and trust to predictions, in the time that many rows allow."""
+    for p in probabilities:
+        if not 0 < p < 1:
+            raise UsageError(f"a probability lies between 0 and 1, such as 0.9, not {p:g}")
+    spot, _ = _spot(model, values, len(value))
+    quantiles = np.full((len(value), len(probabilities)), np.nan)
+    if model.calibration is not None:
+        for j, p in enumerate(probabilities):
+            # A share of 80 % between the ends leaves 10 % above the upper one.
+            low, high = model.calibration.bounds(spot, abs(2 * p - 1))
+            quantiles[:, j] = value * np.exp(low if p < 0.5 else high if p > 0.5 else 0.0)
+    return Outlook(value, quantiles, _trust(model, spot))
+
+
+def _trust(model: SavedModel, spot: Spot) -> NDArray[np.object_]:
+    is_outside = (spot.distance != 0).any(axis=1)
+    trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
+    if model.calibration is not None:
+        trust[is_outside & model.calibration.is_near(spot)] = TRUST_NEAR
+    trust[spot.is_unknown] = TRUST_UNKNOWN
+    return trust
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where rows lie relative to the data.
+
+    Attributes
+    ----------
+    distance, ratio
+        How far outside, in ranges of all columns together, and as the largest factor of one.
+    """
+
+    distance: Array
+    ratio: Array
+    spot: Spot
+    remarks: list[str]
+    along: dict[str, int]
+
+
+def places(model: SavedModel, values: Values, n_rows: int) -> Places:
+    """Say where each row lies, given what was read of its columns."""
+    spot, unknown_levels = _spot(model, values, n_rows)
+    names = list(spot.names)
+    remarks: list[list[str]] = [[] for _ in range(n_rows)]
+    _remark_columns(remarks, names, model.measured, spot.ratio, spot.distance)
+    counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
+    for name, is_unknown in unknown_levels.items():
+        unknown_rows = np.flatnonzero(is_unknown)
+        counts[name] = len(unknown_rows)
+        for i in unknown_rows:
+            remarks[i].append(f"{name}: unknown level {values[name][i]}")
+    return Places(
+        total_distance(spot.distance),
+        spot.ratio.max(axis=1, initial=1.0),
+        spot,
+        ["; ".join(r) for r in remarks],
+        {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n},
+    )
+
+
+def _spot(
+    model: SavedModel, values: Values, n_rows: int
+) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
+    """Measure how far out rows lie; also say, by category, which have a level never trained on."""
+    names = list(model.ranges)
+    x = np.array([values[name] for name in names], dtype=float).reshape(len(names), n_rows).T
+    measured = model.measured
+    unknown_levels = {
+        name: np.isin(values[name], unknown)
+        for name, unknown in model.feature_map.unknown_levels(values).items()
+    }
+    is_unknown = np.zeros(n_rows, dtype=bool)
+    for rows in unknown_levels.values():
+        is_unknown |= rows
+    distance = measured.distance(x)
+    ratio, between = measured.ratio(x, distance), measured.between(x, distance)
+    return Spot(names, distance, ratio, between, is_unknown), unknown_levels
+
+
+def _remark_columns(
+    remarks: list[list[str]],
+    names: list[str],
+    measured: MeasuredRange,
+    ratio: Array,
+    distance: Array,
+) -> None:
+    for row, column in zip(*np.nonzero(distance), strict=True):
+        is_above = distance[row, column] > 0
+        end = measured.high[column] if is_above else measured.low[column]
+        word = "above the largest" if is_above else "below the smallest"
+        remarks[row].append(f"{names[column]}: {ratio[row, column]:.3g}× {word} measured ({end:g})")

@@ -1,0 +1,400 @@
+"""Saved models: what a fit leaves behind to predict with, checked on reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+import pydantic
+from numpy.typing import NDArray
+
+from foretell.dataset import Dataset, TextTable, describe_rows, read_with_text
+from foretell.errors import DatasetError, ModelError, suggest
+from foretell.executors import by_blocks
+from foretell.files.complaints import shown
+from foretell.files.directory import write_whole
+from foretell.files.text_file import near_file
+from foretell.model.directory import BEST
+from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
+from foretell.model.features.feature_map import Values
+from foretell.model.features.one_row import read_row
+from foretell.model.learner import Learned, Scaling
+from foretell.model.passports.calibration import Calibration
+from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.passport import forecast, outlook, places
+from foretell.model.saved.file import Archive, pack
+from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeader, Header
+from foretell.model.techniques import TECHNIQUES, State
+from foretell.predictor import Forecast, Outlook
+
+FORMAT = 2  # 1 knew no levels and no calibration
+_MOST_REASON = 200  # characters, of what may be a hostile text
+
+
+@dataclass(frozen=True)
+class Configurations(Dataset):
+    """A table as one model sees it: renamed and checked, which must not happen twice."""
+
+    model: SavedModel = field(kw_only=True)
+
+    @cached_property
+    def values(self) -> Values:
+        """What its columns hold, checked."""
+        try:
+            return self.model.feature_map.values(
+                self.frame, name=self.name, row_numbers=self.row_numbers
+            )
+        except DatasetError as error:
+            raise DatasetError(error.text) from None  # no campaign is at hand to change
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """How rows are called in messages."""
+        return np.arange(1, len(self.frame) + 1)
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model that predicts from named columns, and what is known about how it was made.
+
+    ``scores`` holds the errors measured for it: on its training rows, and on validation rows.
+    """
+
+    technique: str
+    hyperparameters: dict[str, Any]
+    target: str
+    feature_map: FeatureMap
+    learned: Learned
+    rename: dict[str, str]
+    ranges: dict[str, tuple[float, float]]
+    n_rows: int
+    scores: dict[str, dict[str, float | None]]
+    writer: str
+    levels: dict[str, list[float]] = field(default_factory=dict)
+    calibration: Calibration | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns a configuration needs, under the names the model was trained with."""
+        return [c.name for c in self.feature_map.columns]
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each column that is no number."""
+        return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
+
+    @cached_property
+    def measured(self) -> MeasuredRange:
+        """What was measured of the numeric columns, in the order of the ranges."""
+        low, high = np.array(list(self.ranges.values()), dtype=float).reshape(-1, 2).T
+        levels = tuple(np.array(self.levels.get(name, [])) for name in self.ranges)
+        return MeasuredRange(low, high, levels)
+
+    @cached_property
+    def used_features(self) -> list[str]:
+        """The features the model uses, in the order of its coefficients."""
+        names = self.feature_map.names
+        return [names[i] for i in self.learned.columns]
+
+    def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
+        """Return one prediction per row; other columns and their order do not matter."""
+        configurations = self.configurations(frame)
+        return self._estimate(
+            configurations.values, configurations.name, configurations.row_numbers
+        )
+
+    def _estimate(
+        self, values: Values, name: str, row_numbers: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                x = self.feature_map.matrix_of(values, name, row_numbers)
+            except DatasetError as error:
+                raise DatasetError(error.text) from None  # no campaign is at hand to change
+            predicted = by_blocks(self.learned.estimate, x)
+        bad = ~np.isfinite(predicted)
+        if bad.any():
+            rows = describe_rows(bad, row_numbers, "prediction without value")
+            raise DatasetError(
+                f"{name} gives {rows}: they lie too far outside the data the model was "
+                "fitted on. Correct or drop those rows."
+            )
+        return predicted
+
+    def configurations(
+        self, source: pd.DataFrame | Dataset | TextTable | str | Path
+    ) -> Configurations:
+        """Read a table, rename its columns as in training, and check that all are there."""
+        if isinstance(source, Configurations) and source.model is self:
+            return source
+        dataset = read_with_text(source, self._categories)
+        names = self._names(dataset.columns)
+        renamed = dataset.frame.rename(columns=names)
+        configurations = Configurations(renamed, dataset.name, model=self)
+        try:
+            configurations.require(self.columns)
+        except DatasetError as error:
+            raise ModelError(f"{error} This model of {self.target} needs it.") from None
+        return configurations
+
+    def _names(self, columns: list[str]) -> dict[str, str]:
+        """Return each column's name in training: renamed all together, or all new already.
+
+        A table has the old names when it has all that are needed, and no two columns would have
+        one name: training refused such a table.
+        """
+        names = {name: self.rename.get(name, name) for name in columns}
+        needed = {old for old, new in self.rename.items() if new in self.columns}
+        is_old = needed <= names.keys() and len(set(names.values())) == len(names)
+        return names if is_old else {name: name for name in columns}
+
+    def _categories(self, columns: list[str]) -> list[str]:
+        kinds = {c.name: c.kind for c in self.feature_map.columns}
+        return [old for old, new in self._names(columns).items() if kinds.get(new) == CATEGORY]
+
+    def forecast(
+        self, frame: pd.DataFrame | Dataset | str | Path, interval: float = 0.9
+    ) -> Forecast:
+        """Predict with passports: an interval, how far outside the data, and the error there."""
+        configurations = self.configurations(frame)
+        return forecast(self, configurations.values, self.predict(configurations), interval)
+
+    def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
+        """Predict one configuration with its passport: as ``forecast``, in less time."""
+        values = None if self.rename else read_row(self.feature_map.columns, row)
+        if values is None:  # a table tells what is wrong, or reads it after all
+            table = Dataset(pd.DataFrame([row]), "the row")
+            return self.forecast(self.configurations(table), interval)
+        predicted = self._estimate(values, "the row", np.ones(1, dtype=np.int64))
+        return forecast(self, values, predicted, interval)
+
+    def outlook(
+        self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
+    ) -> Outlook:
+        """Predict many rows, with the quantiles that are asked for, and without texts."""
+        configurations = self.configurations(frame)
+        return outlook(self, configurations.values, self.predict(configurations), probabilities)
+
+    def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
+        """Say for each row which columns leave the training data; empty when none does."""
+        configurations = self.configurations(frame)
+        return places(self, configurations.values, len(configurations.frame)).remarks
+
+    @cached_property
+    def formula(self) -> str | None:
+        """The model as a formula in the units of the table, when it is linear."""
+        found = self.coefficients()
+        return None if found is None else write_formula(self.target, *found)
+
+    def coefficients(self) -> tuple[dict[str, float], float] | None:
+        """Return a linear model's non-zero coefficients, largest first, and its intercept."""
+        found = self.learned.coefficients()
+        if found is None:
+            return None
+        values, intercept = found
+        order = np.argsort(-np.abs(values), kind="stable")
+        return {self.used_features[i]: float(values[i]) for i in order if values[i]}, intercept
+
+    def importances(self) -> dict[str, float] | None:
+        """Return the share of each feature, largest first, when the model has such shares."""
+        shares = self.learned.regressor.importances()
+        if shares is None:
+            return None
+        order = np.argsort(-shares, kind="stable")
+        return {self.used_features[i]: float(shares[i]) for i in order if shares[i] > 0}
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={v}" for k, v in self.hyperparameters.items())
+        return f"<foretell model of {self.target}: {self.technique}({settings})>"
+
+    def save(self, path: Path) -> None:
+        """Write the model; equal models give equal files."""
+        write_whole(Path(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the model's file."""
+        state = self.learned.regressor.to_state()
+        scaling = self.learned.scaling
+        arrays: dict[str, NDArray[Any]] = {f"regressor/{k}": v for k, v in state.arrays.items()}
+        arrays["columns"] = self.learned.columns.astype(np.int64)
+        if scaling is not None:
+            arrays["x_mean"], arrays["x_deviation"] = scaling.x_mean, scaling.x_deviation
+        header = self._header(state.values).model_dump(mode="json")
+        return pack(header, arrays)
+
+    def _header(self, values: dict[str, Any]) -> Header:
+        scaling = self.learned.scaling
+        return Header(
+            format=FORMAT,
+            foretell=self.writer,
+            technique=self.technique,
+            hyperparameters=self.hyperparameters,
+            target=self.target,
+            columns=[
+                ColumnHeader(name=c.name, kind=c.kind, levels=list(c.levels))
+                for c in self.feature_map.columns
+            ],
+            features=[_feature_header(f) for f in self.feature_map.features],
+            rename=self.rename,
+            ranges=self.ranges,
+            levels=self.levels,
+            calibration=self.calibration,
+            n_rows=self.n_rows,
+            scores=self.scores,
+            floor=self.learned.floor,
+            y_scaling=(scaling.y_mean, scaling.y_deviation) if scaling else None,
+            values=values,
+        )
+
+
+def _feature_header(feature: Feature) -> FeatureHeader:
+    factors = [
+        FactorHeader(column=f.column, steps=list(f.steps), level=f.level) for f in feature.factors
+    ]
+    return FeatureHeader(name=feature.name, factors=factors)
+
+
+def write_formula(
+    target: str, coefficients: Mapping[str, float], intercept: float, *, most: int | None = None
+) -> str:
+    """Write a linear model as a formula, or its largest terms.
+
+    >>> write_formula("time_s", {"size": 2.5, "inverse_nodes": -1.0}, 3.0)
+    'time_s = 2.5·size -1·inverse_nodes +3'
+    """
+    terms = [f"{value:+.6g}·{name}" for name, value in coefficients.items()]
+    n_more = 0 if most is None else max(0, len(terms) - most)
+    shown = terms[: len(terms) - n_more]
+    shown += [f"+ {n_more} more terms"] if n_more else []
+    return f"{target} = {' '.join([*shown, f'{intercept:+.6g}']).removeprefix('+')}"
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """Read a model file, or the best model of a results directory; nothing in it is executed."""
+    path = Path(path)
+    try:
+        path = _model_file(path)
+        file = path.open("rb")
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}; check the path") from None
+    with file:
+        return read_model(file, path)
+
+
+def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
+    """Read a model from an open file, called by a name in messages; nothing in it is executed."""
+    try:
+        return _rebuild(Archive(file, name), name)
+    except ModelError:
+        raise
+    except Exception as error:  # in a damaged or hostile file, anything may be amiss
+        raise ModelError(
+            f"{name} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
+            "it again."
+        ) from None
+
+
+def _model_file(path: Path) -> Path:
+    if path.is_dir():
+        if not (path / BEST).exists():
+            raise ModelError(f"{path} holds no {BEST}; name a model file, or fit one there")
+        return path / BEST
+    if not path.exists():
+        raise ModelError(f"there is no model {path}{near_file(path) or '; check the path'}")
+    return path
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, pydantic.ValidationError):
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "header"
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"[:_MOST_REASON]
+    text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return " ".join(text.split())[:_MOST_REASON] or type(error).__name__
+
+
+def _check_format(values: Any, name: str | Path) -> None:
+    if not isinstance(values, dict) or not isinstance(values.get("format"), int):
+        raise ModelError(
+            f"{name} is not a foretell model: its header says no format; `foretell fit` writes them"
+        )
+    if values["format"] > FORMAT:
+        raise ModelError(
+            f"{name} was written by foretell {shown(values.get('foretell'))} in format "
+            f"{values['format']}; this one reads up to {FORMAT}. Upgrade foretell to read it."
+        )
+    if values["format"] < 1:
+        raise ValueError(f"there is no format {values['format']}")
+
+
+def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
+    values = archive.header()
+    _check_format(values, name)
+    header = Header.model_validate(values)
+    arrays = archive.arrays()
+    feature_map = FeatureMap(
+        tuple(Column(c.name, c.kind, tuple(c.levels)) for c in header.columns),
+        tuple(
+            Feature(f.name, tuple(Factor(t.column, tuple(t.steps), t.level) for t in f.factors))
+            for f in header.features
+        ),
+    )
+    columns = _column_positions(arrays["columns"], len(feature_map.features))
+    if header.technique not in TECHNIQUES.names():
+        raise ModelError(
+            f"{name} needs the technique {shown(header.technique)}, which is not installed here. "
+            f"{suggest(header.technique, TECHNIQUES.names())}"
+        )
+    state = State(
+        header.values,
+        {k.removeprefix("regressor/"): v for k, v in arrays.items() if k.startswith("regressor/")},
+    )
+    regressor = TECHNIQUES.get(header.technique).regressor.from_state(state, len(columns))
+    scaling = _scaling(header, arrays, len(columns))
+    return SavedModel(
+        technique=header.technique,
+        hyperparameters=header.hyperparameters,
+        target=header.target,
+        feature_map=feature_map,
+        learned=Learned(columns, scaling, regressor, header.floor),
+        rename=header.rename,
+        ranges=header.ranges,
+        n_rows=header.n_rows,
+        scores=header.scores,
+        writer=header.foretell,
+        levels=header.levels,
+        calibration=header.calibration,
+    )
+
+
+def _column_positions(columns: NDArray[Any], n_features: int) -> NDArray[np.int64]:
+    if columns.dtype != np.int64 or columns.ndim != 1 or not len(columns):
+        raise ValueError("columns must be a list of whole numbers")
+    if columns[0] < 0 or columns[-1] >= n_features or not (np.diff(columns) > 0).all():
+        raise ValueError("columns must count up among the features")
+    return columns
+
+
+def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scaling | None:
+    if header.y_scaling is None:
+        return None
+    x_mean, x_deviation = arrays["x_mean"], arrays["x_deviation"]
+    for array in (x_mean, x_deviation):
+        if array.shape != (n,) or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError("the scaling does not fit the columns")
+    if not (x_deviation > 0).all():
+        raise ValueError("the scaling must be positive")
+    return Scaling(x_mean, x_deviation, *header.y_scaling)
+
+
+__all__ = [
+    "SavedModel",
+    "load_model",
+    "read_model",
+    "write_formula",
+]

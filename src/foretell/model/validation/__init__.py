@@ -1,8 +1,0 @@
-"""Validation: which rows train and which rows test, and how far predictions are off."""
-
-from __future__ import annotations
-
-from foretell.model.validation.scores import Scores, score
-from foretell.model.validation.splits import Split, make_splits
-
-__all__ = ["Scores", "Split", "make_splits", "score"]

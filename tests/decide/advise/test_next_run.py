@@ -1,0 +1,417 @@
+"""Advice: the run that decides, what it costs, when to stop, and what is known of earlier runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.decide.advise.error_field import ErrorField, Scales
+from foretell.decide.advise.first_runs import first_runs
+from foretell.decide.advise.next_run import advise
+from foretell.decide.advise.next_sweep import next_sweep
+from foretell.decide.advise.options import AdviceOptions
+from foretell.errors import DatasetError, NothingUsableError, UsageError
+
+from ..conftest import Law
+
+MACHINES = {"a": 10.0, "b": 10.3, "c": 10.6, "slow": 400.0}
+
+
+def machines(times=MACHINES, spread=0.1, ranges=None):
+    return Law(
+        law=lambda f: f["machine"].map(times).astype(float),
+        spread=spread,
+        ranges=ranges or {},
+        categories={"machine": list(times)},
+    )
+
+
+def asked(*names, **rest):
+    return {"vary": {"machine": list(names)}, **rest}
+
+
+def past(**counts):
+    """Runs of some machines, each a little off what was predicted."""
+    rows = [
+        {"machine": name, "time_s": MACHINES[name] * (1 + 0.001 * (i % 3))}
+        for name, n in counts.items()
+        for i in range(n)
+    ]
+    return pd.DataFrame(rows)
+
+
+def proposed(advice):
+    return [p.configuration for p in advice.proposals]
+
+
+def test_of_two_candidates_the_one_never_measured_decides():
+    for known, open_ in (("a", "b"), ("b", "a")):
+        advice = advise(machines(), asked("a", "b"), data=past(**{known: 9}))
+        assert proposed(advice) == [{"machine": open_}]
+        assert 0.05 < advice.proposals[0].chance < 0.95
+
+
+def test_a_run_that_cannot_change_the_plan_is_not_proposed_over_one_that_can():
+    times = {"a": 10.0, "b": 10.3, "elsewhere": 10.0}
+    model = machines(times)
+    runs = pd.DataFrame({"machine": ["elsewhere", "b"]})
+    data = pd.DataFrame({"machine": ["a"] * 5, "time_s": [10.0, 10.01] * 2 + [10.0]})
+    advice = advise(model, asked("a", "b"), data=data, options={"measure": runs})
+    assert proposed(advice) == [{"machine": "b"}]
+
+
+def test_a_candidate_that_is_out_of_the_question_is_never_measured():
+    advice = advise(machines(), asked("a", "b", "slow"), options={"n_runs": 5})
+    assert {"machine": "slow"} not in proposed(advice)
+
+
+def test_of_runs_that_tell_as_much_the_cheaper_comes_first():
+    for cheap, dear in (("a", "b"), ("b", "a")):
+        prices = {
+            "by": "machine", "nodes": 1,
+            "machines": {cheap: {"price_per_hour": 1}, dear: {"price_per_hour": 2}},
+        }  # fmt: skip
+        request = asked("a", "b", minimize="time", prices=prices)
+        model = machines({"a": 10.0, "b": 10.0})
+        advice = advise(model, request, options={"budget": 1})
+        assert proposed(advice) == [{"machine": cheap}]
+
+
+def test_runs_of_a_batch_differ_and_keep_within_the_budget():
+    advice = advise(machines(), asked("a", "b", "c"), options={"n_runs": 3, "budget": "1m"})
+    found = [tuple(c.values()) for c in proposed(advice)]
+    assert len(set(found)) == len(found) >= 2
+    assert advice.cost <= 60
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(10.0, 100.0), st.integers(1, 5))
+def test_no_advice_exceeds_its_budget(budget_s, n_runs):
+    options = {"n_runs": n_runs, "budget": f"{budget_s}s"}
+    advice = advise(machines(), asked("a", "b", "c", "slow"), options=options)
+    assert advice.cost <= budget_s * (1 + 1e-9)
+    assert all(p.cost <= budget_s for p in advice.proposals)
+
+
+def test_a_budget_below_the_cheapest_run_is_an_error_that_says_so():
+    with pytest.raises(UsageError, match="below the cheapest run, which takes about 10 s"):
+        advise(machines(), asked("a", "b"), options={"budget": "5s"})
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ("20", "a number is money, which needs --prices"),
+        ("1x", "no time, energy or money"),
+        ("5kJ", "no model tells the energy of a run"),
+        ("-3m", "no time, energy or money"),
+    ],
+)
+def test_budgets_that_cannot_be_read_are_refused(budget, words):
+    with pytest.raises(UsageError, match=words):
+        advise(machines(), asked("a", "b"), options={"budget": budget})
+
+
+def test_when_no_run_can_change_the_plan_there_is_no_advice():
+    advice = advise(machines(spread=0.001), asked("a", "b"))
+    assert advice.proposals == []
+    assert "no affordable run can change the plan with more than 5 %" in repr(advice)
+
+
+def test_a_plan_that_was_never_run_is_checked_before_it_is_the_end():
+    model = machines(spread=0.001)
+    advice = advise(model, asked("a", "b"), data=past(b=3))
+    assert proposed(advice) == [{"machine": "a"}]
+    assert advice.proposals[0].checks == "plan"
+    assert "the plan itself, never run so far" in repr(advice)
+    assert advise(model, asked("a", "b"), data=past(a=1, b=3)).proposals == []
+    # A run beyond the budget is no check.
+    runs = pd.DataFrame({"machine": ["b"]})
+    assert advise(model, asked("a", "b"), data=past(b=3), options={"measure": runs}).proposals == []
+
+
+def test_a_column_never_changed_next_to_the_plan_is_before_it_is_the_end():
+    model = Law(
+        law=lambda f: f["size"] / f["threads"] ** 0.01 * f["level"] ** 0.5,
+        spread=0.001,
+        ranges={"size": (1.0, 32.0), "threads": (1.0, 2.0), "level": (1.0, 4.0)},
+    )
+    request = {"vary": {"threads": [1, 2], "level": [1, 4]}, "fix": {"size": 32}}
+    tried = [(1, 1, 1), (1, 2, 1), (32, 2, 1), (32, 2, 4)]  # one thread on small sizes alone
+    data = pd.DataFrame(tried, columns=["size", "threads", "level"]).assign(time_s=1.0)
+    advice = advise(model, request, data=data)
+    assert proposed(advice) == [{"size": 32, "threads": 1, "level": 1}]
+    assert advice.proposals[0].checks == "change"
+    assert "one change of the plan, never run so far" in repr(advice)
+    known = pd.concat([data, pd.DataFrame([(32, 1, 1, 1.0)], columns=data.columns)])
+    assert advise(model, request, data=known).proposals == []
+    # A run that was killed was tried, too.
+    killed = known.assign(status=["ok"] * 4 + ["timed out"], wall_time_s=9.0)
+    assert advise(model, request, data=killed).proposals == []
+    # Columns that follow from others change with them.
+    derived = {**request, "derive": {"cpus": "2 * threads"}}
+    wide = replace(model, ranges={**model.ranges, "cpus": (2.0, 4.0)})
+    advice = advise(wide, derived, data=data.assign(cpus=2 * data["threads"]))
+    assert proposed(advice) == [{"size": 32, "threads": 1, "level": 1, "cpus": 2}]
+    # Where no plan keeps the limits, it is not called one.
+    late = advise(model, {**request, "deadline": "1s"}, data=data)
+    assert "one change of the closest configuration" in repr(late)
+
+
+def test_what_is_much_worse_than_the_plan_is_not_tried_before_the_end():
+    assert advise(machines(spread=0.001), asked("a", "slow"), data=past(a=3)).proposals == []
+
+
+def test_prices_may_depend_on_what_no_model_knows():
+    model = Law(law=lambda f: 10.0 / f["workers"], spread=0.1, ranges={"workers": (1.0, 8.0)})
+    table = pd.DataFrame({"workers": [1, 2, 4], "price_per_hour": [1.0, 2.5, 6.0]})
+    data = pd.DataFrame({"workers": [1, 8], "time_s": [10.0, 1.25]})
+    advice = advise(model, {}, candidates=table, data=data)
+    assert advice.plan.chosen.configuration["workers"] == 1
+    kinds = {
+        "by": "machine",
+        "machines": {"m4": {"price_per_hour": 1}, "c4": {"price_per_hour": 2}},
+    }
+    asked_for = {"vary": {"workers": [1, 4], "machine": ["m4", "c4"]}, "prices": kinds}
+    assert advise(model, asked_for, data=data).plan.chosen.configuration["machine"] == "m4"
+
+
+def test_the_stop_rule_is_the_probability_asked_for():
+    chance = advise(machines(), asked("a", "b")).best_chance
+    for least, n in ((chance * 0.9, 1), (min(chance * 1.1, 0.99), 0)):
+        advice = advise(machines(), asked("a", "b"), options={"least_chance": least})
+        assert len(advice.proposals) == n
+
+
+def test_a_plan_that_gets_hardly_better_is_no_change():
+    # Whatever comes of it, the two differ by far less than one percent.
+    advice = advise(machines({"a": 10.0, "b": 10.0}, spread=0.002), asked("a", "b"))
+    assert advice.proposals == []
+
+
+def test_the_same_seed_gives_the_same_advice():
+    request = {**asked("a", "b", "c"), "seed": 3}
+    one, other = (advise(machines(), request, options={"n_runs": 2}) for _ in range(2))
+    assert one.to_json() == other.to_json()
+
+
+def test_a_smaller_job_is_measured_where_it_tells_enough():
+    model = Law(
+        law=lambda f: f["size"] * f["machine"].map({"a": 1.0, "b": 1.02}),
+        spread=0.15,
+        ranges={"size": (1.0, 100.0)},
+        categories={"machine": ["a", "b"]},
+    )
+    request = {**asked("a", "b"), "fix": {"size": 100}}
+    advice = advise(model, request, options={"budget": "50s"})
+    assert all(c["size"] < 100 for c in proposed(advice))
+    advice = advise(model, request, options={"measure": {"size": [100]}})
+    assert proposed(advice)[0]["size"] == 100
+
+
+def test_with_nothing_to_choose_the_nearest_runs_narrow_the_prediction_most():
+    model = Law(spread=0.2)
+    runs = pd.DataFrame({"workers": [1, 8, 14, 16]})
+    request = {"fix": {"workers": 16}}
+    prices = {"price_per_hour": "1 / (10 + 1000 / workers)", "nodes": 1}  # each costs the same
+    options = {"measure": runs, "n_runs": 1, "budget": 1}
+    advice = advise(model, {**request, "prices": prices}, options=options)
+    assert advice.is_target
+    assert proposed(advice) == [{"workers": 16}]
+    assert "narrows the interval of the prediction" in repr(advice)
+
+
+def test_a_limit_that_may_be_missed_is_worth_a_run():
+    # b keeps the deadline surely, a is cheaper and may miss it.
+    times = {"a": 9.5, "b": 6.0}
+    prices = {"by": "machine", "nodes": 1,
+              "machines": {"a": {"price_per_hour": 1}, "b": {"price_per_hour": 4}}}  # fmt: skip
+    request = asked("a", "b", prices=prices, deadline="10s", minimize="cost")
+    advice = advise(machines(times), request)
+    assert advice.plan.chosen.configuration == {"machine": "b"}
+    assert proposed(advice) == [{"machine": "a"}]
+
+
+def test_a_run_that_timed_out_is_not_proposed_again_and_counts_as_at_least_so_long():
+    late = pd.DataFrame({
+        "machine": ["a", "b"], "time_s": [60.0, 10.3], "wall_time_s": [60.0, 10.3],
+        "status": ["timed out", "ok"],
+    })  # fmt: skip
+    model = machines({"a": 10.0, "b": 10.3, "c": 10.6}, spread=0.5)
+    advice = advise(model, asked("a", "b", "c"), data=late, options={"n_runs": 3})
+    assert {"machine": "a"} not in proposed(advice)
+    assert advice.n_too_long == 1
+    assert "1 run is not proposed: killed at the time limit" in repr(advice)
+    # What a says of itself is no longer believed: b, which was measured, is not in doubt for it.
+    assert all(p.instead != {"machine": "a"} for p in advice.proposals)
+
+
+def test_with_a_higher_time_limit_a_run_that_timed_out_may_be_proposed():
+    late = pd.DataFrame({
+        "machine": ["a", "b"], "time_s": [11.0, 10.3], "wall_time_s": [11.0, 10.3],
+        "status": ["timed out", "ok"],
+    })  # fmt: skip
+    for limit_s, n_too_long in ((11.0, 1), (100.0, 0)):
+        sweep = {"time_limit_s": limit_s}
+        advice = advise(machines(), asked("a", "b"), data=late, options={"sweep": sweep})
+        assert advice.n_too_long == n_too_long
+
+
+def test_a_time_limit_below_every_run_is_said():
+    with pytest.raises(NothingUsableError, match="longer than the time limit of 5 s"):
+        advise(machines(), asked("a", "b"), options={"sweep": {"time_limit_s": 5}})
+
+
+def failing(names):
+    """Runs of three columns, called as given; the plan of the model failed."""
+    law = Law(law=lambda f: sum(f[n] for n in names) + 1.0, spread=0.05,
+              ranges=dict.fromkeys(names, (1.0, 4.0)))  # fmt: skip
+    rows = [dict(zip(names, values, strict=True)) for values in ((1, 1, 1), (4, 1, 2), (1, 4, 4))]
+    data = pd.DataFrame(rows).assign(time_s=[np.nan, 8.0, 10.0], status=["failed", "ok", "ok"])
+    return law, data, rows[0]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("workers", "lambda", "class"),
+        ("n", "index", "level_0"),
+        ("batch size", "größe", "1st"),
+        ("a'b", 'c"d', "e\\f"),
+        tuple(f"{'very_' * 150}{end}" for end in ("a", "b", "c")),
+    ],
+)
+def test_what_failed_is_ruled_out_whatever_its_columns_are_called(names):
+    law, data, failed = failing(names)
+    advice = advise(law, {"vary": {name: [1, 2, 4] for name in names}}, data=data,
+                    options={"n_runs": 20, "least_chance": 1e-6})  # fmt: skip
+    chosen = advice.plan.chosen.configuration
+    assert chosen != failed
+    assert sorted(chosen.values()) == [1, 1, 2]  # the next best
+    assert proposed(advice)
+    assert failed not in proposed(advice)
+
+
+def test_what_failed_is_ruled_out_though_the_model_knows_a_column_of_how_runs_ended():
+    law = machines()
+    law.categories["status"] = ["ok"]
+    data = past(b=2, c=2).assign(status="ok")
+    data = pd.concat([data, pd.DataFrame({"machine": ["a"], "status": ["failed"]})])
+    advice = advise(law, asked("a", "b", "c"), data=data)
+    assert advice.plan.chosen.configuration["machine"] == "b"
+
+
+def test_of_thousands_of_failed_runs_none_is_planned():
+    workers = list(range(1, 3001))
+    data = pd.DataFrame({"workers": workers, "time_s": 1.0, "status": "failed"})
+    data.loc[data["workers"] == 7, "status"] = "ok"
+    law = Law(ranges={"workers": (1.0, 3000.0)})
+    advice = advise(law, {"vary": {"workers": workers}}, data=data)
+    assert advice.plan.chosen.configuration == {"workers": 7}
+
+
+def test_what_a_sweep_excludes_is_not_proposed():
+    for sweep in ({"exclude": "machine == 'b'"}, {"only": ["machine != 'b'"]}):
+        advice = advise(machines(), asked("a", "b"), options={"sweep": sweep, "n_runs": 3})
+        assert {"machine": "b"} not in proposed(advice)
+
+
+def test_bad_input_is_refused_in_words():
+    with pytest.raises(UsageError, match="at least 1, not 0"):
+        AdviceOptions(n_runs=0)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        AdviceOptions(least_chance=5)
+    with pytest.raises(UsageError, match=r"unknown option 'bugdet'\. Did you mean 'budget'"):
+        advise(machines(), asked("a", "b"), options={"bugdet": 3})
+    with pytest.raises(DatasetError, match="no column 'machine'"):
+        advise(machines(), asked("a", "b"), data=pd.DataFrame({"time_s": [1.0], "n": [1]}))
+    with pytest.raises(UsageError, match="no model knows a column 'sizes'"):
+        advise(machines(), asked("a", "b"), options={"measure": {"sizes": [1, 2]}})
+    broken = pd.DataFrame({"machine": ["a"], "time_s": [1.0], "status": ["failed"]})
+    with pytest.raises(DatasetError, match="no run that went well"):
+        advise(machines(), asked("a", "b"), data=broken)
+
+
+def test_a_model_without_intervals_cannot_tell_what_a_run_is_worth():
+    with pytest.raises(UsageError, match="knows no intervals"):
+        advise(machines(spread=math.nan), asked("a", "b"))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.floats(1, 64), st.sampled_from("abc")), min_size=2, max_size=8,
+                unique=True), st.data())  # fmt: skip
+def test_runs_only_take_doubt_away(points, data):
+    frame = pd.DataFrame(points, columns=["workers", "machine"])
+    law = Law(categories={"machine": ["a", "b", "c"]})
+    alike = Scales.of([law]).alike(frame, frame)
+    assert (alike <= 1 + 1e-12).all()
+    np.testing.assert_allclose(np.diag(alike), 1)
+    field = ErrorField.of(np.full(len(frame), 0.3), alike, 0.02)
+    before = field.variance.copy()
+    row = data.draw(st.integers(0, len(frame) - 1))
+    field.see_run(row)
+    assert (field.variance <= before + 1e-9).all()
+    assert field.variance[row] < 0.02**2 * 1.01
+    assert np.linalg.eigvalsh(field.covariance).min() > -1e-9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(-2, 3))
+def test_at_least_so_long_moves_all_that_is_alike_up_and_takes_doubt_away(log_error):
+    frame = pd.DataFrame({"workers": [4.0, 5.0, 64.0]})
+    field = ErrorField.of(np.full(3, 0.3), Scales.of([Law()]).alike(frame, frame), 0.02)
+    before = field.variance.copy()
+    field.see_at_least(0, log_error)
+    assert field.mean[0] >= field.mean[1] >= field.mean[2] >= 0
+    assert field.mean[0] >= min(log_error, 0) * 0.99
+    assert (field.variance <= before + 1e-12).all()
+    if log_error > 1:  # far above what was predicted: it is believed
+        assert field.mean[0] > 0.9 * log_error
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["size", "threads", "batch"]),
+        st.lists(st.integers(1, 100), min_size=1, max_size=5, unique=True),
+        min_size=1,
+    ),
+    st.lists(st.sampled_from(["m4", "c4", "r4"]), min_size=1, max_size=3, unique=True),
+)
+def test_first_runs_try_both_ends_of_every_number_and_every_level(numbers, levels):
+    values = {**numbers, "machine": levels}
+    runs = first_runs(values, {})
+    for name, listed in numbers.items():
+        assert {min(listed), max(listed)} <= {run[name] for run in runs}
+    assert {run["machine"] for run in runs} == set(levels)
+    assert len({tuple(run.values()) for run in runs}) == len(runs)
+    assert all(run[name] in values[name] for run in runs for name in run)
+
+
+def test_first_runs_stay_within_the_job_that_is_given():
+    runs = first_runs({"size": [1, 4, 16], "kind": ["x", "y"], "threads": [1, 2]},
+                      {"size": 4, "kind": "y"})  # fmt: skip
+    assert {run["size"] for run in runs} == {1, 4}
+    assert {run["kind"] for run in runs} == {"y"}
+
+
+def test_a_sweep_of_proposed_runs_keeps_the_job_and_lists_the_runs():
+    sweep = {
+        "workload": {"use": "command", "run": "true"}, "time_limit_s": 5.0, "repeats": 3,
+        "parameters": {"lines": {"from": 1, "to": 8, "factor": 2}, "epochs": 1, "mode": ["x"]},
+        "design": {"method": "latin", "n": 5}, "derive": {"half": "lines / 2"},
+    }  # fmt: skip
+    found = next_sweep(sweep, [{"lines": 3, "half": 1.5}, {"lines": 4, "half": 2.0, "mode": "z"}])
+    assert found["workload"] == sweep["workload"]
+    assert found["time_limit_s"] == 5.0
+    assert found["parameters"] == {"epochs": 1}
+    assert found["configurations"] == [{"lines": 3, "mode": "x"}, {"lines": 4, "mode": "z"}]
+    assert not {"repeats", "design"} & set(found)
+    with pytest.raises(UsageError, match="a parameter 'lines' of several values"):
+        next_sweep(sweep, [{"epochs": 1}])

@@ -1,0 +1,174 @@
+"""Members of several kinds, each heard by what it was worth."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from foretell.model.automatic.bench import Bench, fit_member, rehearse
+from foretell.model.automatic.ensemble import EnsembleRegressor
+from foretell.model.automatic.members import LAWS, MEMBERS, USUAL
+from foretell.model.automatic.technique import EnsembleTechnique
+from foretell.model.techniques import State, TrainingRows
+
+FEW = ["LogGP", "ScalingLaw", "PowerLaw"]
+
+
+def rows(n_repeats=1, noise=0.02, factor=1.0):
+    """Runs of a law on a grid of sizes and nodes."""
+    grid = np.array([(s, n) for s in (10.0, 20, 40, 80) for n in (1.0, 2, 4, 8)])
+    x = np.repeat(grid, n_repeats, axis=0)
+    y = factor * time_of(x) * np.random.default_rng(0).lognormal(0, noise, len(x))
+    return TrainingRows(x, y, np.ones(len(y)))
+
+
+def time_of(x):
+    return 5 + 3 * x[:, 0] / x[:, 1]
+
+
+def fit(data, members=FEW, seed=0):
+    technique = EnsembleTechnique()
+    return technique.fit(technique.prepare(data), {"members": list(members)}, seed)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit(rows())
+
+
+def test_the_law_behind_the_runs_goes_on_outside_them(fitted):
+    new = np.array([[160.0, 8], [80, 16], [160, 16], [30, 3]])
+    assert fitted.predict(new) == pytest.approx(time_of(new), rel=0.08)
+
+
+def test_a_prediction_lies_among_those_of_the_members(fitted):
+    x = np.random.default_rng(1).uniform(1, 200, (50, 2))
+    votes = np.column_stack([m.regressor.predict(x) for m in fitted.members])
+    predicted = fitted.predict(x) / np.exp(fitted.shift)
+    assert (predicted >= votes.min(axis=1) * (1 - 1e-9)).all()
+    assert (predicted <= votes.max(axis=1) * (1 + 1e-9)).all()
+
+
+def test_chosen_members_are_those_who_vote(fitted):
+    assert [m.name for m in fitted.members] == FEW
+    assert fitted.notes() == ["members: LogGP, ScalingLaw, PowerLaw"]
+
+
+def test_any_technique_may_be_a_member():
+    model = fit(rows(), ["Dummy", "LightTrees", "TrendTrees"])
+    assert [m.technique for m in model.members] == ["Dummy", "LightTrees", "Hybrid"]
+    assert (model.predict(rows().x) > 0).all()
+
+
+def test_a_useless_member_does_little_harm():
+    truth = time_of(rows().x)
+    with_dummy = fit(rows(), [*FEW, "Dummy"]).predict(rows().x)
+    assert np.mean(np.abs(with_dummy / truth - 1)) < 0.05
+
+
+def test_from_very_few_runs_laws_and_one_process_are_asked():
+    data = rows()
+    few = TrainingRows(data.x[:6], data.y[:6], np.ones(6))
+    assert Bench.of(few, USUAL, 0).voters == (*LAWS, "LogGP")
+    assert Bench.of(data, USUAL, 0).voters == USUAL
+    assert Bench.of(few, FEW, 0).voters == tuple(FEW)  # who was asked for by name stays
+
+
+def test_unit_of_the_target_does_not_matter():
+    x = rows().x
+    milliseconds = fit(rows(factor=1000)).predict(x)
+    assert milliseconds == pytest.approx(1000 * fit(rows()).predict(x), rel=1e-3)
+
+
+def test_repeats_weigh_and_every_run_is_rehearsed():
+    data = rows(n_repeats=3)
+    bench = Bench.of(data, ["PowerLaw"], 0)
+    assert len(bench.points) == 16
+    position, log_y = bench.runs(np.array([0, 5]))
+    assert position.tolist() == [0, 0, 0, 1, 1, 1]
+    assert log_y == pytest.approx(np.log(data.y[[0, 1, 2, 15, 16, 17]]))
+
+
+def test_a_fold_counts_only_when_all_have_answered():
+    bench = Bench.of(rows(), ["PowerLaw", "ScalingLaw"], 0)
+    fits = {job.member: fit_member(bench, job) for job in bench.jobs()}
+    answers = rehearse(bench, fits)
+    whole = bench.assemble(fits, answers)
+    assert len(whole.folds) == len(bench.folds)
+    del answers[0]["PowerLaw"]
+    assert len(bench.assemble(fits, answers).folds) == len(bench.folds) - 1
+    assert bench.assemble(fits, {}).regressor.predict(rows().x).min() > 0
+
+
+def test_rehearsals_take_turns_so_that_a_cut_leaves_all_kinds():
+    bench = Bench.of(rows(), ["PowerLaw"], 0)
+    fits = {"PowerLaw": fit_member(bench, bench.jobs()[0])}
+    order = [bench.folds[job.fold].kind for job in bench.rehearsals(fits)]
+    assert len(order) == len(bench.folds)
+    assert set(order[: len(order) // 3]) == {"inside", "between", "beyond"}
+
+
+# Choosing members
+
+
+def read(value):
+    (members,) = EnsembleTechnique.hyperparameters
+    return members.read(value)
+
+
+def test_members_are_read_once_each_and_one_may_be_alone():
+    assert read(["LogGP", "PowerLaw", "LogGP"]) == ["LogGP", "PowerLaw"]
+    assert read("LightTrees") == ["LightTrees"]
+    assert read(list(MEMBERS)) == list(MEMBERS)
+
+
+@pytest.mark.parametrize("value", [["LogGPP"], ["LogGP", 3], [], ["Ensemble"], "nobody"], ids=str)
+def test_bad_members_are_refused(value):
+    with pytest.raises(ValueError, match="member"):
+        read(value)
+
+
+# Saving
+
+
+def saved(regressor):
+    state = regressor.to_state()
+    return State(json.loads(json.dumps(state.values)), dict(state.arrays))
+
+
+def test_a_saved_ensemble_predicts_exactly_the_same(fitted):
+    rebuilt = EnsembleRegressor.from_state(saved(fitted), 2)
+    x = np.random.default_rng(1).uniform(1, 200, (50, 2))
+    assert np.array_equal(rebuilt.predict(x), fitted.predict(x))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"members": []},
+        {"members": "LogGP"},
+        {"members": [["LogGP"]]},
+        {"members": [["a", "Ensemble"], ["b", "ScalingLaw"], ["c", "PowerLaw"]]},
+        {"members": [["a", "os.system"], ["b", "ScalingLaw"], ["c", "PowerLaw"]]},
+        {"members": [["a", "PowerLaw"], ["b", "ScalingLaw"], ["c", "PowerLaw"]]},
+        {"low": 9.0, "high": 1.0},
+        {"high": 1e9},
+        {"vote": []},
+    ],
+    ids=str,
+)
+def test_a_state_that_makes_no_sense_is_refused(fitted, changes):
+    state = saved(fitted)
+    with pytest.raises(ValueError):
+        EnsembleRegressor.from_state(State({**state.values, **changes}, state.arrays), 2)
+
+
+@pytest.mark.parametrize("numeric", [[0, 2], [-1, 0]], ids=str)
+def test_numeric_columns_that_are_no_features_are_refused(fitted, numeric):
+    state = saved(fitted)
+    with pytest.raises(ValueError):
+        EnsembleRegressor.from_state(
+            State(state.values, {**state.arrays, "numeric": np.array(numeric)}), 2
+        )
