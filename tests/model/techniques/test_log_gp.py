@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.model.techniques import TrainingRows
+from foretell.model.techniques import TrainingRows, log_gp
 from foretell.model.techniques._axes import Axes
 from foretell.model.techniques._kernel import FORMS, Kernel, Training
 from foretell.model.techniques._process import (
@@ -339,3 +339,46 @@ def test_any_small_table_gives_positive_predictions_and_survives_saving(data):
     assert (predicted > 0).all()
     rebuilt = LogGPRegressor.from_state(model.to_state(), 5)
     assert np.array_equal(rebuilt.predict(wild), predicted)
+
+
+def wide(n_columns, n_rows=12):
+    random = np.random.default_rng(0)
+    x = random.uniform(1, 100, (n_rows, n_columns))
+    return Points(x, np.log(5 + 3 * x[:, 0] / x[:, 1]), np.ones(n_rows))
+
+
+@pytest.mark.parametrize("n_columns", [30, 400, 1500])
+def test_shares_of_many_columns_take_bounded_work(n_columns, monkeypatch):
+    points = wide(n_columns)
+    process = fit_process(points, "smooth", most_steps=1).process
+    fitted = LogGPRegressor(process, 0.0, 0.0, -10, 10)
+    n_predicted = []
+    predict = Process.predict
+    monkeypatch.setattr(
+        Process, "predict", lambda self, x: n_predicted.append(len(x)) or predict(self, x)
+    )
+    shares = fitted.importances()
+    n_correlations = sum(n_predicted) * len(points) * n_columns
+    assert n_correlations < 2 * log_gp._MOST_WORK
+    assert len(n_predicted) < 100
+    assert shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n_columns", [4, 400])
+def test_the_trend_of_wide_and_narrow_tables_is_that_of_the_covariance(n_columns):
+    points = wide(n_columns)
+    process = fit_process(points, "smooth", most_steps=1).process
+    new = wide(n_columns, 20).x[12:]
+    kernel = process.kernel
+    both = kernel.coordinates(np.vstack([new, points.x]))
+    _, parts = Training(kernel, both, np.ones(len(both.z))).covariance(process.theta)
+    expected = (4 + parts.trend + parts.pairs)[: len(new), len(new) :] @ process.alpha
+    trend = process._trend.at(kernel.coordinates(new).trend)
+    np.testing.assert_allclose(trend, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_of_too_many_pairs_of_columns_none_is_tried_as_a_total(monkeypatch):
+    fits = []
+    monkeypatch.setattr(log_gp, "fit_process", lambda *args, **_: fits.append(args))
+    assert find_totals(wide(400), seed=0) == ()
+    assert fits == []

@@ -64,6 +64,62 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
+class _Trend:
+    """The expected trend: a quadratic function of its features.
+
+    Attributes
+    ----------
+    centers, weight
+        Products of two features are summed over centers, each the square of a linear function.
+    own_pairs, own
+        What those squares contain of products within one axis, which do not interact.
+    mixed
+        All of that as one matrix, where it has fewer entries than the centers have.
+    """
+
+    constant: float
+    linear: Array
+    centers: Array
+    weight: Array
+    own_pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
+    own: Array
+
+    @classmethod
+    def of(cls, kernel: Kernel, theta: Array, features: Array, alpha: Array) -> _Trend:
+        """Sum up the trend of all centers, given their weights."""
+        variances = kernel.variances(theta)
+        centers, weight = features * variances, 0.5 * kernel.pair_variance(theta) * alpha
+        first, second = kernel.own_pairs
+        own = weight @ (centers[:, first] * centers[:, second]) * kernel.own_counts
+        constant = _CONSTANT * float(alpha.sum())
+        return cls(
+            constant, variances * (features.T @ alpha), centers, weight, (first, second), own
+        )
+
+    @cached_property
+    def mixed(self) -> Array | None:
+        if len(self.centers) < len(self.linear):  # the matrix of a wide table would be huge
+            return None
+        mixed: Array = (self.centers.T * self.weight) @ self.centers
+        first, second = self.own_pairs
+        half = np.where(first == second, 1.0, 0.5) * self.own
+        np.subtract.at(mixed, (first, second), half)
+        np.subtract.at(mixed, (second, first), np.where(first == second, 0.0, half))
+        return mixed
+
+    def at(self, features: Array) -> Array:
+        """Return the trend of each row."""
+        if self.mixed is not None:
+            pairs = np.einsum("nf,nf->n", features @ self.mixed, features)
+        else:
+            first, second = self.own_pairs
+            pairs = (features @ self.centers.T) ** 2 @ self.weight
+            pairs -= (features[:, first] * features[:, second]) @ self.own
+        trend: Array = self.constant + features @ self.linear + pairs
+        return trend
+
+
+@dataclass(frozen=True, eq=False)
 class Process:
     """A fitted process.
 
@@ -99,23 +155,13 @@ class Process:
         return Expected(self.kernel, self.theta, self._rows, self.alpha)
 
     @cached_property
-    def _trend(self) -> tuple[float, Array, Array]:
-        """The trend as a quadratic function of its features: constant, linear, mixed terms."""
-        features = self._rows.trend
-        variances = self.kernel.variances(self.theta)
-        linear = variances * (features.T @ self.alpha)
-        mixed = (features.T * self.alpha) @ features * np.outer(variances, variances)
-        group = self.kernel.feature_group
-        mixed[group[:, None] == group] = 0.0  # an axis does not interact with itself
-        mixed *= 0.5 * self.kernel.pair_variance(self.theta)
-        return _CONSTANT * float(self.alpha.sum()), linear, mixed
+    def _trend(self) -> _Trend:
+        return _Trend.of(self.kernel, self.theta, self._rows.trend, self.alpha)
 
     def predict(self, x: Array) -> Array:
         """Return the expected log target of each row."""
         rows = self.kernel.coordinates(x)
-        constant, linear, mixed = self._trend
-        trend = rows.trend @ linear + np.einsum("nf,nf->n", rows.trend @ mixed, rows.trend)
-        expected: Array = constant + trend + self._processes.at(rows)
+        expected: Array = self._trend.at(rows.trend) + self._processes.at(rows)
         return expected * self.deviation + self.mean
 
     def to_state(self) -> State:

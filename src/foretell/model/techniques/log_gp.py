@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -31,8 +32,9 @@ _MOST_LOG = 700.0  # whose exponential is still a number
 _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
 _STEPS = {"totals": 20, "other form": 40, "same form": 8}
-#: Shares: how often columns exchange their values in all, and how many correlations that may take.
-_MOST_EXCHANGES, _MOST_WORK, _FEWEST_ROWS = 48, 50_000_000, 10
+#: Shares: how often columns exchange their values in all, how many correlations that may take, and
+#: how many values are predicted from at once.
+_MOST_EXCHANGES, _MOST_WORK, _FEWEST_ROWS, _MOST_VALUES = 48, 50_000_000, 10, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,24 +75,31 @@ class LogGPRegressor(Regressor):
 
     def importances(self) -> Array | None:
         """Return the share of each column: how much predictions move when rows exchange it."""
+        return self._shares
+
+    @cached_property
+    def _shares(self) -> Array | None:
         process = self.process
         random = np.random.default_rng(0)
-        x = process.x[np.lexsort(process.x.T)]  # whatever order the rows came in
-        owners = [(j,) for j in self._numeric()] + list(process.axes.groups)
+        x = process.x[np.lexsort(process.x.T)]  # so that the order of the rows does not matter
+        per_row = len(x) * (process.axes.n_axes + 1)
+        owners = self._owners()[: max(1, _MOST_WORK // (_FEWEST_ROWS * per_row))]
         n_exchanges = max(1, _MOST_EXCHANGES // max(1, len(owners)))
-        work = n_exchanges * len(owners) * len(x) * (process.axes.n_axes + 1)
-        n_rows = int(np.clip(_MOST_WORK // max(1, work), _FEWEST_ROWS, len(x)))
+        work = max(1, n_exchanges * len(owners) * per_row)
+        n_rows = int(np.clip(_MOST_WORK // work, _FEWEST_ROWS, len(x)))
         x = x[random.permutation(len(x))[:n_rows]]
-        center = process.predict(x)
-        others = [random.permutation(len(x)) for _ in range(n_exchanges)]
+        others = np.concatenate([random.permutation(len(x)) for _ in range(n_exchanges)])
+        repeated, center = np.tile(x, (n_exchanges, 1)), np.tile(process.predict(x), n_exchanges)
         effect = np.zeros(process.axes.n_columns)
-        for columns in owners:
-            own = list(columns)
-            for other in others:
-                moved = x.copy()
-                moved[:, own] = x[other][:, own]
-                spread = np.mean(np.abs(process.predict(moved) - center))
-                effect[own] += spread / len(own)
+        at_once = max(1, _MOST_VALUES // repeated.size)
+        for start in range(0, len(owners), at_once):
+            some = [list(columns) for columns in owners[start : start + at_once]]
+            moved = np.tile(repeated, (len(some), 1, 1))
+            for i, own in enumerate(some):
+                moved[i][:, own] = x[np.ix_(others, own)]
+            predicted = process.predict(moved.reshape(-1, x.shape[1])).reshape(len(some), -1)
+            for own, change in zip(some, np.abs(predicted - center).mean(axis=1), strict=True):
+                effect[own] = change / len(own)
         total = effect.sum()
         return effect / total if total > 0 else None
 
@@ -98,9 +107,17 @@ class LogGPRegressor(Regressor):
         """Return itself: its parameters are good ones for some of its rows, too."""
         return self
 
-    def _numeric(self) -> list[int]:
-        indicators = {c for group in self.process.axes.groups for c in group}
-        return [j for j in range(self.process.axes.n_columns) if j not in indicators]
+    def _owners(self) -> list[tuple[int, ...]]:
+        """Return the columns that vary and the categories, by their prior variance."""
+        axes, at = self.process.axes, self.process.kernel.slices
+        variance = np.exp(2 * self.process.theta)
+        size: dict[tuple[int, ...], float] = {}
+        for column, of_axis in zip(
+            axes.first.tolist(), variance[at["slope"]] + variance[at["bump"]], strict=True
+        ):
+            size[column,] = size.get((column,), 0.0) + of_axis
+        size.update(zip(axes.groups, variance[at["level"]].tolist(), strict=True))
+        return sorted(size, key=lambda owner: -size[owner])
 
     def to_state(self) -> State:
         """Return plain values and arrays."""
@@ -198,7 +215,7 @@ def find_totals(points: Points, seed: int) -> Totals:
     """Find products of two columns, such as nodes × memory, that explain what columns do not."""
     points = points.sample(_MOST_SEARCHED, seed)
     candidates = _candidates(points)
-    if not 0 < len(candidates) <= _MOST_CANDIDATES:
+    if not candidates:
         return ()
     best = fit_process(points, "smooth", seed=seed)
     chosen: Totals = ()
@@ -225,7 +242,7 @@ def find_totals(points: Points, seed: int) -> Totals:
 
 
 def _candidates(points: Points) -> Totals:
-    """List pairs of positive columns whose product is no column by itself."""
+    """List pairs of positive columns whose product is not itself a column; none if too many."""
     axes = Axes.of(points.x, points.groups)
     columns = axes.first[axes.is_log & (axes.offset == 0)]
     logs = np.log(points.x[:, columns])
@@ -239,4 +256,6 @@ def _candidates(points: Points) -> Totals:
         alike = np.abs(logs.T @ ((total - total.mean()) / deviation)) / len(total)
         if (alike < 1 - 1e-6).all():
             found.append((int(columns[a]), int(columns[b])))
+        if len(found) > _MOST_CANDIDATES:  # too many to try any: a wide table has thousands
+            return ()
     return tuple(found)
