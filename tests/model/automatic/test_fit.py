@@ -118,7 +118,7 @@ def cliff_time(frame):
 
 def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory():
     fitted = fit(cliff(60, seed=0))
-    assert ["nodes", "memory"] in fitted.results["explanation"]["totals"]
+    assert ["memory", "nodes"] in fitted.results["explanation"]["totals"]
     new = cliff(80, seed=1)
     total = new["nodes"] * new["memory"]
     off = error(fitted.predict(new), cliff_time(new))
@@ -221,6 +221,19 @@ def test_a_column_over_many_decades_is_no_obstacle():
 def test_number_of_workers_changes_nothing(whole, tmp_path):
     fit(runs(), output=tmp_path / "two", n_jobs=2)
     assert contents(tmp_path / "two") == contents(whole.directory)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_order_of_rows_and_columns_changes_nothing(seed):
+    random = np.random.default_rng(seed)
+    frame = runs(noise=0.1, seed=seed)
+    frame["zone"] = random.choice(["east", "west"], len(frame))
+    frame["is_fast"] = random.choice([True, False], len(frame))
+    shuffled = frame.sample(frac=1, random_state=seed)[random.permutation(frame.columns)]
+    one, other = fit(frame), fit(shuffled)
+    assert one.best.to_bytes() == other.best.to_bytes()
+    for key in ("leaderboard", "explanation", "reaches"):
+        assert one.results[key] == other.results[key]
 
 
 def test_another_seed_is_another_fit_and_stated(tmp_path):

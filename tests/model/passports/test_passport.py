@@ -47,8 +47,8 @@ def widths(found):
         (
             row(size=1e5, nodes=100),
             "far",
-            "size: 1.25e+03× above the largest measured (80); "
-            "nodes: 12.5× above the largest measured (8)",
+            "nodes: 12.5× above the largest measured (8); "
+            "size: 1.25e+03× above the largest measured (80)",
         ),
         (row(machine="x1"), "unknown level", "machine: unknown level x1"),
         (
@@ -103,11 +103,11 @@ def test_intervals_widen_with_the_share_they_are_to_hold(model):
 
 def test_intervals_hold_about_the_share_of_new_runs_inside(model):
     frame = runs()
-    noise = np.random.default_rng(1).lognormal(0, 0.02, len(frame))
-    truth = (5 + 3 * frame["size"] / frame["nodes"]) * noise
-    truth *= np.where(frame["machine"] == "m4", 1.0, 2.0)
+    noise = np.random.default_rng(1).lognormal(0, 0.02, (100, len(frame)))
+    truth = (5 + 3 * frame["size"] / frame["nodes"]) * np.where(frame["machine"] == "m4", 1.0, 2.0)
     found = model.forecast(frame, 0.9)
-    assert np.mean((found.lower <= truth) & (truth <= found.upper)) > 0.7  # of 32 runs
+    is_held = (found.lower <= truth.to_numpy() * noise) & (truth.to_numpy() * noise <= found.upper)
+    assert 0.65 < is_held.mean() < 0.99  # 32 runs tell their own noise roughly
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 90, float("nan")])

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,7 @@ def run_automatic(
 ) -> AutomaticFit:
     """Fit the ensemble of automatic mode to a table."""
     dataset, notices = dataset.for_target(target)
+    dataset = replace(dataset, frame=dataset.frame[sorted(dataset.columns)])
     skipped = labels(dataset, target)
     job = _Job(automatic_campaign(target, skipped, seed), dataset, options)
     job.notes += notices
@@ -149,14 +150,15 @@ class _Job:
         return table
 
     def _rows(self, table: Table) -> TrainingRows:
-        x, y, n_rows = table.x, table.y, len(table.y)
-        self.used = np.arange(n_rows)
+        """Take the rows in an order that depends on their content alone."""
+        n_rows = len(table.y)
+        self.used = np.lexsort([table.y, *table.x.T[::-1]])
         if n_rows > _MOST_ROWS:
             drawn = np.random.default_rng(self.campaign.seed).permutation(n_rows)[:_MOST_ROWS]
-            self.used = np.sort(drawn)
-            x, y = x[self.used], y[self.used]
+            self.used = self.used[np.sort(drawn)]
             self.notes.append(f"{_MOST_ROWS:,} of {n_rows:,} rows, drawn at random, were used.")
-        return TrainingRows(x, y, np.ones(len(y)), table.feature_map.groups)
+        groups = table.feature_map.groups
+        return TrainingRows(table.x[self.used], table.y[self.used], np.ones(len(self.used)), groups)
 
     def _fit(self, executor: Executor, bench: Bench, clock: Clock) -> dict[str, Regressor]:
         """Fit everyone on all points: those who vote, and the laws, which explain."""

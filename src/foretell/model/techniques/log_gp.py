@@ -96,7 +96,7 @@ class LogGPRegressor(Regressor):
             some = [list(columns) for columns in owners[start : start + at_once]]
             moved = np.tile(repeated, (len(some), 1, 1))
             for i, own in enumerate(some):
-                moved[i][:, own] = x[np.ix_(others, own)]
+                moved[i][:, own] = x[others][:, own]
             predicted = process.predict(moved.reshape(-1, x.shape[1])).reshape(len(some), -1)
             for own, change in zip(some, np.abs(predicted - center).mean(axis=1), strict=True):
                 effect[own] = change / len(own)
