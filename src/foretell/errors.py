@@ -17,6 +17,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from foretell.printable import printable
 
@@ -98,6 +99,10 @@ class ForetellError(Exception):
         remedy = "".join(p if isinstance(p, str) else write(p) for p in self.remedy)
         joint = " " if self.text.endswith((".", "?", "!")) else "; "
         return printable(": ".join([*places, self.text]) + (joint + remedy if remedy else ""))
+
+    def placed(self, *at: str) -> Self:
+        """Return this error about another entry of a file, or about none."""
+        return type(self)(self.text, at=at, option=self.option, remedy=self.remedy)
 
     def __str__(self) -> str:
         return self.worded(str)
