@@ -41,12 +41,15 @@ def command(
     """Predict with a saved model.
 
     MODEL is a model file, or a directory of `foretell fit`, whose best model is taken.
-    DATA is a table with the model's columns, in any order, with or without the target.
+    DATA is a table with the model's columns, in any order, with or without the target;
+    or a prediction file of aMLLibrary (.ini), which names the table.
     """
+    from foretell.model.campaigns.sources import table_to_predict
     from foretell.model.saved.model import load_model
     from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
+    data = table_to_predict(data, loaded.target)
     dataset = loaded.configurations(data)
     frame = dataset.frame
     for name in FORECAST_COLUMNS:
