@@ -547,12 +547,12 @@ TECHNIQUES = [
         for i, (p, w) in enumerate(
             [
                 ("loguniform(0,1)", ["0 must be positive"]),
-                ("loguniform(1)", ["loguniform(low, high)", "1 argument came"]),
+                ("loguniform(1)", ["loguniform(low, high)", "got 1 argument"]),
                 ("uniform(2,1)", ["2 must be less than", "1"]),
                 ("uniform(a,1)", ["'a' is not a number"]),
                 ("quniform(0,1,0)", ["step 0 must be positive"]),
                 ("unifrom(0,1)", ["'uniform'?"]),
-                ("choice()", ["no option came"]),
+                ("choice()", ["choice(option"]),
                 ("uniform(-2,-1)", ["at least 0"]),
             ]
         )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from foretell.errors import StorageError
 from foretell.files.journal import Journal, decode, encode, is_journal
 
-PRINTS = {"data": "d" * 64, "campaign": "c" * 64, "code": "0" * 64}
+PRINTS = {"data": "d" * 64, "campaign": "c" * 64, "results version": "7", "numpy": "2.1"}
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -206,8 +206,8 @@ def test_records_are_on_disk_as_soon_as_they_are_appended(path):
     [
         ({"data": "x"}, "other data"),
         ({"campaign": "x"}, "another campaign"),
-        ({"code": "x"}, "another version of foretell or its libraries"),
-        ({"data": "x", "code": "x"}, "another version of foretell or its libraries and other data"),
+        ({"results version": "6"}, r"results version '6' \(here '7'\)"),
+        ({"data": "x", "numpy": "1.26"}, r"other data and numpy '1.26' \(here '2.1'\)"),
         ({"format": 2}, "another format"),
     ],
 )

@@ -47,14 +47,17 @@ def command(
     """Predict with a saved model.
 
     MODEL is a model file, or a directory of `foretell fit`, whose best model is used.
-    DATA is a table with the model's columns, in any order, with or without the target. Rows that
-    lack a value get no prediction.
+    DATA is a table with the model's columns, in any order, with or without the target; or a
+    prediction file of aMLLibrary (.ini), which names the table. Rows that lack a value get no
+    prediction.
     """
+    from foretell.model.campaigns.sources import table_to_predict
     from foretell.model.passports.gaps import forecast_complete_rows
     from foretell.model.saved.model import load_model
     from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
+    data = table_to_predict(data, loaded.target)
     dataset = loaded.configurations(data)
     for name in FORECAST_COLUMNS:
         if name in dataset.frame.columns:

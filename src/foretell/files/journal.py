@@ -17,6 +17,7 @@ from typing import Any
 
 from foretell.closeable import Closeable
 from foretell.errors import Option, StorageError
+from foretell.files.complaints import shown
 
 FORMAT = 1
 _MOST_HEADER_BYTES = 1_000_000
@@ -97,16 +98,18 @@ class Journal(Closeable):
         return records
 
     def _check_header(self, found: dict[str, Any]) -> None:
-        differing = [k for k in {**self._header, **found} if found.get(k) != self._header.get(k)]
+        differing = sorted(k for k, v in self._header.items() if found.get(k) != v)
         if differing:
             words = {
                 "data": "other data",
                 "campaign": "another campaign",
                 "sweep": "another sweep",
-                "code": "another version of foretell or its libraries",
                 "format": "another format",
             }
-            reasons = " and ".join(words.get(k, k) for k in sorted(differing))
+            reasons = " and ".join(
+                words.get(k, f"{k} {shown(found.get(k))} (here {shown(self._header[k])})")
+                for k in differing
+            )
             raise StorageError(
                 f"{self._path} holds results from {reasons}; results are never mixed.",
                 remedy=("Give another place with ", Option("output"), ", or move that one away."),
