@@ -147,7 +147,7 @@ class Dataset:
         values = self.frame[target]
         is_measured = values.notna().to_numpy()
         if target.endswith(_POSITIVE_UNITS):
-            is_measured &= (values != 0).to_numpy()
+            is_measured = is_measured & (values != 0).to_numpy()
         if not is_measured.any():
             raise DatasetError(
                 f"{self.name} has no run in which '{target}' was measured; choose another target"
