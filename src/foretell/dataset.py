@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import DatasetError, listing, suggest
+from foretell.statuses import Status
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +30,10 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OTHERS = {"HTML or XML": r"<[!?a-zA-Z]", "JSON": r"\{|\[\s*([\[{]|$)"}
 _ROWS_SHOWN = 5
 
-#: What the description of a table of runs says it is; a setting of a run; a run that went well.
-KIND_OF_RUNS, PARAMETER, STATUS_OK = "foretell runs", "parameter", "ok"
+#: What the description of a table of runs says it is, and what it calls a setting of a run.
+KIND_OF_RUNS, PARAMETER = "foretell runs", "parameter"
+#: Measured columns that are above 0 for every run, however short: times, joules, memory held.
+_IS_POSITIVE = re.compile(r"_(s|j)$|^peak_memory_bytes$")
 #: What a table is called that came from no file.
 FRAME_NAME = "the frame"
 _MOST_DESCRIPTION = 50_000_000  # bytes
@@ -79,12 +82,14 @@ class Dataset:
         Of a table that foretell measured: runs that did not go well, and columns that nobody knows
         before a run, but for the target and those to be kept.
         """
+        import numpy as np
+
         if not self.roles or target not in self.frame.columns:
             return self, []
         notices = []
         frame, rows = self.frame, self.rows
         if "status" in frame.columns:
-            is_ok = frame["status"] == STATUS_OK
+            is_ok = frame["status"] == Status.OK
             if not is_ok.all():
                 counts = frame.loc[~is_ok, "status"].value_counts()
                 told = ", ".join(f"{n} {status}" for status, n in counts.items())
@@ -96,6 +101,15 @@ class Dataset:
                 f"{n_shared} of {len(frame)} runs shared the machine with other load, which may "
                 "have made them slower."
             )
+        is_short = self._is_too_short(frame, target)
+        if is_short.any() and not is_short.all():
+            numbers = self.row_numbers if rows is None else np.array(rows)
+            short = "row " + listing(numbers[is_short].tolist(), most=_ROWS_SHOWN)
+            notices.append(
+                f"{is_short.sum()} of {len(frame)} runs were left out, too short to measure "
+                f"{target} ({short if is_short.sum() == 1 else short.replace('row', 'rows', 1)})."
+            )
+            rows, frame = numbers[~is_short].tolist(), frame[~is_short].reset_index(drop=True)
         known = [
             name for name in self.columns
             if name in {target, *kept} or self.roles.get(name, PARAMETER) == PARAMETER
@@ -103,6 +117,13 @@ class Dataset:
         if frame.empty:
             raise DatasetError(f"{self.name} has no run that went well; measure again")
         return Dataset(frame[known], self.name, self.roles, rows), notices
+
+    def _is_too_short(self, frame: pd.DataFrame, target: str) -> NDArray[np.bool_]:
+        """Mark the runs that ended before a meter could tell anything of the target."""
+        values = frame[target]
+        is_measured = self.roles.get(target, PARAMETER) != PARAMETER
+        is_zero = (values == 0) & bool(_IS_POSITIVE.search(target))
+        return (is_measured & (values.isna() | is_zero)).to_numpy(dtype=bool)
 
     def _near(self, column: str) -> str:
         if len(self.columns) == 1:
