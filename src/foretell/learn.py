@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from foretell.dataset import STATUS_OK, Dataset, read_dataset, read_description
+from foretell.dataset import Dataset, read_dataset, read_description
 from foretell.decide.advise.first_runs import first_runs, small_runs
 from foretell.decide.advise.next_run import Advice, advise
 from foretell.decide.advise.next_sweep import next_sweep
@@ -30,14 +30,15 @@ from foretell.decide.question.equal_rows import without
 from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError, suggest
 from foretell.files.directory import locked
-from foretell.measure.appending import appended_sweeps, dumped
-from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep, plan_sweep
+from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep, prepare_sweep
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import Record, to_row
+from foretell.measure.table_sweeps import appended_sweeps, dumped
 from foretell.model.directory import BEST
 from foretell.model.fit import fit_model
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
+from foretell.statuses import Status
 
 if TYPE_CHECKING:
     from foretell.model.saved.model import SavedModel
@@ -194,7 +195,7 @@ class _Learner:
 
     def _account(self, start: Mapping[str, Any]) -> Account:
         """Read the budget, and all else that can be checked before anything is measured."""
-        runs = [run.configuration for run in plan_sweep(start, folder=self.folder).runs]
+        runs = [run.configuration for run in prepare_sweep(start, folder=self.folder).runs]
         self.first = pd.DataFrame(runs)
         options = self.options
         return Account.open(options.budget, options.targets, self.request, runs, self.sweep.warm_up)
@@ -263,7 +264,7 @@ class _Learner:
     def _too_little(self, made: pd.DataFrame, others: Sequence[Mapping[str, Any]]) -> str:
         """Say that no model comes of the runs that the budget allows, and what to do."""
         least = min(self.account.guess(made, [run]) for run in others)
-        n_ok = int((made["status"] == STATUS_OK).sum())
+        n_ok = int((made["status"] == Status.OK).sum())
         lacking = f"{n_ok} of them went well, and a model needs {FEWEST_RUNS}"
         if n_ok >= FEWEST_RUNS:
             same = _never_changed(made.to_dict("records"), self.request.fix)

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import STATUS_OK, Dataset, read_dataset
+from foretell.dataset import Dataset, read_dataset
 from foretell.decide.question.equal_rows import without
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
+from foretell.statuses import Status
 
 Array = NDArray[np.float64]
 
 #: Of runs that were never repeated, what is taken for their noise, in logs.
 _USUAL_NOISE = 0.03
 _LEAST_NOISE = 0.002
-_TIMED_OUT = "timed out"
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ class PastRuns:
         dataset = read_dataset(data)
         dataset.require([*columns, *targets])
         frame = dataset.frame
-        status = frame["status"] if "status" in frame else pd.Series(STATUS_OK, frame.index)
-        good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
+        status = frame["status"] if "status" in frame else pd.Series(Status.OK, frame.index)
+        good = frame[(status == Status.OK) & (frame[targets] > 0).all(axis=1)]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
         counts = good.groupby(columns, sort=False, dropna=False).size()
         measured = counts.index.to_frame(index=False)
-        late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
+        late = frame[status == Status.TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
         # Of a table that foretell did not measure, how runs ended may be a column of the model.
         settings = [name for name in columns if name != "status"]
-        wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), settings].drop_duplicates()
+        wrong = frame.loc[~status.isin([Status.OK, Status.TIMED_OUT]), settings].drop_duplicates()
         limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
             measured,
