@@ -29,8 +29,11 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OTHERS = {"HTML or XML": r"<[!?a-zA-Z]", "JSON": r"\{|\[\s*([\[{]|$)"}
 _ROWS_SHOWN = 5
 
-#: What the description of a table of runs says it is; a setting of a run; a run that went well.
-KIND_OF_RUNS, PARAMETER, STATUS_OK = "foretell runs", "parameter", "ok"
+#: What the description of a table of runs says it is; the role of a setting of a run.
+KIND_OF_RUNS, PARAMETER = "foretell runs", "parameter"
+#: How a run ended, as the column ``status`` says it.
+STATUS_OK, STATUS_FAILED, STATUS_TIMED_OUT = "ok", "failed", "timed out"
+STATUS_OUT_OF_MEMORY, STATUS_LOST = "out of memory", "lost"
 #: What a table is called that came from no file.
 FRAME_NAME = "the frame"
 _MOST_DESCRIPTION = 50_000_000  # bytes

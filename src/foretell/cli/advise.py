@@ -9,53 +9,52 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import flag
 from foretell.cli._plan_options import (
     candidates_option,
+    force_option,
+    json_option,
+    least_chance_option,
     load_models,
+    models_argument,
     plan_options,
     read_axes,
     read_options,
+    run_budget_option,
+    runs_option,
 )
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
-    from foretell.decide.advise.next_run import Advice
+    from foretell.decide.advise.advice import Advice
     from foretell.model.saved.model import SavedModel
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@models_argument
 @plan_options
 @candidates_option
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    help="What the proposed runs may take together: 30m, 500kJ, or 20 in money with --prices.",
-)
-@click.option("-k", "--runs", "n_runs", type=int, default=1, help="Runs to propose [default: 1].")
+@run_budget_option
+@runs_option
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The runs made so far, those that ran into a time limit too.",
+    help="The runs made so far, with those that hit a time limit [default: runs.csv of the model].",
 )
 @click.option(
     "--measure",
     multiple=True,
     metavar="COLUMN=VALUES",
-    help="What else can be measured: size=1..64*2 [default: smaller ones like the plan's].",
+    help="What else can be measured: size=1..64*2 [default: smaller jobs like the plan's].",
 )
-@click.option(
-    "--least-chance",
-    type=float,
-    metavar="SHARE",
-    help="Propose no run that changes the plan less probably [default: 0.05].",
-)
+@least_chance_option
+@click.option("--repeats", is_flag=True, help="Also propose runs that were made before.")
 @click.option(
     "--sweep",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The sweep that measured the data [default: what stands beside --data].",
+    help="The sweep that measured the data [default: from the description beside the data].",
 )
 @click.option(
     "-o",
@@ -63,8 +62,8 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write the runs as a sweep for `foretell measure`.",
 )
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON.")
+@force_option
+@json_option
 def command(  # noqa: PLR0913 - one parameter per option
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -73,6 +72,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     data: Path | None,
     measure: tuple[str, ...],
     least_chance: float | None,
+    repeats: bool,
     sweep: Path | None,
     output: Path | None,
     force: bool,
@@ -87,6 +87,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     from foretell.decide.advise.next_run import advise
     from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
 
+    loaded = load_models(models)
+    if data is None:
+        data = _runs_of_models(models, loaded)
     used = _sweep(sweep, data)
     if output is not None and used is None:
         raise UsageError(
@@ -99,22 +102,38 @@ def command(  # noqa: PLR0913 - one parameter per option
         measure=read_axes(measure) or None,
         least_chance=LEAST_CHANCE if least_chance is None else least_chance,
         sweep=used,
+        repeats=repeats,
     )
-    loaded = load_models(models)
     _note_unseen(loaded, data)
     advice = advise(loaded, read_options(given), data=data, candidates=candidates, options=options)
     if output is not None and used is not None and advice.proposals:
         _write(advice, used, output, force=force)
     if as_json:
-        click.echo(json.dumps(advice.to_json()))
+        click.echo(json.dumps(advice.to_json(flag)))
         return
     click.echo(repr(advice))
     if output is not None and advice.proposals:
         click.echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
 
 
+def _runs_of_models(paths: Sequence[Path], models: Sequence[SavedModel]) -> Path | None:
+    """Return the table of runs in the directory of a model, if it has all that is needed."""
+    from foretell.dataset import read_dataset
+    from foretell.model.directory import RUNS
+
+    needed = {name for model in models for name in [*model.columns, model.target]}
+    for path in paths:
+        table = (path if path.is_dir() else path.parent) / RUNS
+        if table.is_file() and needed <= set(read_dataset(table).columns):
+            click.echo(
+                f"note: the runs made so far are read from {table}; --data names others", err=True
+            )
+            return table
+    return None
+
+
 def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
-    """Say when the table has runs that a model has not learned from."""
+    """Say if the table has runs that a model was not fitted to."""
     from foretell.dataset import read_dataset
 
     if data is None:
@@ -125,7 +144,7 @@ def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
         n_runs = len(dataset.for_target(model.target)[0].frame)
         if n_runs > model.n_rows:
             click.echo(
-                f"note: {data} has {n_runs} runs, and the model of {model.target} learned from "
+                f"note: {data} has {n_runs} runs, and the model of {model.target} was fitted to "
                 f"{model.n_rows}; fit again, into another directory, to use them all",
                 err=True,
             )
@@ -138,7 +157,7 @@ def _how_to_measure(output: Path, data: Path | None) -> str:
 
 
 def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
-    """Return the sweep that measured the data, as plain values; None where nobody knows it."""
+    """Return the sweep that measured the data, as plain values; None if it is not known."""
     from foretell.dataset import read_description
     from foretell.measure.appending import dumped
     from foretell.measure.sweep import read_sweep

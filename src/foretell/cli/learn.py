@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._plan_options import plan_options, read_options
+from foretell.cli._options import flag
+from foretell.cli._plan_options import (
+    json_option,
+    least_chance_option,
+    plan_options,
+    read_options,
+    run_budget_option,
+    runs_option,
+)
 from foretell.spaces.quantities import write_quantity
 
 if TYPE_CHECKING:
-    from foretell.learn import Learned, Round
+    from foretell.learn.result import Learned, Round
 
 _NO_PLAN = 1
 
@@ -36,22 +44,12 @@ _NO_PLAN = 1
     metavar="COLUMN",
     help="What to model [default: wall_time_s]; several for a plan that needs energy or memory.",
 )
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    help="What all runs may take together: 30m, 500kJ, or 20 in money with --prices. A run that "
-    "was started is finished.",
-)
-@click.option("-k", "--runs", "n_runs", type=int, default=1, help="Runs between fits [default: 1].")
-@click.option(
-    "--least-chance",
-    type=float,
-    metavar="SHARE",
-    help="Stop when no run changes the plan more probably [default: 0.05].",
-)
+@run_budget_option
+@runs_option
+@least_chance_option
 @click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
-@click.option("-q", "--quiet", is_flag=True, help="No rounds, only the plan.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the plan, not the rounds.")
+@json_option
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path,
@@ -68,10 +66,12 @@ def command(  # noqa: PLR0913 - one parameter per option
 
     SWEEP.toml says how the job is run, and which values can be measured besides those to choose
     from. A few small runs come first; then each is the one that most improves the plan for what it
-    costs. Each is made once, whatever the sweep says of repeats.
+    costs. Each is made once, whatever the sweep says about repeats. A run that was started is
+    finished, even if it exceeds the budget.
     """
     from foretell.decide.advise.options import LEAST_CHANCE
-    from foretell.learn import LearnOptions, learn_plan
+    from foretell.learn.loop import learn_plan
+    from foretell.learn.result import LearnOptions
 
     options = LearnOptions(
         targets=target or ("wall_time_s",),
@@ -102,7 +102,7 @@ def _show(found: Round) -> None:
     if planned is not None:
         text += f" · plan {_settings(planned.configuration, found.plan.varied)}"
     if found.chance == found.chance:  # is known
-        text += f" · may change with {percent(found.chance)}"
+        text += f" · {percent(found.chance)} chance of a change"
     for run in found.runs:
         text += f" · next {_settings(run, list(run))}"
     click.echo(text, err=True)
@@ -115,21 +115,25 @@ def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _text(learned: Learned) -> str:
+    from foretell.decide.plan.text import plan_text
+    from foretell.learn.result import SPENT, SURE
+
     last = learned.rounds[-1]
     cost = write_quantity(last.spent, learned.budget.kind, learned.plan.currency)
     why = {
-        "sure": "no affordable run can change the plan any more",
-        "spent": "the budget has no room for another run; the same command with a larger --budget "
-        "goes on",
+        SURE: "no affordable run is likely to change the plan",
+        SPENT: "the budget does not allow another run; the same command with a larger --budget "
+        "continues",
     }[learned.reason]
     files = " ".join(str(path) for path in learned.models.values())
-    return f"{learned!r}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"
+    plan = plan_text(learned.plan, flag)
+    return f"{plan}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"
 
 
 def _to_json(learned: Learned) -> dict[str, Any]:
     last = learned.rounds[-1]
     return {
-        "plan": learned.plan.to_json(),
+        "plan": learned.plan.to_json(flag),
         "reason": learned.reason,
         "n_runs": last.n_runs,
         "spent": {"kind": learned.budget.kind, "amount": last.spent},

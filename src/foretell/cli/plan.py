@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
-
-if TYPE_CHECKING:
-    from foretell.decide.plan.answer import Plan
+from foretell.cli._options import flag
+from foretell.cli._plan_options import (
+    candidates_option,
+    force_option,
+    json_option,
+    load_models,
+    models_argument,
+    plan_options,
+    read_options,
+)
 
 _NO_PLAN = 1
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@models_argument
 @plan_options
 @click.option("--budget", metavar="MONEY", help="A run must cost less: 20.")
 @candidates_option
@@ -37,8 +43,8 @@ _NO_PLAN = 1
     type=click.Path(path_type=Path),
     help="Write the Pareto front of time, cost and energy to this CSV file.",
 )
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@force_option
+@json_option
 def command(
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -52,32 +58,30 @@ def command(
     """Choose the configuration to use, under a deadline, a budget or a power cap.
 
     MODELS are directories of `foretell fit` or model files: one of a time, and others of energy or
-    memory if there are any. The exit code is 1 when no configuration keeps the limits.
+    memory if there are any. With everything fixed, it is a prediction. The exit code is 1 when no
+    configuration keeps the limits.
     """
     from foretell.adapters.handoff import check_form, hand_off, read_roles
     from foretell.decide.plan.plan import make_plan
+    from foretell.decide.plan.text import plan_text
+    from foretell.files.directory import write_new
 
     roles = read_roles(role)
     if form is not None:
         check_form(form)
     plan = make_plan(load_models(models), read_options(given), candidates)
     if output is not None:
-        _write_front(plan, output, force=force)
+        write_new(output, plan.front.to_csv(index=False).encode(), force=force)
+    text = plan_text(plan, flag)
     if plan.chosen is None:
-        click.echo(json.dumps(plan.to_json()) if as_json else repr(plan), err=not as_json)
+        click.echo(json.dumps(plan.to_json(flag)) if as_json else text, err=not as_json)
         sys.exit(_NO_PLAN)
     if form is not None:
-        click.echo(repr(plan), err=True)
+        click.echo(text, err=True)
         click.echo(hand_off(plan, form, roles), nl=False)
     elif as_json:
-        click.echo(json.dumps(plan.to_json()))
+        click.echo(json.dumps(plan.to_json(flag)))
     else:
-        click.echo(repr(plan))
+        click.echo(text)
         told = f"{output} holds" if output else "-o front.csv writes"
         click.echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
-
-
-def _write_front(plan: Plan, output: Path, *, force: bool) -> None:
-    from foretell.files.directory import write_new
-
-    write_new(output, plan.front.to_csv(index=False).encode(), force=force)
