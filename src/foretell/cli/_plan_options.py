@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import Command, path_option
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
     from foretell.decide.question.objective import PlanRequest
     from foretell.model.saved.model import SavedModel
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _TEXTS = ("minimize", "confidence", "deadline", "budget", "max_energy", "max_carbon",
           "max_memory", "max_power", "seed")  # fmt: skip
@@ -32,9 +31,9 @@ _OPTIONS = (
                  help="The largest value of a column: nodes=48."),
     click.option("--min", "least", multiple=True, metavar="COLUMN=NUMBER",
                  help="The smallest value of a column."),
-    click.option("--request", type=click.Path(path_type=Path), metavar="FILE",
+    path_option("--request", metavar="FILE",
                  help="A TOML file with any of these; options here override it."),
-    click.option("--prices", type=click.Path(path_type=Path), metavar="FILE",
+    path_option("--prices", metavar="FILE",
                  help="A TOML file with prices, power and carbon intensity."),
     click.option("--deadline", metavar="TIME", help="The job must end within it: 90s, 1h30m."),
     click.option("--max-energy", metavar="ENERGY", help="It must take less: 500kJ, 1.5kWh."),
@@ -49,18 +48,14 @@ _OPTIONS = (
     click.option("--seed", type=int, help="The seed of a search [default: 0]."),
 )  # fmt: skip
 
-models_argument = click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
 #: A table in place of what is varied.
-candidates_option = click.option(
+candidates_option = path_option(
     "--candidates",
-    type=click.Path(path_type=Path),
     metavar="TABLE",
     help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
 )
 
 
-force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 #: The runs that advise proposes, and learn makes, at a time.
 runs_option = click.option(
     "-k", "--runs", "n_runs", type=int, default=1, help="Runs at a time [default: 1]."

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import flag
-from foretell.cli._plan_options import (
-    candidates_option,
+from foretell.cli._options import (
+    flag,
     force_option,
     json_option,
+    models_argument,
+    output_option,
+    path_option,
+)
+from foretell.cli._output import echo, echo_json, echo_notes, write_file
+from foretell.cli._plan_options import (
+    candidates_option,
     least_chance_option,
     load_models,
-    models_argument,
     plan_options,
     read_axes,
     read_options,
@@ -24,6 +28,7 @@ from foretell.cli._plan_options import (
     runs_option,
 )
 from foretell.errors import UsageError
+from foretell.printable import printable_lines
 
 if TYPE_CHECKING:
     from foretell.decide.advise.advice import Advice
@@ -36,9 +41,8 @@ if TYPE_CHECKING:
 @candidates_option
 @run_budget_option
 @runs_option
-@click.option(
+@path_option(
     "--data",
-    type=click.Path(path_type=Path),
     metavar="TABLE",
     help="The runs made so far, with those that hit a time limit [default: runs.csv of the model].",
 )
@@ -50,20 +54,14 @@ if TYPE_CHECKING:
 )
 @least_chance_option
 @click.option("--repeats", is_flag=True, help="Also propose runs that were made before.")
-@click.option(
+@path_option(
     "--sweep",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="The sweep that measured the data [default: from the description beside the data].",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write the runs as a sweep for `foretell measure`.",
-)
+@output_option("Write the runs as a sweep for `foretell measure`.")
 @force_option
-@json_option
+@json_option("Print the advice as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -109,11 +107,11 @@ def command(  # noqa: PLR0913 - one parameter per option
     if output is not None and used is not None and advice.proposals:
         _write(advice, used, output, force=force)
     if as_json:
-        click.echo(json.dumps(advice.to_json(flag)))
+        echo_json(advice.to_json(flag))
         return
-    click.echo(repr(advice))
+    echo(repr(advice))
     if output is not None and advice.proposals:
-        click.echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
+        echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
 
 
 def _runs_of_models(paths: Sequence[Path], models: Sequence[SavedModel]) -> Path | None:
@@ -125,9 +123,7 @@ def _runs_of_models(paths: Sequence[Path], models: Sequence[SavedModel]) -> Path
     for path in paths:
         table = (path if path.is_dir() else path.parent) / RUNS
         if table.is_file() and needed <= set(read_dataset(table).columns):
-            click.echo(
-                f"note: the runs made so far are read from {table}; --data names others", err=True
-            )
+            echo_notes([f"the runs made so far are read from {table}; --data names others"])
             return table
     return None
 
@@ -143,11 +139,11 @@ def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
         dataset.require([model.target])
         n_runs = len(dataset.for_target(model.target)[0].frame)
         if n_runs > model.n_rows:
-            click.echo(
-                f"note: {data} has {n_runs} runs, and the model of {model.target} was fitted to "
-                f"{model.n_rows}; fit again, into another directory, to use them all",
-                err=True,
+            note = (
+                f"{data} has {n_runs} runs, and the model of {model.target} was fitted to "
+                f"{model.n_rows}; fit again, into another directory, to use them all"
             )
+            echo_notes([note])
 
 
 def _how_to_measure(output: Path, data: Path | None) -> str:
@@ -172,9 +168,9 @@ def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
 
 def _write(advice: Advice, sweep: dict[str, Any], output: Path, *, force: bool) -> None:
     from foretell.decide.advise.next_sweep import next_sweep, sweep_toml
-    from foretell.files.directory import write_new
 
     runs = [proposal.configuration for proposal in advice.proposals]
     proposed = next_sweep(sweep, runs, advice.n_past)
-    text = sweep_toml(proposed, f"Proposed by foretell advise.\n{advice!r}")
-    write_new(output, text.encode(), force=force)
+    remark = printable_lines(f"Proposed by foretell advise.\n{advice!r}")
+    text = sweep_toml(proposed, remark)
+    write_file(output, text, force=force)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import flag
+from foretell.cli._options import flag, json_option, on_option, output_option, path_argument
+from foretell.cli._output import echo, echo_json
 from foretell.cli._plan_options import (
-    json_option,
     least_chance_option,
     plan_options,
     read_options,
@@ -29,13 +28,10 @@ _NO_PLAN = 1
 
 
 @click.command()
-@click.argument("sweep", metavar="SWEEP.toml", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
+@path_argument("sweep", metavar="SWEEP.toml")
+@output_option(
+    "Directory for the table of runs and the models. The same command continues there.",
     required=True,
-    help="Directory for the table of runs and the models. The same command continues there.",
 )
 @plan_options
 @click.option(
@@ -47,9 +43,9 @@ _NO_PLAN = 1
 @run_budget_option
 @runs_option
 @least_chance_option
-@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
+@on_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the plan, not the rounds.")
-@json_option
+@json_option("Print the result as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path,
@@ -85,9 +81,12 @@ def command(  # noqa: PLR0913 - one parameter per option
         learned = learn_plan(sweep, read_options(given), output, options)
     except KeyboardInterrupt:
         again = shlex.join(["foretell", *sys.argv[1:]])
-        click.echo(f"\ninterrupted. What is measured is kept; continue with\n  {again}", err=True)
+        echo(f"\ninterrupted. Finished runs are kept; continue with\n  {again}", err=True)
         raise
-    click.echo(json.dumps(_to_json(learned)) if as_json else _text(learned))
+    if as_json:
+        echo_json(_to_json(learned))
+    else:
+        echo(_text(learned))
     if learned.plan.chosen is None:
         sys.exit(_NO_PLAN)
 
@@ -105,7 +104,7 @@ def _show(found: Round) -> None:
         text += f" · {percent(found.chance)} chance of a change"
     for run in found.runs:
         text += f" · next {_settings(run, list(run))}"
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from foretell.cli._options import flag
-from foretell.cli._plan_options import (
-    candidates_option,
+from foretell.cli._options import (
+    flag,
     force_option,
     json_option,
-    load_models,
     models_argument,
-    plan_options,
-    read_options,
+    output_option,
 )
+from foretell.cli._output import echo, echo_json, write_file
+from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
 
 _NO_PLAN = 1
 
@@ -37,14 +35,9 @@ _NO_PLAN = 1
     metavar="ROLE=COLUMN",
     help="Which column says the workers, cpus, gpus or memory_bytes, for --as.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write the Pareto front of time, cost and energy to this CSV file.",
-)
+@output_option("Write the Pareto front of time, cost and energy to this CSV file.")
 @force_option
-@json_option
+@json_option("Print the plan as JSON.")
 def command(
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -64,24 +57,24 @@ def command(
     from foretell.adapters.handoff import check_form, hand_off, read_roles
     from foretell.decide.plan.plan import make_plan
     from foretell.decide.plan.text import plan_text
-    from foretell.files.directory import write_new
 
     roles = read_roles(role)
     if form is not None:
         check_form(form)
     plan = make_plan(load_models(models), read_options(given), candidates)
     if output is not None:
-        write_new(output, plan.front.to_csv(index=False).encode(), force=force)
+        write_file(output, plan.front.to_csv(index=False), force=force)
     text = plan_text(plan, flag)
-    if plan.chosen is None:
-        click.echo(json.dumps(plan.to_json(flag)) if as_json else text, err=not as_json)
-        sys.exit(_NO_PLAN)
-    if form is not None:
-        click.echo(text, err=True)
-        click.echo(hand_off(plan, form, roles), nl=False)
-    elif as_json:
-        click.echo(json.dumps(plan.to_json(flag)))
+    if as_json and (form is None or plan.chosen is None):
+        echo_json(plan.to_json(flag))
+    elif plan.chosen is None:
+        echo(text, err=True)
+    elif form is not None:
+        echo(text, err=True)
+        click.echo(hand_off(plan, form, roles), nl=False)  # unchanged, for another system
     else:
-        click.echo(text)
+        echo(text)
         told = f"{output} holds" if output else "-o front.csv writes"
-        click.echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
+        echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
+    if plan.chosen is None:
+        sys.exit(_NO_PLAN)

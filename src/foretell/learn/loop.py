@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from foretell.dataset import STATUS_OK, Dataset, read_dataset, read_description
+from foretell.dataset import Dataset, read_dataset, read_description
 from foretell.decide.advise.advice import Advice
 from foretell.decide.advise.next_run import advise
 from foretell.decide.advise.next_sweep import next_sweep
@@ -38,6 +38,7 @@ from foretell.measure.table import Record, to_row
 from foretell.model.directory import BEST
 from foretell.model.fit import fit_model
 from foretell.spaces.rows import without
+from foretell.statuses import Status
 
 if TYPE_CHECKING:
     from foretell.model.saved.model import SavedModel
@@ -190,7 +191,7 @@ class _Learner:
     ) -> NothingUsableError:
         """Say that the budget allows too few runs for a model, and what to do."""
         least = min(self.account.guess(made, [run]) for run in others)
-        n_ok = int((made["status"] == STATUS_OK).sum())
+        n_ok = int((made["status"] == Status.OK).sum())
         lacking = f"{n_ok} of them went well, and a model needs {FEWEST_RUNS}"
         if n_ok >= FEWEST_RUNS:
             same = never_changed(made.to_dict("records"), self.request.fix)

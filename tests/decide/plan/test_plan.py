@@ -397,7 +397,7 @@ def test_the_same_question_gets_the_same_answer(law):
         ({"vary": WORKERS, "wat": 1}, "wat"),
         ({"vary": WORKERS, "prices": {"price": 1}}, "price"),
         ({"vary": WORKERS, "prices": {"price_per_hour": -1}}, "price_per_hour"),
-        ({"vary": WORKERS, "prices": {"price_per_hour": "workers - 5"}}, "'workers - 5' is negative"),
+        ({"vary": WORKERS, "prices": {"price_per_hour": "workers - 5"}}, "is negative"),
         ({"vary": WORKERS, "prices": {"price_per_hour": "speed"}}, "the prices use 'speed'"),
         ({"vary": WORKERS, "prices": {"machines": {"a": {}}}}, "by"),
         ({"vary": {"workers": {"from": 1.0, "to": 1e300}}}, "must stay below 9e15"),

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import STATUS_OK, STATUS_TIMED_OUT, Dataset, read_dataset
+from foretell.dataset import Dataset, read_dataset
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
 from foretell.spaces.rows import without
+from foretell.statuses import Status
 
 Array = NDArray[np.float64]
 
@@ -71,16 +72,16 @@ class PastRuns:
         dataset = read_dataset(data)
         dataset.require([*columns, *targets])
         frame = dataset.frame
-        status = frame["status"] if "status" in frame else pd.Series(STATUS_OK, frame.index)
-        good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
+        status = frame["status"] if "status" in frame else pd.Series(Status.OK, frame.index)
+        good = frame[(status == Status.OK) & (frame[targets] > 0).all(axis=1)]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
         counts = good.groupby(columns, sort=False, dropna=False).size()
         measured = counts.index.to_frame(index=False)
-        late = frame[status == STATUS_TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
+        late = frame[status == Status.TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
         # In a table that foretell did not measure, ``status`` may be a column of the model.
         settings = [name for name in columns if name != "status"]
-        wrong = frame.loc[~status.isin([STATUS_OK, STATUS_TIMED_OUT]), settings].drop_duplicates()
+        wrong = frame.loc[~status.isin([Status.OK, Status.TIMED_OUT]), settings].drop_duplicates()
         limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
             measured,

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import STATUS_OK
 from foretell.decide.advise.first_runs import job_size
 from foretell.decide.advise.options import Budget
 from foretell.decide.plan.assess import Figures, Known, known_kinds, match_targets
@@ -20,6 +19,7 @@ from foretell.decide.question.prices import Prices, Tariff
 from foretell.decide.question.space import Listed
 from foretell.predictor import Quantiles
 from foretell.spaces.quantities import TIME, write_quantity
+from foretell.statuses import Status
 
 _WALL_TIME, _ATTEMPTS = "wall_time_s", "n_attempts"
 
@@ -89,7 +89,7 @@ class Account:
         of the job. Later runs are not used: the guess stays the same, so that learning that was
         interrupted continues with the same runs.
         """
-        good = frame[frame["status"] == STATUS_OK] if len(frame) else frame
+        good = frame[frame["status"] == Status.OK] if len(frame) else frame
         if good.empty:
             return 0.0
         first = {str(name): value for name, value in good.iloc[0].items()}

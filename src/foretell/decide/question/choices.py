@@ -13,9 +13,8 @@ import pandas as pd
 from foretell.dataset import Dataset, read_dataset
 from foretell.decide.question.objective import PlanRequest
 from foretell.decide.question.space import Listed, Space, check_columns, make_grid
-from foretell.errors import Option, UsageError, listing
+from foretell.errors import Option, UsageError, listing, suggest
 from foretell.predictor import Predictor
-from foretell.spaces.levels import never_measured
 from foretell.spaces.rules import Rules
 from foretell.spaces.values import Scalar
 
@@ -106,7 +105,8 @@ def _check_values(space: Space, predictors: Sequence[Predictor], *, allow_far: b
             unknown = sorted({str(v) for v in space.values(name)} - set(levels))
             if unknown and not allow_far:
                 raise UsageError(
-                    never_measured(name, unknown, levels),
+                    f"'{name}' was never measured at {listing(unknown)}. "
+                    f"{suggest(unknown[0], levels)}",
                     remedy=("To plan with it all the same, use ", Option("allow_far"), "."),
                 )
         for name in predictor.ranges:
