@@ -9,10 +9,7 @@ import numpy as np
 
 from foretell.errors import DatasetError, ModelError
 from foretell.model.automatic.rehearsal import (
-    QUESTIONS,
-    UNKNOWN_LEVEL,
     mean_by_question,
-    question_names,
     rank,
 )
 from foretell.model.automatic.summary import HEADINGS
@@ -21,6 +18,7 @@ from foretell.model.campaigns.summary import align, percent
 from foretell.model.directory import BEST
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.passports.passport import places
+from foretell.model.passports.questions import QUESTIONS, question_names
 from foretell.model.saved.model import Configurations, SavedModel, load_model
 
 Scores = dict[str, Any]
@@ -80,11 +78,8 @@ def _name(path: Path, model: SavedModel) -> str:
 
 def _questions(model: SavedModel, rows: Configurations) -> Any:
     place = places(model, rows.values, len(rows.frame))
-    names = np.where(place.spot.between.any(axis=1), "between", "inside").astype("<U16")
-    is_beyond = place.distance > 0
-    names[is_beyond] = question_names(place.ratio[is_beyond])
-    names[place.spot.is_unknown] = UNKNOWN_LEVEL
-    return names
+    is_between = place.spot.between.any(axis=1)
+    return question_names(place.ratio, is_between=is_between, is_unknown=place.spot.is_unknown)
 
 
 def _scores(errors: dict[str, dict[str, float | None]], source: str) -> Scores:

@@ -328,7 +328,11 @@ def test_every_model_of_the_leaderboard_is_there_and_the_ensemble_is_the_best(wh
 def test_leaderboard_has_the_error_on_every_question_side_by_side(whole):
     board = pd.read_csv(whole.directory / "leaderboard.csv")
     asked = ["error_inside", "error_between", "error_1.5x", "error_2x", "error_4x"]
-    assert [c for c in board.columns if c.startswith("error_")] == [*asked, "error_unknown_level"]
+    assert [c for c in board.columns if c.startswith("error_")] == [
+        *asked,
+        "error_further",
+        "error_unknown_level",
+    ]
     assert board["error_unknown_level"].isna().all()  # there is no category
     assert board["error_inside"].between(0.001, 0.5).all()
     assert board["error_2x"].notna().all()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import foretell
-from foretell.errors import UsageError
+from foretell.errors import DatasetError, UsageError
 from foretell.predictor import FORECAST_COLUMNS
 
 
@@ -195,3 +195,27 @@ def test_one_row_that_is_wrong_is_refused_like_a_table(model):
         model.forecast_row({"size": 1, "machine": "m4"})
     with pytest.raises(foretell.DatasetError, match="the row, column 'size' must hold numbers"):
         model.forecast_row({"size": True, "nodes": 1, "machine": "m4"})
+
+
+@pytest.mark.parametrize("value", [0, -3.0])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model, new: model.predict(new),
+        lambda model, new: model.forecast(new),
+        lambda model, new: model.forecast_row(new.iloc[0].to_dict()),
+        lambda model, new: model.outlook(new, [0.5, 0.9]),
+    ],
+    ids=["predict", "forecast", "forecast_row", "outlook"],
+)
+def test_a_value_that_is_not_positive_is_refused_where_only_positive_ones_were_measured(
+    model, ask, value
+):
+    with pytest.raises(DatasetError, match=rf"'size'.*row 1\b.*{value:g}.*10 to 80"):
+        ask(model, row(size=value))
+
+
+def test_zero_is_predicted_where_zeros_were_measured():
+    frame = runs().assign(retries=np.arange(32) % 4)
+    fitted = foretell.fit_model(frame, target="time_s", time_limit_s=5)
+    assert fitted.predict(row().assign(retries=0))[0] > 0

@@ -17,7 +17,6 @@ from foretell.model.automatic.bench import Assembled, Bench
 from foretell.model.automatic.explanation import column_shares, explained_share, find_plateaus
 from foretell.model.automatic.members import LAWS, member_technique
 from foretell.model.automatic.rehearsal import (
-    QUESTIONS,
     Answers,
     calibrate_member,
     errors_by_question,
@@ -30,6 +29,7 @@ from foretell.model.fingerprint import versions
 from foretell.model.learner import FLOOR_SHARE, Learned
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
+from foretell.model.passports.questions import QUESTIONS
 from foretell.model.results import FORMAT, describe_table
 from foretell.model.run_options import Clock
 from foretell.model.saved.export import formula_text

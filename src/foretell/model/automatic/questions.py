@@ -1,23 +1,16 @@
-"""The questions a model is asked, rehearsed on what was measured.
-
-*Inside*: a new configuration among those measured. *Between*: a value of a column that lies among
-the measured ones. *Beyond*: a value outside the range, above or below. *Unknown level*: a category
-with a level never measured. Each has its own folds, for a model may be right on one and wrong on
-the other.
-"""
+"""Folds: each rehearses one question on what was measured, with the rows that would answer it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.model.passports.questions import Question
 from foretell.model.techniques._axes import Groups
 from foretell.model.techniques._base import Array
 
-Kind = Literal["inside", "between", "beyond", "unknown level"]
 Rows = NDArray[np.int64]
 
 FEWEST_LEVELS = 4  # of a column that is cut
@@ -47,7 +40,7 @@ class Fold:
         1 where the largest values are predicted, -1 where the smallest are.
     """
 
-    kind: Kind
+    kind: Question
     columns: tuple[int, ...]
     direction: int
     train: Rows
@@ -56,7 +49,7 @@ class Fold:
     def asked(self, x: Array) -> Array:
         """Return the rows to predict, of all rows, as someone would ask for them."""
         rows: Array = x[self.test]
-        if self.kind == "unknown level":
+        if self.kind == Question.UNKNOWN:
             rows[:, list(self.columns)] = 0.0
         return rows
 
@@ -104,7 +97,7 @@ def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
             # A logarithm learned from positive values alone cannot be asked about zero.
             loses_sign = values[held].min() <= 0 < values[~held].min(initial=np.inf)
             if (~held).sum() >= _LEAST_LEFT and not loses_sign:
-                folds.append(Fold("beyond", (column,), direction, use[~held], use[held]))
+                folds.append(Fold(Question.BEYOND, (column,), direction, use[~held], use[held]))
     return folds
 
 
@@ -119,7 +112,7 @@ def _between(x: Array, use: Rows, column: int) -> list[Fold]:
     folds = []
     for start in np.unique(starts):
         held = np.isin(values, inner[start : start + block])
-        folds.append(Fold("between", (column,), 0, use[~held], use[held]))
+        folds.append(Fold(Question.BETWEEN, (column,), 0, use[~held], use[held]))
     return folds
 
 
@@ -127,7 +120,7 @@ def _unknown(x: Array, use: Rows, group: tuple[int, ...]) -> list[Fold]:
     """Leave out one level after the other; some other level must stay."""
     held = {column: x[use, column] != 0 for column in group}
     return [
-        Fold("unknown level", (column,), 0, use[~own], use[own])
+        Fold(Question.UNKNOWN, (column,), 0, use[~own], use[own])
         for column, own in held.items()
         if own.any() and (~own).sum() >= _LEAST_LEFT
     ]
@@ -142,7 +135,7 @@ def _inside(use: Rows, random: np.random.Generator) -> list[Fold]:
             held = np.zeros(len(use), dtype=bool)
             held[shuffled[k::n_folds]] = True
             if (~held).sum() > 1:
-                folds.append(Fold("inside", (), 0, use[~held], use[held]))
+                folds.append(Fold(Question.INSIDE, (), 0, use[~held], use[held]))
     return folds
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from foretell.errors import listing
 from foretell.model.automatic.explanation import plateau_lines
-from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS, QUESTIONS
 from foretell.model.campaigns.summary import align, data_line, percent
+from foretell.model.passports.questions import BEYOND_QUESTIONS, QUESTIONS
 
 HEADINGS = {
     "inside": "inside",
@@ -19,6 +19,7 @@ HEADINGS = {
     "1.5x": "1.5× beyond",
     "2x": "2× beyond",
     "4x": "4× beyond",
+    "further": "further out",
     "unknown level": "unknown level",
 }
 _TOP_SHARES = 6

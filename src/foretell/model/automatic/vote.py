@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from foretell.model.automatic.questions import Fold
 from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.questions import Question
 from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._state import read_array
 
@@ -24,7 +25,7 @@ _LEAST_ERROR = 0.003  # below, nobody cares who is ahead
 _MOST_LOG_ERROR = 3.0
 _SILENCE = 100.0  # added to a log error, leaves no weight
 #: How much the own question counts against the mean of all of its kind.
-_OWN = {"between": 0.75, "beyond": 1.0}
+_OWN = {Question.BETWEEN: 0.75, Question.BEYOND: 1.0}
 #: The share of inside folds in the judgement of other questions, and of between folds inside.
 _INSIDE_IN_BETWEEN = 0.3
 _BETWEEN_IN_INSIDE = 0.3
@@ -59,7 +60,7 @@ class Vote:
         logs = [np.log(np.maximum(e, _LEAST_ERROR)) for e in errors]
         marked = list(zip(folds, logs, strict=True))
 
-        def mean(kind: str, column: int | None = None, direction: int = 0) -> Array | None:
+        def mean(kind: Question, column: int | None = None, direction: int = 0) -> Array | None:
             found = [
                 log
                 for fold, log in marked
@@ -70,18 +71,19 @@ class Vote:
             return np.mean(found, axis=0) if found else None
 
         unknown = np.zeros(n_members)
-        inside = mean("inside")
-        between = _first(mean("between"), inside, unknown)
-        beyond = _first(mean("beyond"), between, unknown)
+        inside = mean(Question.INSIDE)
+        between = _first(mean(Question.BETWEEN), inside, unknown)
+        beyond = _first(mean(Question.BEYOND), between, unknown)
         inside = _first(inside, unknown)
         n_columns = len(measured.low)
         own_between = [
             _INSIDE_IN_BETWEEN * inside
-            + (1 - _INSIDE_IN_BETWEEN) * _mixed(_OWN["between"], mean("between", j), between)
+            + (1 - _INSIDE_IN_BETWEEN)
+            * _mixed(_OWN[Question.BETWEEN], mean(Question.BETWEEN, j), between)
             for j in range(n_columns)
         ]
         own_beyond = [
-            _mixed(_OWN["beyond"], mean("beyond", j, direction), beyond)
+            _mixed(_OWN[Question.BEYOND], mean(Question.BEYOND, j, direction), beyond)
             for j in range(n_columns)
             for direction in (-1, 1)
         ]
@@ -101,9 +103,9 @@ class Vote:
         """Return the combined votes on a fold, weighed as for the question it rehearses."""
         columns = list(fold.columns)
         scores = self.inside
-        if fold.kind == "between":
+        if fold.kind == Question.BETWEEN:
             scores = self.between[columns].mean(axis=0)
-        elif fold.kind == "beyond":
+        elif fold.kind == Question.BEYOND:
             above = 1 if fold.direction > 0 else 0
             scores = self.beyond[[2 * c + above for c in columns]].mean(axis=0)
         return trimmed_mean(votes, np.tile(_weights(scores[None]), (len(votes), 1)))

@@ -25,7 +25,7 @@ from foretell.model.features.feature_map import Values
 from foretell.model.features.one_row import read_row
 from foretell.model.learner import Learned, Scaling
 from foretell.model.passports.calibration import Calibration
-from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
 from foretell.model.passports.passport import forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeader, Header
@@ -107,6 +107,7 @@ class SavedModel:
     def _estimate(
         self, values: Values, name: str, row_numbers: NDArray[np.int64]
     ) -> NDArray[np.float64]:
+        refuse_not_positive(self.ranges, values, name, row_numbers)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 x = self.feature_map.matrix_of(values, name, row_numbers)

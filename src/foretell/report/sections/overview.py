@@ -65,8 +65,8 @@ def facts(findings: Findings) -> list[Fact]:
 
 
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
-    from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
     from foretell.model.campaigns.summary import percent
+    from foretell.model.passports.questions import BEYOND_QUESTIONS
 
     remarks = {
         "inside": ("off inside the data", "a new configuration among those measured"),
