@@ -221,7 +221,7 @@ TARGETS = [
     ),
     table("target-zero", cell(5, "time_s", 0), "'time_s'", "1 value ≤ 0 (row 5)", "MAPE", "rmse"),
     table("target-negative", cell(24, "time_s", -2.5), "1 value ≤ 0 (row 24)", "MAPE", "Drop"),
-    table("target-nan", cell(5, "time_s", "nan"), "data.target", "1 missing value (row 5)", "Fill"),
+    table("target-nan", cell(5, "time_s", "nan"), "'time_s'", "1 missing value (row 5)", "Fill"),
     table(
         "target-infinite", cell(5, "time_s", "inf"), "'time_s'", "1 infinite value (row 5)", "drop"
     ),
@@ -614,16 +614,16 @@ def option(text, *words):
 
 
 OPTIONS = [
-    option("fit c.toml -o out -j 0", "jobs", "at least 1", "0"),
-    option("fit c.toml -o out -j -2", "jobs", "at least 1", "-2"),
-    option("fit c.toml -o out -j 99999", "jobs", "at most 1024", "99999"),
+    option("fit c.toml -o out -j 0", "--jobs", "1 to 1024", "0"),
+    option("fit c.toml -o out -j -2", "--jobs", "1 to 1024", "-2"),
+    option("fit c.toml -o out -j 99999", "--jobs", "1 to 1024", "99999"),
     option("fit c.toml -o out -j two", "'-j'", "'two'", "integer", "--help"),
-    option("fit c.toml -o out --time-limit 0", "time limit", "positive", "0"),
+    option("fit c.toml -o out --time-limit 0", "--time-limit 0", "positive"),
     option("fit c.toml -o out --time-limit nan", "time limit", "positive", "nan"),
     option("fit c.toml -o out --time-limit soon", "'--time-limit'", "'soon'", "--help"),
     option("fit c.toml -o out --seed -1", "seed", "at least 0", "-1"),
     option("fit c.toml -o out --seed 4294967296", "seed", "less than 4294967296"),
-    option("fit c.toml -o out --sed 1", "'--sed'", "'--seed'?"),
+    option("fit c.toml -o out --sed 1", "'--sed'", "'--seed'"),
     option("fit c.toml", "'-o'", "foretell fit --help"),
     option("fit", "CAMPAIGN", "foretell fit --help"),
     option("fit c.toml runs.csv -o out", "runs.csv", "foretell fit --help"),

@@ -7,7 +7,8 @@ import shlex
 from foretell.errors import Option
 
 #: Options whose flag is not their Python name with hyphens.
-_FLAGS = {"most": "--max", "least": "--min", "output": "-o", "form": "--as", "n_jobs": "--jobs"}
+_FLAGS = {"most": "--max", "least": "--min", "output": "-o", "form": "--as", "n_jobs": "--jobs",
+          "time_limit_s": "--time-limit"}  # fmt: skip
 
 
 def flag(option: Option) -> str:

@@ -42,7 +42,7 @@ def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
         )
         click.echo(f"$ foretell fit {_shown(runs)} --target time_s -o {output}")
         try:
-            ctx.invoke(fit, source=runs, target="time_s", output=output, jobs=jobs)
+            ctx.invoke(fit, source=runs, target=("time_s",), output=output, jobs=jobs)
         except StorageError as error:
             raise StorageError(f"{error} For the demo: foretell demo -o ANOTHER") from None
         click.echo(f"\n$ foretell predict {output} {_shown(new)}")

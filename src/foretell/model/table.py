@@ -1,7 +1,8 @@
-"""The table a campaign works on: rows and columns chosen, checked, and turned into a matrix."""
+"""The table behind a fit: choose rows and columns, check them, and compute the feature matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows
-from foretell.errors import DatasetError, UsageError
+from foretell.errors import DatasetError, Option, UsageError, listing
 from foretell.files.complaints import shown
 from foretell.model.campaigns import Campaign
 from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
@@ -18,17 +19,57 @@ from foretell.model.features.feature_map import (
     as_numbers,
     column_values,
     recognize,
-    refuse_missing,
 )
 from foretell.predictor import FORECAST_COLUMNS
 
-#: A column of which at least so much looks like numbers is meant to hold numbers alone.
+#: A column in which at least this share of the values look like numbers should hold only numbers.
 _NUMBERS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns and rows of a table automatic mode uses; by default all.
+
+    Attributes
+    ----------
+    use
+        The only columns to predict from, where any are named.
+    skip
+        Columns to leave out.
+    categorical
+        Numeric columns whose values are names.
+    drop_missing
+        Whether rows with a missing value are left out; otherwise they are an error.
+    """
+
+    use: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop_missing: bool = False
+
+    def __post_init__(self) -> None:
+        both = [name for name in self.use if name in self.skip]
+        if both:
+            raise UsageError(
+                f"'{both[0]}' is both used and skipped; choose one", option=Option("skip", both[0])
+            )
+
+    @property
+    def named(self) -> list[str]:
+        """Every column that is named."""
+        return list(dict.fromkeys([*self.use, *self.skip, *self.categorical]))
+
+    def without(self, columns: Sequence[str]) -> ColumnChoice:
+        """Leave out further columns."""
+        return replace(self, skip=tuple(dict.fromkeys([*self.skip, *columns])))
+
+
+EVERY_COLUMN = ColumnChoice()
+
+
+@dataclass(frozen=True)
 class Table:
-    """The runs of a campaign, ready to be split and fitted.
+    """The runs behind a fit, ready to be split and fitted.
 
     Attributes
     ----------
@@ -54,11 +95,11 @@ class Table:
 
     @property
     def n_configurations(self) -> int:
-        """How many different configurations were measured."""
+        """The number of different configurations measured."""
         return int(self.configuration.max()) + 1
 
     def number_column(self, name: str, *, at: tuple[str, ...]) -> NDArray[np.float64]:
-        """Return one column as numbers, for splitting by its values; ``at`` says who asks."""
+        """Return one column as numbers, to split by its values; ``at`` is the campaign's entry."""
         Dataset(self.frame, self.name).require([name], at=at)
         if recognize(name, self.frame[name].dropna(), as_category=False).kind != NUMBER:
             raise UsageError(
@@ -74,8 +115,10 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
     dataset = _renamed(campaign, dataset)
     _check_columns_exist(campaign, dataset)
     frame, row_numbers = _kept_rows(campaign, dataset)
+    names = _feature_names(campaign, dataset)
+    _refuse_missing(frame[[*names, campaign.data.target]], dataset.name, row_numbers)
     y = _target(campaign, frame[campaign.data.target], dataset.name, row_numbers)
-    columns = _feature_columns(campaign, dataset, frame, row_numbers)
+    columns = _feature_columns(campaign, names, dataset.name, frame, row_numbers)
     feature_map = compile_features(columns, campaign.features)
     x = feature_map.matrix(frame, name=dataset.name, row_numbers=row_numbers)
     _check_finite(x, feature_map, dataset.name, row_numbers)
@@ -88,6 +131,44 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
         row_numbers=row_numbers,
         name=dataset.name,
     )
+
+
+def without_missing(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
+    """Leave out rows with a missing value in a column that is used; also return notes of it."""
+    renamed = _renamed(campaign, dataset)
+    _check_columns_exist(campaign, renamed)
+    data = campaign.data
+    names = [*_feature_names(campaign, renamed), data.target, *data.skip_rows_above]
+    missing = renamed.frame[list(dict.fromkeys(names))].isna().any(axis=1).to_numpy()
+    if not missing.any():
+        return dataset, []
+    if missing.all():
+        raise DatasetError(
+            f"{dataset.name} has a missing value in every row; use fewer columns",
+            remedy=("Leave a column out with ", Option("skip", "...")),
+        )
+    frame = dataset.frame[~missing].reset_index(drop=True)
+    rows = dataset.row_numbers[~missing].tolist()
+    note = f"{missing.sum()} of {len(missing)} rows were left out because a value is missing."
+    return replace(dataset, frame=frame, rows=rows), [note]
+
+
+def _refuse_missing(frame: pd.DataFrame, table: str, row_numbers: NDArray[np.int64]) -> None:
+    """Report the missing values of all columns at once."""
+    found = []
+    for name in frame.columns:
+        missing = frame[name].isna().to_numpy()
+        if missing.any():
+            found.append(f"'{name}' has {describe_rows(missing, row_numbers, 'missing value')}")
+    if found:
+        columns = "column" if len(found) == 1 else "columns"
+        raise DatasetError(
+            f"{table}, {columns} {listing(found, most=20)}.",
+            remedy=(
+                f"Fill them in, skip the {columns}, or leave out those rows with ",
+                Option("drop_missing"),
+            ),
+        )
 
 
 def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
@@ -153,7 +234,7 @@ def _numbers(
     *,
     at: tuple[str, ...],
 ) -> NDArray[np.float64]:
-    """Read a column that an option needs as numbers."""
+    """Read a column that must hold numbers; ``at`` is the campaign's entry that names it."""
     try:
         numbers: NDArray[np.float64] = column_values(
             Column(name, NUMBER),
@@ -167,14 +248,12 @@ def _numbers(
     return numbers
 
 
-def _feature_columns(
-    campaign: Campaign, dataset: Dataset, frame: pd.DataFrame, row_numbers: NDArray[np.int64]
-) -> list[Column]:
+def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
+    """Name the columns to predict from."""
     data = campaign.data
     if data.target in data.use_columns:
         raise UsageError(
-            f"'{data.target}' is the target, and a model that sees it predicts nothing; "
-            "leave it out",
+            f"'{data.target}' is the target, so it cannot be used to predict it; leave it out",
             at=("data", "use_columns"),
         )
     names = data.use_columns or [c for c in dataset.columns if c not in data.skip_columns]
@@ -188,7 +267,7 @@ def _feature_columns(
     if taken:
         raise DatasetError(
             f"{dataset.name}, column '{taken[0]}': predictions have a column of that name; rename "
-            "it in the table, or skip it in a campaign"
+            "or skip it"
         )
     unused = [c for c in data.categorical if c not in names]
     if unused:
@@ -196,15 +275,25 @@ def _feature_columns(
             f"'{unused[0]}' is not among the columns used; leave it out, or use it",
             at=("data", "categorical"),
         )
+    return names
+
+
+def _feature_columns(
+    campaign: Campaign,
+    names: list[str],
+    table: str,
+    frame: pd.DataFrame,
+    row_numbers: NDArray[np.int64],
+) -> list[Column]:
+    """Recognize the kind of each column, and check its values before features are derived."""
     columns = []
-    for name in names:  # early, so that a gap is reported before features are derived
-        values, is_declared = frame[name], name in data.categorical
-        refuse_missing(name, values, table=dataset.name, row_numbers=row_numbers)
-        _refuse_nested(name, values, dataset.name, row_numbers)
+    for name in names:
+        values, is_declared = frame[name], name in campaign.data.categorical
+        _refuse_nested(name, values, table, row_numbers)
         columns.append(recognize(name, values, as_category=is_declared))
         if columns[-1].kind == CATEGORY and not is_declared:
-            _refuse_slips(name, values, dataset.name, row_numbers)
-        column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
+            _refuse_mixed(name, values, table, row_numbers)
+        column_values(columns[-1], values, table=table, row_numbers=row_numbers)
     return columns
 
 
@@ -221,18 +310,18 @@ def _refuse_nested(
         )
 
 
-def _refuse_slips(
+def _refuse_mixed(
     name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
 ) -> None:
-    """Refuse text among numbers, and 1,000 or 1,5: one slip would turn numbers into names."""
+    """Refuse text among numbers, and 1,000 or 1,5: one typing error would make all of it names."""
     levels = pd.Series(values.astype(str).unique())
     is_number = ~np.isnan(as_numbers(levels))
-    looks_so = ~np.isnan(as_numbers(levels.str.replace(",", "")))
-    share = values.astype(str).isin(levels[looks_so]).mean()
+    looks_numeric = ~np.isnan(as_numbers(levels.str.replace(",", "")))
+    share = values.astype(str).isin(levels[looks_numeric]).mean()
     if share >= _NUMBERS_SHARE and not is_number.all():
-        slips = levels[~is_number]
-        bad = values.astype(str).isin(slips).to_numpy()
-        what = f"other value, such as {shown(slips.iloc[0])}"
+        others = levels[~is_number]
+        bad = values.astype(str).isin(others).to_numpy()
+        what = f"other value, such as {shown(others.iloc[0])}"
         raise DatasetError(
             f"{table}, column '{name}' has numbers, but also "
             f"{describe_rows(bad, row_numbers, what)}. Write numbers as 1000 or 1.5; or, if "

@@ -77,7 +77,8 @@ def naming(source: Source) -> Iterator[None]:
             raise
         path = Path(source)
         words = dotted(error.at) if _is_toml(path) else _in_sections(error.at)
-        raise type(error)(f"{path}, {words}: {error.text}") from None
+        text = f"{path}, {words}: {error.text}"
+        raise type(error)(text, option=error.option, remedy=error.remedy) from None
 
 
 def _in_sections(place: tuple[str, ...]) -> str:
