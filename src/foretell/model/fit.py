@@ -224,8 +224,8 @@ class FitRequest:
         with naming(self.source):
             data = self.data if self.data is not None else frame
             if data is None:
-                file = Path(self.source) if isinstance(self.source, str | Path) else None
-                data = resolve_data_path(campaign, file)
+                own = Path(self.source) if isinstance(self.source, str | Path) else None
+                data = resolve_data_path(campaign, own)
             return run_campaign(
                 campaign.with_seed(self.seed),
                 read_dataset(data),
