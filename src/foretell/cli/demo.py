@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from foretell.cli._options import jobs_option, output_option
 from foretell.errors import StorageError
 
 #: How many cores to use for 32 MiB of text, ready within 12 s.
@@ -16,15 +17,8 @@ _DEADLINE = "12s"
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("demo-output"),
-    show_default=True,
-    help="Directory for the results.",
-)
-@click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
+@output_option("Directory for the results.", default=Path("demo-output"), show_default=True)
+@jobs_option
 @click.pass_context
 def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
     """See it work: how long will xz take to compress a file, and how is it best run?

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import (
+    jobs_option,
+    json_option,
+    on_option,
+    output_option,
+    path_argument,
+    path_option,
+    quiet_option,
+)
+
 if TYPE_CHECKING:
     from foretell.model.automatic.outputs import AutomaticFit
     from foretell.model.campaigns.outputs import Fit
@@ -16,13 +26,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="RUNS_OR_CAMPAIGN", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
+@path_argument("source", metavar="RUNS_OR_CAMPAIGN")
+@output_option(
+    "Directory for models and results. The same command continues what is unfinished there.",
     required=True,
-    help="Directory for models and results. The same command continues what is unfinished there.",
 )
 @click.option(
     "--target",
@@ -34,18 +41,14 @@ if TYPE_CHECKING:
 @click.option("--skip", multiple=True, metavar="COLUMN", help="Leave this column out.")
 @click.option("--categorical", multiple=True, metavar="COLUMN", help="Read its numbers as names.")
 @click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="Table of runs to use instead of the one the campaign names.",
-)
-@click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
-@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
+@path_option("--data", help="Table of runs to use instead of the one the campaign names.")
+@jobs_option
+@on_option
 @click.option("--time-limit", type=float, metavar="S", help="End after about this many seconds.")
 @click.option("--seed", type=int, metavar="K", help="Override the campaign's seed.")
 @click.option("--racing", is_flag=True, help="Stop trials once they are worse than the best.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
-@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of the table.")
+@quiet_option
+@json_option("Print results.json instead of the table.")
 def command(  # noqa: PLR0913 - one parameter per option
     source: Path,
     output: Path,

@@ -1,4 +1,4 @@
-"""`foretell techniques`: what can be fitted, and what can be set."""
+"""`foretell techniques`: list the techniques and their hyperparameters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import json
 
 import click
 
+from foretell.cli._options import json_option
+
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option("Print as JSON.")
 def command(as_json: bool) -> None:
     """List the techniques with each hyperparameter's default and default search."""
     from foretell.model.techniques import TECHNIQUES

@@ -67,13 +67,12 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.n_jobs is not None and not 1 <= self.n_jobs <= _MOST_JOBS:
             raise UsageError(
-                f"the number of jobs must be from 1 to {_MOST_JOBS}, not {self.n_jobs}",
-                option=Option("n_jobs", str(self.n_jobs)),
+                f"must be from 1 to {_MOST_JOBS}, not {self.n_jobs}", option=Option("n_jobs")
             )
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise UsageError(
-                "a time limit must be a positive number of seconds",
-                option=Option("time_limit_s", f"{self.time_limit_s:g}"),
+                f"must be a positive number of seconds, not {self.time_limit_s:g}",
+                option=Option("time_limit_s"),
             )
 
     def executor(self, state: object, log: logging.Logger) -> Executor:

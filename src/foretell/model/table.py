@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows
-from foretell.errors import DatasetError, Option, UsageError, listing
+from foretell.errors import DatasetError, Option, UsageError
 from foretell.files.complaints import shown
 from foretell.model.campaigns import Campaign
 from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
@@ -116,9 +116,13 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
     _check_columns_exist(campaign, dataset)
     frame, row_numbers = _kept_rows(campaign, dataset)
     names = _feature_names(campaign, dataset)
-    _refuse_missing(frame[[*names, campaign.data.target]], dataset.name, row_numbers)
+    kept = replace(dataset, frame=frame, rows=row_numbers.tolist())
+    kept.refuse_missing(
+        [campaign.data.target, *names],
+        remedy=("Fill them in, or leave out those rows with ", Option("drop_missing")),
+    )
     y = _target(campaign, frame[campaign.data.target], dataset.name, row_numbers)
-    columns = _feature_columns(campaign, names, dataset.name, frame, row_numbers)
+    columns = _feature_columns(campaign, names, kept)
     feature_map = compile_features(columns, campaign.features)
     x = feature_map.matrix(frame, name=dataset.name, row_numbers=row_numbers)
     _check_finite(x, feature_map, dataset.name, row_numbers)
@@ -147,28 +151,8 @@ def without_missing(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list
             f"{dataset.name} has a missing value in every row; use fewer columns",
             remedy=("Leave a column out with ", Option("skip", "...")),
         )
-    frame = dataset.frame[~missing].reset_index(drop=True)
-    rows = dataset.row_numbers[~missing].tolist()
     note = f"{missing.sum()} of {len(missing)} rows were left out because a value is missing."
-    return replace(dataset, frame=frame, rows=rows), [note]
-
-
-def _refuse_missing(frame: pd.DataFrame, table: str, row_numbers: NDArray[np.int64]) -> None:
-    """Report the missing values of all columns at once."""
-    found = []
-    for name in frame.columns:
-        missing = frame[name].isna().to_numpy()
-        if missing.any():
-            found.append(f"'{name}' has {describe_rows(missing, row_numbers, 'missing value')}")
-    if found:
-        columns = "column" if len(found) == 1 else "columns"
-        raise DatasetError(
-            f"{table}, {columns} {listing(found, most=20)}.",
-            remedy=(
-                f"Fill them in, skip the {columns}, or leave out those rows with ",
-                Option("drop_missing"),
-            ),
-        )
+    return dataset.take(~missing), [note]
 
 
 def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
@@ -185,8 +169,10 @@ def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
 def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
     data = campaign.data
     dataset.require([data.target], at=("data", "target"))
-    for option in ("skip_rows_above", "use_columns", "skip_columns", "categorical"):
+    for option in ("skip_rows_above", "use_columns", "categorical"):
         dataset.require(getattr(data, option), at=("data", option))
+    skipped = [name for name in data.skip_columns if name not in dataset.unreadable]
+    dataset.require(skipped, at=("data", "skip_columns"))
 
 
 def _kept_rows(campaign: Campaign, dataset: Dataset) -> tuple[pd.DataFrame, NDArray[np.int64]]:
@@ -244,7 +230,7 @@ def _numbers(
             remedy="Correct or drop those rows, or name another column.",
         )
     except DatasetError as error:
-        raise DatasetError(error.text, at=at) from None
+        raise error.placed(*at) from None
     return numbers
 
 
@@ -278,36 +264,16 @@ def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
     return names
 
 
-def _feature_columns(
-    campaign: Campaign,
-    names: list[str],
-    table: str,
-    frame: pd.DataFrame,
-    row_numbers: NDArray[np.int64],
-) -> list[Column]:
+def _feature_columns(campaign: Campaign, names: list[str], dataset: Dataset) -> list[Column]:
     """Recognize the kind of each column, and check its values before features are derived."""
-    columns = []
+    columns, row_numbers = [], dataset.row_numbers
     for name in names:
-        values, is_declared = frame[name], name in campaign.data.categorical
-        _refuse_nested(name, values, table, row_numbers)
+        values, is_declared = dataset.frame[name], name in campaign.data.categorical
         columns.append(recognize(name, values, as_category=is_declared))
         if columns[-1].kind == CATEGORY and not is_declared:
-            _refuse_mixed(name, values, table, row_numbers)
-        column_values(columns[-1], values, table=table, row_numbers=row_numbers)
+            _refuse_mixed(name, values, dataset.name, row_numbers)
+        column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
     return columns
-
-
-def _refuse_nested(
-    name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
-) -> None:
-    if not pd.api.types.is_object_dtype(values):
-        return
-    bad = np.array([not pd.api.types.is_scalar(value) for value in values])
-    if bad.any():
-        raise DatasetError(
-            f"{table}, column '{name}' must hold one number or name per row, and has "
-            f"{describe_rows(bad, row_numbers, 'list or table value')}. Skip the column."
-        )
 
 
 def _refuse_mixed(

@@ -266,7 +266,7 @@ def _in_words_of_tables(work: Callable[[], Result]) -> Result:
     try:
         return work()
     except (DatasetError, UsageError) as error:
-        raise type(error)(error.text, option=error.option, remedy=error.remedy) from None
+        raise error.placed() from None
 
 
 def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:

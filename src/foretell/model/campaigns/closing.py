@@ -24,7 +24,7 @@ from foretell.model.campaigns.intervals import (
 from foretell.model.campaigns.search import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial, scores_from_json
 from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import ALL, OuterSplit, SplitPlan
+from foretell.model.campaigns.validation.outer_splits import ALL, CampaignSplits, OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
 from foretell.model.fitter import FittedModel
 from foretell.model.passports.calibration import Calibration
@@ -35,7 +35,7 @@ from foretell.model.saved.model import SavedModel, load_model
 Contest = Callable[[Engine, OuterSplit, str, Search], Study]
 
 
-def most_closing_fits(plan: SplitPlan) -> int:
+def most_closing_fits(plan: CampaignSplits) -> int:
     """Return at most how many fits of each technique follow a search."""
     return len(plan.outer) + len(plan.final.selection_keys) + 1
 

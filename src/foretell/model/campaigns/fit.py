@@ -23,7 +23,11 @@ from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.outputs import Fit, write_outputs
 from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
 from foretell.model.campaigns.study import Study
-from foretell.model.campaigns.validation.outer_splits import OuterSplit, SplitPlan, plan_splits
+from foretell.model.campaigns.validation.outer_splits import (
+    CampaignSplits,
+    OuterSplit,
+    split_campaign,
+)
 from foretell.model.fingerprint import fingerprint
 from foretell.model.fitter import Fitter
 from foretell.model.results import Entry, Record
@@ -80,7 +84,7 @@ class _CampaignRun:
     def run(self, output: Path) -> Fit:
         """Prepare, search, decide, judge, build and write, in this order."""
         table = prepare_table(self.campaign, self.dataset)
-        plan = plan_splits(self.campaign, table)
+        plan = split_campaign(self.campaign, table)
         self._check_selection(table)
         spaces = {
             name: search_space(name, given, self.campaign.search.method)
@@ -126,7 +130,7 @@ class _CampaignRun:
                 at=("feature_selection", "folds"),
             )
 
-    def _fitter(self, table: Table, plan: SplitPlan) -> Fitter:
+    def _fitter(self, table: Table, plan: CampaignSplits) -> Fitter:
         features = table.feature_map.features
         indicators = np.flatnonzero([f.is_indicator for f in features])
         return Fitter(
@@ -172,7 +176,9 @@ class _CampaignRun:
             finished=engine.finished,
         )
 
-    def _record(self, table: Table, plan: SplitPlan, studies: list[Study], was_cut: bool) -> Record:
+    def _record(
+        self, table: Table, plan: CampaignSplits, studies: list[Study], was_cut: bool
+    ) -> Record:
         from foretell._version import __version__
 
         entries = [

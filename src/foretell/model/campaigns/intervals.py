@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.campaigns.validation import Split
-from foretell.model.campaigns.validation.outer_splits import MOST_PREDICTIONS, SplitPlan, thinned
+from foretell.model.campaigns.validation.outer_splits import (
+    MOST_PREDICTIONS,
+    CampaignSplits,
+    thinned,
+)
 from foretell.model.features import CATEGORY
 from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import (
@@ -34,7 +38,7 @@ _ENOUGH = 20
 _FEWEST = 5
 
 
-def selection_evidence(table: Table, plan: SplitPlan) -> tuple[str, ...]:
+def selection_evidence(table: Table, plan: CampaignSplits) -> tuple[str, ...]:
     """Return the selection splits to predict for intervals; none where validation rows suffice."""
     tests = [(plan.splits[s.key], plan.n_predictions) for s in plan.outer]
     n_inside = sum(int((~_place(table, split, most).is_outside).sum()) for split, most in tests)
