@@ -608,7 +608,7 @@ CAMPAIGNS = [
     campaign("unknown-option", toml(top="sede = 1"), "c.toml", "'sede'", "'seed'?"),
     campaign("unknown-method", toml(validation='method = "KFolds"'), "validation", "'KFold'?"),
     campaign("seed-text", toml(top='seed = "one"'), "c.toml", "seed", "whole number", "'one'"),
-    campaign("seed-too-large", toml(top="seed = 4294967296"), "--seed", "from 0 to 4294967295"),
+    campaign("seed-too-large", toml(top="seed = 4294967296"), "seed", "less than 4294967296"),
     campaign(
         "section-broken-ini",
         "techniques = LRRidge\n",
@@ -617,9 +617,7 @@ CAMPAIGNS = [
         "[General]",
         command=FIT_INI,
     ),
-    campaign(
-        "option-twice-ini", ini("y = x"), "c.ini", "[General] y", "twice", command=FIT_INI
-    ),
+    campaign("option-twice-ini", ini("y = x"), "c.ini", "[General] y", "twice", command=FIT_INI),
     campaign(
         "no-table-ini",
         "[General]\ny = time_s\n",

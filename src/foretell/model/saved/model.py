@@ -14,7 +14,7 @@ import pydantic
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, TextTable, describe_rows, read_with_text
-from foretell.errors import DatasetError, ModelError, suggest
+from foretell.errors import DatasetError, ModelError, listing, suggest
 from foretell.executors import by_blocks
 from foretell.files.complaints import shown
 from foretell.files.directory import write_whole
@@ -293,6 +293,20 @@ def load_model(path: str | Path) -> SavedModel:
         return read_model(file, path)
 
 
+def load_models(path: str | Path) -> list[SavedModel]:
+    """Read a model file, the best model of a directory, or that of each target fitted there."""
+    path = Path(path)
+    targets = _target_directories(path)
+    return [load_model(directory) for directory in targets] or [load_model(path)]
+
+
+def _target_directories(path: Path) -> list[Path]:
+    """List the subdirectories of a fit of several targets; none for anything else."""
+    if not path.is_dir() or (path / BEST).exists():
+        return []
+    return sorted(d for d in path.iterdir() if (d / BEST).is_file())
+
+
 def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
     """Read a model from an open file, called by a name in messages; nothing in it is executed."""
     try:
@@ -308,6 +322,8 @@ def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
 
 def _model_file(path: Path) -> Path:
     if path.is_dir():
+        if targets := _target_directories(path):
+            raise ModelError(f"{path} holds one model per target; name one: {listing(targets)}")
         if not (path / BEST).exists():
             raise ModelError(f"{path} holds no {BEST}; name a model file, or fit one there")
         return path / BEST
@@ -403,6 +419,7 @@ def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scal
 __all__ = [
     "SavedModel",
     "load_model",
+    "load_models",
     "read_model",
     "write_formula",
 ]
