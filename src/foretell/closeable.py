@@ -1,4 +1,4 @@
-"""Things that are open until they are closed: what makes them fit for a `with` statement."""
+"""A base class for objects that are closed at the end of a `with` statement."""
 
 from __future__ import annotations
 

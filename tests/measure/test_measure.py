@@ -299,13 +299,30 @@ def test_complaints_name_rows_as_they_stand_in_the_table_with_its_failed_runs(fo
     columns = {"n": "parameter", "status": "remark", "time_s": "measured"}
     description = {"kind": "foretell runs", "table": "t.csv", "columns": columns}
     (folder / "t.json").write_text(json.dumps(description))
-    rows = ["1,failed,", "2,ok,3", "3,ok,", "4,failed,", "5,ok,7", "6,ok,"]
+    rows = ["1,failed,", "2,ok,3", ",ok,4", "4,failed,", "5,ok,7", ",ok,8"]
     (folder / "t.csv").write_text("n,status,time_s\n" + "\n".join(rows) + "\n")
     with pytest.raises(DatasetError, match=r"has 2 missing values \(rows 3, 6\)"):
         if campaign is None:
             fit_model(folder / "t.csv", target="time_s")
         else:
             fit_model({**campaign, "techniques": {"LRRidge": {}}}, folder / "t.csv")
+
+
+def test_runs_too_short_to_be_measured_do_not_stop_a_fit_of_our_own_table(folder):
+    table = pd.DataFrame(
+        {
+            "n": range(1, 9), "repeat": 1, "status": "ok",
+            "cpu_time_s": [0.0, 0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+            "peak_memory_bytes": [None, 3e6, 4e6, 5e6, 6e6, 7e6, 8e6, 9e6],
+            "n_attempts": 1, "started_at": "", "reason": "",
+        }
+    )  # fmt: skip
+    table.to_csv(folder / "moved.csv", index=False)
+    for target, n_left in (("cpu_time_s", 6), ("peak_memory_bytes", 7)):
+        fit = fit_model(folder / "moved.csv", target=target)
+        assert fit.best.n_rows == n_left
+        assert fit.best.columns == ["n"]
+        assert any(f"{8 - n_left} of 8 runs were left out" in n for n in fit.results["notes"])
 
 
 def test_a_table_of_failed_runs_alone_is_told(folder):
