@@ -615,7 +615,9 @@ CAMPAIGNS = [
     campaign("unknown-option", toml(top="sede = 1"), "c.toml", "'sede'", "'seed'?"),
     campaign("unknown-method", toml(validation='method = "KFolds"'), "validation", "'KFold'?"),
     campaign("seed-text", toml(top='seed = "one"'), "c.toml", "seed", "whole number", "'one'"),
-    campaign("seed-too-large", toml(top="seed = 4294967296"), "seed", "less than 4294967296"),
+    campaign(
+        "seed-too-large", toml(top="seed = 4294967296"), "seed", "4294967295|less than 4294967296"
+    ),
     campaign(
         "section-broken-ini",
         "techniques = LRRidge\n",
