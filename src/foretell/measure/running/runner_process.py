@@ -1,4 +1,4 @@
-"""The runner seen from outside: starting it, speaking with it, and ending all of it."""
+"""The runner seen from outside: start it, exchange messages with it, and end all of it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from typing import Any
 
 import psutil
 
-from foretell.measure.outcome import FAILED, Failure
-from foretell.measure.printed import Printed
+from foretell.measure.running.outcome import Failure
+from foretell.measure.running.printed import Printed
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
+from foretell.statuses import Status
 
 _GRACE_S = 0.5
-_MOST_OUTPUT = 4000  # bytes of what a failed job printed that are told
+_MOST_OUTPUT = 4000  # bytes of what a failed job printed that are logged
 _MOST_KEPT = 1 << 20
 
 
@@ -42,7 +43,7 @@ class RunnerProcess:
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             # -P: a module in the user's directory must not be taken for one of ours.
             [
-                *(sys.executable, "-P", "-m", "foretell.measure.runner"),
+                *(sys.executable, "-P", "-m", "foretell.measure.running.runner"),
                 *(str(writer), str(os.getpid()), str(self._scratch)),
             ],
             stdin=subprocess.PIPE,
@@ -87,7 +88,7 @@ class RunnerProcess:
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
         """Return the next message, or None if there is none until then."""
-        self._printed.trim()  # here, because everyone who waits for a job comes by
+        self._printed.trim()  # here, because this is called again and again during a job
         while b"\n" not in self._pending:
             wait_s = max(0.0, deadline - time.monotonic())
             if not select.select([self._answers], [], [], wait_s)[0]:
@@ -106,12 +107,12 @@ class RunnerProcess:
         try:
             status = self._process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
-            return Failure(FAILED, "the process of the job hung up")
+            return Failure(Status.FAILED, "the process of the job closed its pipe")
         if status < 0:
-            return Failure(FAILED, f"the process of the job was ended by signal {-status}")
+            return Failure(Status.FAILED, f"the process of the job was ended by signal {-status}")
         lines = self.printed().strip().splitlines()
         return Failure(
-            FAILED, lines[-1] if lines else f"the process of the job exited with {status}"
+            Status.FAILED, lines[-1] if lines else f"the process of the job exited with {status}"
         )
 
     def printed(self) -> str:
@@ -144,7 +145,7 @@ class RunnerProcess:
             return []
 
     def close(self) -> None:
-        """Hang up, and see that nothing is left."""
+        """Close the pipe, and make sure that nothing is left."""
         assert self._process.stdin is not None
         family = self._family()
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Making one run: a runner in a process of its own, meters around it, and limits that hold."""
+"""Makes one run: a job in a process of its own, meters that watch it, and limits that hold."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import psutil
 from foretell.measure.meters import METERS, Meter, Setting, Tree
 from foretell.measure.meters.memory import resident_bytes
 from foretell.measure.meters.panel import Panel
-from foretell.measure.outcome import FAILED, OK, OUT_OF_MEMORY, TIMED_OUT, Failure, Measured
-from foretell.measure.runner_process import RunnerProcess
+from foretell.measure.running.outcome import Failure, Measured
+from foretell.measure.running.runner_process import RunnerProcess
 from foretell.measure.sweep import Sweep, reserved_names
 from foretell.measure.workloads import Workload
+from foretell.statuses import Status
 
-#: Between looks at a job: often at first, for it may be short; later seldom, for looks cost time.
+#: Between samples of a job: often at first, as it may be short; later less, as samples cost time.
 _FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.1, 1.3
 _ANSWER_LIMIT_S = 120.0  # for the runner itself, not for the job
 
@@ -32,7 +33,7 @@ def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
 
 
 class AbortedError(Exception):
-    """Nobody wants another run."""
+    """No more runs are to be made."""
 
 
 def sources_of(meters: Sequence[Meter]) -> dict[str, str]:
@@ -41,7 +42,7 @@ def sources_of(meters: Sequence[Meter]) -> dict[str, str]:
 
 
 class Supervisor:
-    """Makes runs, one at a time; where a workload allows it, in one process after another run."""
+    """Makes runs, one at a time; where a workload allows it, many of them in one process."""
 
     def __init__(self, sweep: Sweep, workload: Workload, meters: Sequence[Meter]) -> None:
         self._sweep = sweep
@@ -55,19 +56,23 @@ class Supervisor:
         if self._is_aborted:
             raise AbortedError
         n_ended_before = _oom_kills()
-        status, reason, output = OK, "", ""
+        status, reason, output = Status.OK, "", ""
         values: dict[str, Any] = {}
-        panel = Panel(self._meters)
+        panel = Panel(self._meters, is_traced=self._sweep.traces)
         try:
             self._make(configuration, panel, values)
         except Failure as failure:
             status, reason = failure.status, failure.reason
             output = "" if self._runner is None else self._runner.printed()
-        if status == FAILED and _oom_kills() > n_ended_before:
-            status, reason = OUT_OF_MEMORY, f"the kernel ended it for want of memory; {reason}"
-        self._tidy(is_ok=status == OK)
+        if status == Status.FAILED and _oom_kills() > n_ended_before:
+            status, reason = (
+                Status.OUT_OF_MEMORY,
+                f"the kernel ended it because memory ran out; {reason}",
+            )
+        self._tidy(is_ok=status == Status.OK)
         wall = {"wall_time_s": values.pop("wall_time_s")} if "wall_time_s" in values else {}
-        return Measured(status, reason, {**wall, **values}, output, panel.complaints)
+        trace = panel.trace()
+        return Measured(status, reason, {**wall, **values}, output, panel.complaints, trace)
 
     def _tidy(self, *, is_ok: bool) -> None:
         """Leave nothing to the next run but a process that is fit for it."""
@@ -106,24 +111,28 @@ class Supervisor:
         taken = {*configuration, *reserved_names()}
         for name, value in [*stages.items(), *answer["numbers"].items()]:
             if name in taken or name in values:
-                raise Failure(FAILED, f"it reports '{name}', the name of another column; rename it")
+                raise Failure(
+                    Status.FAILED, f"it reports '{name}', the name of another column; rename it"
+                )
             values[name] = value
-        if answer["status"] != OK:
-            raise Failure(answer["status"], answer["reason"])
+        if answer["status"] != Status.OK:
+            raise Failure(Status(answer["status"]), answer["reason"])
 
     def _answer(
         self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]
     ) -> dict[str, Any]:
-        """Wait for the job to begin, watch it, and return what the runner says of it."""
+        """Wait for the job to begin, watch it, and return the answer of the runner."""
         limit_s = self._sweep.time_limit_s or float("inf")
         message = self._expected(runner, _ANSWER_LIMIT_S + limit_s, "the job did not begin")
         if message.get("event") == "begin":
             self._watch(runner, panel, values)
             runner.say_go()
-            message = self._expected(runner, _ANSWER_LIMIT_S, "the job ended, and nothing came")
+            message = self._expected(
+                runner, _ANSWER_LIMIT_S, "the job ended, and its results did not come"
+            )
         answer = message.get("answer")
         if not isinstance(answer, dict):
-            raise Failure(FAILED, "its process spoke out of turn")
+            raise Failure(Status.FAILED, "its process sent an unexpected message")
         return answer
 
     def _expected(self, runner: RunnerProcess, limit_s: float, otherwise: str) -> dict[str, Any]:
@@ -132,7 +141,7 @@ class Supervisor:
             message = runner.receive(min(deadline, time.monotonic() + 1.0))
             if message is not None:
                 return message
-        raise Failure(FAILED, f"{otherwise} within {limit_s:g} s")
+        raise Failure(Status.FAILED, f"{otherwise} within {limit_s:g} s")
 
     def _watch(self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]) -> None:
         """Measure the job from its beginning to its end, or to the limit it exceeds."""
@@ -144,7 +153,7 @@ class Supervisor:
             message = self._sampled(runner, tree, panel, started)
             tree.child_peak_bytes = int(message.get("child_peak_bytes", 0))
         except Failure as failure:
-            if failure.status == TIMED_OUT:
+            if failure.status == Status.TIMED_OUT:
                 values["wall_time_s"] = self._sweep.time_limit_s
             raise
         finally:
@@ -165,14 +174,14 @@ class Supervisor:
             pause_s = min(_SAMPLE_GROWTH * pause_s, _SAMPLE_S)
             if time_limit is not None and time.monotonic() - started > time_limit:
                 reason = f"it took more than {time_limit:g} s; its time is a lower bound"
-                raise Failure(TIMED_OUT, reason)
+                raise Failure(Status.TIMED_OUT, reason)
             if memory_limit is not None and resident_bytes(tree) > memory_limit * 2**20:
                 reason = f"it held more than {memory_limit:g} MiB of memory"
-                raise Failure(OUT_OF_MEMORY, reason)
+                raise Failure(Status.OUT_OF_MEMORY, reason)
 
 
 def _oom_kills() -> int:
-    """Return how many processes the kernel has ended for want of memory so far."""
+    """Return how many processes the kernel has ended because memory ran out."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:

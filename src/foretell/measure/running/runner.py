@@ -1,8 +1,8 @@
-"""The process in which runs are made: it loads the workload, and runs when it is told to.
+"""The process in which runs are made: it loads the workload, and makes each run on request.
 
-It speaks with its supervisor in lines of JSON: requests come on standard input; *ready*, *begin*,
-*end* and the answer go out on a pipe of their own, for the job may print what it likes. Before the
-job begins it waits for a word, so that all meters start at the same moment.
+It exchanges lines of JSON with its supervisor: requests come on standard input; *begin*, *end* and
+the answer go out on a pipe of their own, because the job may print anything. Before the job begins
+it waits for a line, so that all meters start at the same moment.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import IO, Any
 import psutil
 
 from foretell.measure.workloads import RunFailedError, Watch, Workload, load_workload
+from foretell.statuses import Status
 
 _GUARD_POLL_S = 0.5
 _MOST_DESCRIPTORS = 1024
@@ -30,9 +31,9 @@ _PR_SET_CHILD_SUBREAPER = 36  # of Linux
 
 
 def main() -> None:
-    """Serve requests until the supervisor hangs up."""
+    """Serve requests until the supervisor closes the pipe."""
     scratch = Path(sys.argv[3])
-    scratch.mkdir(mode=0o700)  # here, and not by the supervisor, so that it never lacks a guard
+    scratch.mkdir(mode=0o700)  # here, not by the supervisor: it is never without a guard
     _start_guard(int(sys.argv[2]), scratch)
     _adopt_orphans()
     # The job must not read what is meant for us.
@@ -52,8 +53,8 @@ def _start_guard(supervisor: int, scratch: Path) -> None:
     """Start a process that ends this one, and all it started, when the supervisor is gone.
 
     It also removes the folder that the supervisor would have removed. A thread would not do: a job
-    may never let another one run. The guard is nobody's child here, and in a group of its own, so
-    that it is neither taken for a part of the job nor ended with it.
+    may never let another thread run. The guard is not a child of this process, and in a group of
+    its own, so that it is neither taken for a part of the job nor ended with it.
     """
     runner = psutil.Process()
     if os.fork():
@@ -62,7 +63,7 @@ def _start_guard(supervisor: int, scratch: Path) -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    os.closerange(0, _MOST_DESCRIPTORS)  # what it held open would never be seen to end
+    os.closerange(0, _MOST_DESCRIPTORS)  # pipes that it held open would never end
     while _is_there(supervisor):
         if not scratch.exists():  # the supervisor has removed it, and needs no guard
             os._exit(0)
@@ -87,7 +88,7 @@ def _is_there(pid: int) -> bool:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of processes whose own has ended, so that none of the job gets lost."""
+    """Become the parent of processes whose parent has ended, so that the job stays one tree."""
     if sys.platform == "linux":
         import ctypes
 
@@ -107,7 +108,7 @@ class _Channel:
         self._answers.flush()
 
     def begin(self) -> None:
-        """Say that the job is about to begin, and wait for the word."""
+        """Say that the job is about to begin, and wait for the signal to go on."""
         self.send({"event": "begin"})
         self._requests.readline()
 
@@ -118,21 +119,22 @@ class _Channel:
 
 
 def _answer(workload: Workload, request: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
-    status, reason, numbers = "ok", "", {}
+    status, reason, numbers = Status.OK, "", {}
     try:
         numbers = _checked(_run(workload, request["configuration"], watch))
         if watch.wall_time_s is None:
             raise RunFailedError("the workload timed nothing; it must use watch.job()")
     except RunFailedError as error:
-        status, reason = "failed", str(error)
+        status, reason = Status.FAILED, str(error)
     except MemoryError:
-        status, reason = "out of memory", "the job asked for more memory than there is"
+        status, reason = Status.OUT_OF_MEMORY, "the job asked for more memory than there is"
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a job may raise anything, SystemExit among it
+    except BaseException as error:  # a job may raise anything, SystemExit included
         traceback.print_exc()
         text = str(error).strip().splitlines()
-        status, reason = "failed", f"{type(error).__name__}: {text[0] if text else 'no reason'}"
+        reason = f"{type(error).__name__}: {text[0] if text else 'no reason'}"
+        status = Status.FAILED
     return {
         "status": status,
         "reason": reason,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import UsageError
-from foretell.measure import plan
-from foretell.measure.plan import count_runs
+from foretell.measure import runs
+from foretell.measure.runs import count_runs
 from foretell.measure.sweep import read_sweep
 from foretell.spaces.values import Range
 
@@ -24,12 +24,12 @@ def sweep(**parts):
     return read_sweep({"workload": {"use": "command", "run": words}, **parts})
 
 
-def plan_runs(of):
-    return plan.plan_runs(of, of.make_workload(Path()))
+def list_runs(of):
+    return runs.list_runs(of, of.make_workload(Path()))
 
 
-def plan_configurations(of):
-    return plan.plan_configurations(of, of.make_workload(Path()))
+def list_configurations(of):
+    return runs.list_configurations(of, of.make_workload(Path()))
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_a_geometric_range_grows_by_its_factor_and_ends_within_it(start, factor,
 
 
 def test_a_grid_is_every_combination_once():
-    found = plan_configurations(sweep(parameters={"a": [1, 2], "b": ["x", "y", "z"], "c": 5}))
+    found = list_configurations(sweep(parameters={"a": [1, 2], "b": ["x", "y", "z"], "c": 5}))
     assert len(found) == 6
     assert {(c["a"], c["b"], c["c"]) for c in found} == {(a, b, 5) for a in (1, 2) for b in "xyz"}
 
 
 def test_listed_configurations_are_run_with_what_is_fixed():
     listed = [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
-    found = plan_configurations(sweep(parameters={"c": 5}, configurations=listed))
+    found = list_configurations(sweep(parameters={"c": 5}, configurations=listed))
     assert found == [{"c": 5, "a": 1, "b": 2}, {"c": 5, "a": 3, "b": 4}]
 
 
 def test_filters_and_derived_columns():
-    found = plan_configurations(
+    found = list_configurations(
         sweep(
             parameters={"n": [1, 2, 4], "j": [1, 2]},
             derive={"cpus": "n * j"},
@@ -92,19 +92,19 @@ def test_filters_and_derived_columns():
 
 def test_filters_that_leave_nothing_are_told():
     with pytest.raises(UsageError, match="no configuration is left"):
-        plan_configurations(sweep(parameters={"n": [1, 2]}, only="n > 2"))
+        list_configurations(sweep(parameters={"n": [1, 2]}, only="n > 2"))
 
 
 def test_each_configuration_is_repeated_and_the_order_is_shuffled_by_the_seed():
     parts = {"parameters": {"n": list(range(50))}, "repeats": 3}
-    runs = plan_runs(sweep(**parts, seed=1))
+    runs = list_runs(sweep(**parts, seed=1))
     assert Counter(r.configuration["n"] for r in runs) == dict.fromkeys(range(50), 3)
     assert Counter(r.repeat for r in runs) == {1: 50, 2: 50, 3: 50}
     assert [r.index for r in runs] == list(range(150))
-    assert runs == plan_runs(sweep(**parts, seed=1))
-    assert runs != plan_runs(sweep(**parts, seed=2))
+    assert runs == list_runs(sweep(**parts, seed=1))
+    assert runs != list_runs(sweep(**parts, seed=2))
     assert [r.configuration["n"] for r in runs[:50]] != list(range(50))
-    written = plan_runs(sweep(**parts, order="written"))
+    written = list_runs(sweep(**parts, order="written"))
     assert [r.configuration["n"] for r in written[:50]] == list(range(50))
 
 
@@ -114,7 +114,7 @@ def test_a_latin_sample_covers_every_stratum_of_every_parameter(seed, n):
         "x": {"from": 0.0, "to": 1.0, "whole": False},
         "y": {"from": 1, "to": 1000, "spacing": "log", "whole": False},
     }
-    found = plan_configurations(
+    found = list_configurations(
         sweep(parameters=parameters, design={"method": "latin", "n": n}, seed=seed)
     )
     assert len(found) == n
@@ -126,7 +126,7 @@ def test_a_latin_sample_covers_every_stratum_of_every_parameter(seed, n):
 @given(st.integers(0, 1000))
 def test_a_random_sample_is_from_the_values_and_without_doubles(seed):
     parameters = {"a": [1, 2, 3], "b": {"from": 1, "to": 10}}
-    found = plan_configurations(
+    found = list_configurations(
         sweep(parameters=parameters, design={"method": "random", "n": 20}, seed=seed)
     )
     assert len({(c["a"], c["b"]) for c in found}) == len(found) == 20
@@ -135,7 +135,7 @@ def test_a_random_sample_is_from_the_values_and_without_doubles(seed):
 
 
 def test_a_sample_larger_than_the_space_is_the_space():
-    found = plan_configurations(
+    found = list_configurations(
         sweep(parameters={"a": [1, 2]}, design={"method": "random", "n": 50})
     )
     assert sorted(c["a"] for c in found) == [1, 2]
@@ -146,13 +146,13 @@ def test_a_huge_grid_is_counted_and_not_built():
     huge = sweep(parameters=parameters)
     assert count_runs(huge) == 10**12
     with pytest.raises(UsageError, match=r"1,000,000,000,000 combinations; draw some"):
-        plan_runs(huge)
+        list_runs(huge)
 
 
 BAD = [
-    ({"parameters": {}}, "names no parameter"),
+    ({"parameters": {}}, "has no parameters"),
     ({"parameters": {"a": []}}, "parameters.a: must not be empty"),
-    ({"parameters": {"a": [1, 1]}}, "parameters.a: holds a value twice"),
+    ({"parameters": {"a": [1, 1]}}, "parameters.a: has a value twice"),
     ({"parameters": {"a": {"from": 1, "to": 2}}}, "parameters.a: a range in a grid needs a step"),
     ({"parameters": {"a": {"from": 2, "to": 1, "step": 1}}}, "parameters.a: .*from more to less"),
     ({"parameters": {"a": {"from": 0, "to": 1, "factor": 2}}}, "must start above 0"),
@@ -165,7 +165,10 @@ BAD = [
     ({"parameters": {"wall_time_s": 1}}, "'wall_time_s' is a name that foretell uses"),
     ({"parameters": {"a": 1}, "only": "b > 1"}, "only: 'b > 1' speaks of 'b'"),
     ({"parameters": {"a": 1}, "exclude": "a >"}, "exclude: 'a >' is no expression"),
-    ({"parameters": {"a": 1}, "derive": {"a": "1"}}, "'a' is a parameter already"),
+    ({"parameters": {"a": 1}, "derive": {"a": "1"}}, "'a' is already a parameter"),
+    ({"parameters": {"a": math.nan}}, "parameters.a: must be a finite number, not nan"),
+    ({"parameters": {"a": [1, math.inf]}}, "parameters.a: must be a finite number, not inf"),
+    ({"configurations": [{"a": -math.inf}]}, r"configurations\[0\].a: must be a finite .* -inf"),
     ({"parameters": {"a": 1}, "repeats": 0}, "repeats: must be at least 1, not 0"),
     ({"parameters": {"a": 1}, "repeat": 2}, "unknown option 'repeat'. Did you mean 'repeats'"),
     ({"parameters": {"a": 1}, "design": {"method": "latin"}}, "needs a number of draws"),
@@ -179,4 +182,4 @@ BAD = [
 @pytest.mark.parametrize(("parts", "words"), BAD, ids=[w for _, w in BAD])
 def test_a_faulty_sweep_is_refused_with_its_place(parts, words):
     with pytest.raises(UsageError, match=words):
-        plan_runs(sweep(**parts))
+        list_runs(sweep(**parts))

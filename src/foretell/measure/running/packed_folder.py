@@ -1,4 +1,4 @@
-"""The folder of a sweep on other machines: used where it lies, or sent along if it is small."""
+"""The folder of a sweep on other machines: used where it is, or sent along if it is small."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What is sent to nodes at most: scripts and small inputs, not a home directory.
+#: The most that is sent to nodes: scripts and small inputs, not a home directory.
 MOST_BYTES, MOST_FILES = 20 * 2**20, 1000
 
 
 @dataclass(frozen=True)
-class Luggage:
-    """A folder that may be needed elsewhere.
+class PackedFolder:
+    """A folder, packed for machines that do not have it.
 
     Attributes
     ----------
     inode
-        Tells on a node whether the folder of this path is the same one, on a shared file system.
+        Equal on a node whose folder of this path is the same one, on a shared file system.
     packed
         The folder's files; None if they are too many or too large to be sent.
     """
@@ -34,20 +34,20 @@ class Luggage:
     packed: bytes | None
 
     @classmethod
-    def of(cls, folder: Path) -> Luggage:
+    def of(cls, folder: Path) -> PackedFolder:
         """Pack a folder."""
         folder = folder.resolve()
         return cls(str(folder), folder.stat().st_ino, _pack(folder))
 
-    def unpacked(self) -> Path | None:
-        """Return the folder, or a copy of it where it is not to be found; None if there is none."""
+    def folder(self) -> Path | None:
+        """Return the folder, or a copy where it does not exist; None if it was too large."""
         with suppress(OSError):
             if Path(self.path).stat().st_ino == self.inode:
                 return Path(self.path)
-        return self.copied()
+        return self.copy()
 
-    def copied(self) -> Path | None:
-        """Return a copy of it, at a path that its content decides; None if there is none."""
+    def copy(self) -> Path | None:
+        """Return a copy, at a path that depends on the content alone; None if it was too large."""
         return None if self.packed is None else _unpack(self.packed)
 
 
@@ -65,7 +65,7 @@ def _pack(folder: Path) -> bytes | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files that a job may need, in order; hidden ones are none of them."""
+    """Yield the files that a job may need, in order; hidden files are left out."""
     for parent, names, files in os.walk(folder):
         names[:] = sorted(n for n in names if not n.startswith(".") and n != "__pycache__")
         for name in sorted(files):
@@ -75,7 +75,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _unpack(packed: bytes) -> Path:
-    """Unpack into a folder of this content's own; whoever comes second finds it there."""
+    """Unpack into a folder named after the content; a second call finds it there."""
     name = f"foretell-{os.getuid()}-{hashlib.sha256(packed).hexdigest()[:16]}"
     target = Path(tempfile.gettempdir(), name)
     if not (target.is_dir() and target.stat().st_uid == os.getuid()):

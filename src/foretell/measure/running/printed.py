@@ -1,4 +1,4 @@
-"""What jobs print: a plain file, of which only the end takes room on the disk."""
+"""What jobs print: a plain file, of which only the end takes up space on the disk."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _KEEP_SIZE_AND_PUNCH_HOLE = 1 | 2  # of Linux
 class Printed:
     """A file that jobs print to.
 
-    It stays a plain file, so that no job is slowed, held up or ended by how much it prints, nor any
-    run by a process that keeps it open. What is older than the end is given back to the file
+    It is a plain file, so that no job is slowed, blocked or ended by how much it prints, and no run
+    waits for a process that keeps it open. What is older than the end is given back to the file
     system while the job goes on. That is possible on Linux, with nearly every file system;
-    elsewhere all is kept until the file is closed.
+    elsewhere everything is kept until the file is closed.
 
     Parameters
     ----------

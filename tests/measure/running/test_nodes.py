@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from foretell.errors import UsageError
-from foretell.measure.measure import plan_sweep
+from foretell.machines import Needs, Resources
+from foretell.measure.measure import prepare_sweep
 from foretell.measure.sweep import read_sweep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -49,7 +50,7 @@ def test_no_run_is_lost_with_its_node_nor_with_the_command(ray_cluster, foretell
     second = foretell(*command)
     node = ray_cluster.second
     assert second.reaches(
-        lambda: n_journaled(table) > n_finished and node.is_caught_running("ray::_make")
+        lambda: n_journaled(table) > n_finished and node.is_caught_running("ray::_run")
     ), second.text
     node.kill()
     assert second.wait(PATIENCE_S) == 0, second.text
@@ -101,7 +102,7 @@ def sweep_with(needs):
 def test_needs_are_numbers_or_expressions_of_parameters():
     needs = read_sweep(sweep_with({"cpus": "threads", "memory_mib": "64 * threads"})).needs
     asked = needs.of({"threads": 4})
-    assert (asked.cpus, asked.gpus, asked.memory_bytes) == (4.0, 0.0, 256 * 2**20)
+    assert asked == Needs(Resources(cpus=4, memory_bytes=256 * 2**20))
 
 
 def test_needs_do_not_tell_one_sweep_from_another():
@@ -111,10 +112,10 @@ def test_needs_do_not_tell_one_sweep_from_another():
 
 def test_needs_of_an_unknown_parameter_are_refused_when_the_sweep_is_planned():
     with pytest.raises(UsageError, match=r"needs\.cpus.*thread.*Did you mean 'threads'"):
-        plan_sweep(sweep_with({"cpus": "thread"}))
+        prepare_sweep(sweep_with({"cpus": "thread"}))
 
 
 def test_needs_below_zero_are_refused():
     needs = read_sweep(sweep_with({"cpus": "threads - 8"})).needs
-    with pytest.raises(UsageError, match=r"needs\.cpus: must be a number from 0 on, not -4"):
+    with pytest.raises(UsageError, match=r"needs\.cpus: must be a non-negative number, not -4"):
         needs.of({"threads": 4})

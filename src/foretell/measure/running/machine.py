@@ -1,4 +1,4 @@
-"""What a table of runs says about where it was measured: the machine, and what ran there."""
+"""Describes where runs are measured: the machine, and the versions of what runs there."""
 
 from __future__ import annotations
 

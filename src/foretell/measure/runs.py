@@ -1,4 +1,4 @@
-"""From a sweep to the list of its runs: combine, filter, repeat, shuffle."""
+"""The runs of a sweep: values are combined, filtered, repeated and shuffled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foretell.spaces.values import Scalar, drawn, listed
 
 Configuration = dict[str, Scalar]
 
-#: More runs than this need a yes; more combinations than that are not even counted one by one.
+#: More runs than this must be confirmed; more combinations than that are not even listed.
 MANY_RUNS = 10_000
 MOST_COMBINATIONS = 20_000_000
 
@@ -30,18 +30,18 @@ class Run:
     repeat: int
 
 
-def plan_runs(sweep: Sweep, workload: Workload) -> list[Run]:
-    """List all runs in the order they are to be made."""
-    configurations = plan_configurations(sweep, workload)
+def list_runs(sweep: Sweep, workload: Workload) -> list[Run]:
+    """List all runs in the order in which they are made."""
+    configurations = list_configurations(sweep, workload)
     runs = [(c, r) for r in range(1, sweep.repeats + 1) for c in configurations]
     if sweep.order == "random":
-        # So that a machine that slows down over the hours is not mistaken for an effect.
+        # So that a machine that slows down over the hours does not look like an effect.
         order = np.random.default_rng(sweep.seed).permutation(len(runs))
         runs = [runs[i] for i in order]
     return [Run(i, c, r) for i, (c, r) in enumerate(runs)]
 
 
-def plan_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]:
+def list_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]:
     """List the configurations, with what is derived from them."""
     rules = _Rules(sweep)
     # In this order: the workload is not asked about combinations that the parameters rule out.
@@ -87,7 +87,7 @@ class _Derived:
 
 
 class _Rules:
-    """What ``only`` and ``exclude`` say, told apart by whether parameters alone decide it."""
+    """The rules ``only`` and ``exclude``, of parameters alone and of derived columns."""
 
     def __init__(self, sweep: Sweep) -> None:
         rules = [(Expression(text), True) for text in sweep.only]
@@ -97,11 +97,11 @@ class _Rules:
         self._late = [rule for rule in rules if not names.issuperset(rule[0].names)]
 
     def allow_parameters(self, configuration: Configuration) -> bool:
-        """Apply the rules that speak of parameters only."""
+        """Apply the rules of parameters alone."""
         return all(bool(e.value(configuration)) is wanted for e, wanted in self._early)
 
     def allow(self, configuration: Configuration) -> bool:
-        """Apply the rules that speak of derived columns."""
+        """Apply the rules of derived columns."""
         return all(bool(e.value(configuration)) is wanted for e, wanted in self._late)
 
 
@@ -127,7 +127,7 @@ def _combined(sweep: Sweep) -> Iterator[Configuration]:
 
 
 def _sampled(sweep: Sweep) -> Iterator[Configuration]:
-    """Draw configurations; those drawn twice are drawn again, as long as that helps."""
+    """Draw configurations; one that was drawn before is replaced, for a bounded number of draws."""
     assert sweep.design.n is not None
     seen: set[tuple[Scalar, ...]] = set()
     for shares in islice(_shares(sweep), 20 * sweep.design.n):
@@ -140,7 +140,7 @@ def _sampled(sweep: Sweep) -> Iterator[Configuration]:
 
 
 def _shares(sweep: Sweep) -> Iterator[list[float]]:
-    """Yield one number from 0 to 1 per parameter and draw, without end."""
+    """Yield draws without end: one number from 0 to 1 for each parameter."""
     assert sweep.design.n is not None
     n, n_names = sweep.design.n, len(sweep.parameters)
     random = np.random.default_rng(sweep.seed)

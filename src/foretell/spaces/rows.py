@@ -1,4 +1,4 @@
-"""Rows of tables: which of them are equal in two tables, whatever their columns are called."""
+"""Rows of tables as configurations: as plain dicts, and which of them are also in another table."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def places_in(frame: pd.DataFrame, others: pd.DataFrame) -> NDArray[np.int64]:
-    """Return for each row where an equal one stands in another table; -1 for nowhere."""
+    """Return, for each row, the position of an equal row in another table; -1 if there is none.
+
+    Rows are compared in the columns of the other table.
+    """
     where = {tuple(row): i for i, row in enumerate(others.astype(object).to_numpy().tolist())}
     rows = frame[list(others.columns)].astype(object).to_numpy().tolist()
     return np.array([where.get(tuple(row), -1) for row in rows], dtype=np.int64)
 
 
 def without(frame: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the rows that equal one of another table in all columns that both have."""
+    """Drop the rows that equal a row of another table in all columns that both tables have."""
     shared = [name for name in others.columns if name in frame.columns]
     if not shared or not len(others):
         return frame
-    # Few rows of a large table come into question, and only those are compared one by one.
-    is_alike = np.ones(len(frame), dtype=bool)
+    # A cheap test per column first: comparing whole rows of a large table is slow.
+    is_equal = np.ones(len(frame), dtype=bool)
     for name in shared:
-        is_alike &= frame[name].isin(others[name].unique().tolist()).to_numpy()
-    rows = np.flatnonzero(is_alike)
-    is_alike[rows] = places_in(frame.iloc[rows], others[shared]) >= 0
-    return frame[~is_alike]
+        is_equal &= frame[name].isin(others[name].unique().tolist()).to_numpy()
+    rows = np.flatnonzero(is_equal)
+    is_equal[rows] = places_in(frame.iloc[rows], others[shared]) >= 0
+    return frame[~is_equal]

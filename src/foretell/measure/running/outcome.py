@@ -1,14 +1,13 @@
-"""What came of a run: how it went, why, and what was measured."""
+"""The outcome of a run: how it ended, why, and what was measured."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.dataset import STATUS_OK
+from foretell.statuses import Status
+from foretell.traces import Trace
 
-OK, FAILED, TIMED_OUT, OUT_OF_MEMORY = STATUS_OK, "failed", "timed out", "out of memory"
-LOST = "lost"  # with the nodes it ran on
 _MOST_TEXT = 10_000  # characters in a cell
 _MOST_REASON = 300
 
@@ -16,7 +15,7 @@ _MOST_REASON = 300
 class Failure(Exception):  # noqa: N818 - it is a result, not a mistake
     """A run went wrong."""
 
-    def __init__(self, status: str, reason: str) -> None:
+    def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
@@ -24,7 +23,7 @@ class Failure(Exception):  # noqa: N818 - it is a result, not a mistake
 
 @dataclass
 class Measured:
-    """What came of one run.
+    """The outcome of one run.
 
     Attributes
     ----------
@@ -34,13 +33,16 @@ class Measured:
         The end of what the job printed, if it went wrong.
     complaints
         What was wrong with meters.
+    trace
+        Samples of the run, if the sweep asks for them.
     """
 
-    status: str
+    status: Status
     reason: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     output: str = ""
     complaints: list[str] = field(default_factory=list)
+    trace: Trace | None = None
 
     def __post_init__(self) -> None:
         self.reason = one_line(self.reason)[:_MOST_REASON]
@@ -48,10 +50,6 @@ class Measured:
             name: one_line(value) if isinstance(value, str) else value
             for name, value in self.values.items()
         }
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def one_line(text: str) -> str:

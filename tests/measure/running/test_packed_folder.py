@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from foretell.measure import shipping
-from foretell.measure.shipping import Luggage
+from foretell.measure.running import packed_folder
+from foretell.measure.running.packed_folder import PackedFolder
 from foretell.measure.workloads import load_workload
 
 
@@ -28,14 +28,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_folder_that_is_there_is_used_as_it_is(folder):
-    assert Luggage.of(folder).unpacked() == folder
+    assert PackedFolder.of(folder).folder() == folder
 
 
 def test_folder_that_is_not_there_is_unpacked_once_without_hidden_files(folder):
-    luggage = Luggage.of(folder)
+    packed = PackedFolder.of(folder)
     shutil.rmtree(folder)
-    copy = luggage.unpacked()
-    assert luggage.unpacked() == copy != folder
+    copy = packed.folder()
+    assert packed.folder() == copy != folder
     assert sorted(p.name for p in copy.rglob("*")) == [
         "data", "input.txt", "job.sh", "shipped_job.py"
     ]  # fmt: skip
@@ -46,16 +46,16 @@ def test_folder_that_is_not_there_is_unpacked_once_without_hidden_files(folder):
 
 
 def test_another_folder_of_the_same_path_is_not_mistaken_for_it(folder):
-    luggage = Luggage.of(folder)
+    packed = PackedFolder.of(folder)
     folder.rename(folder.with_name("elsewhere"))
     folder.mkdir()
-    assert (luggage.unpacked() / "job.sh").exists()
+    assert (packed.folder() / "job.sh").exists()
 
 
 @pytest.mark.parametrize("limit", [("MOST_BYTES", 10), ("MOST_FILES", 2)])
 def test_large_folder_is_not_sent(folder, monkeypatch, limit):
-    monkeypatch.setattr(shipping, *limit)
-    luggage = Luggage.of(folder)
-    assert luggage.packed is None
+    monkeypatch.setattr(packed_folder, *limit)
+    packed = PackedFolder.of(folder)
+    assert packed.packed is None
     shutil.rmtree(folder)
-    assert luggage.unpacked() is None
+    assert packed.folder() is None
