@@ -95,7 +95,7 @@ class Cluster:
         """
         if len(keys) < 2:  # the only node is the one that we are on
             return False
-        answers, _ = _ask(alive_nodes(), os.getpid)
+        answers, _ = _ask(alive_nodes(), _answer)
         return not set(keys) <= set(answers)
 
     def ask_each(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -122,6 +122,10 @@ class Cluster:
             import ray
 
             ray.shutdown()
+
+
+def _answer() -> bool:
+    return True
 
 
 def _ask(
@@ -215,7 +219,7 @@ def code_digest() -> str:
     """Tell one foretell from another, even of the same version, by what the code does.
 
     Nodes run the code that is installed there, and nothing else would notice that it differs.
-    Comments, docstrings and layout do not count.
+    Comments, layout and the words of docstrings do not count.
     """
     digest = hashlib.sha256()
     package = Path(__file__).parents[1]
