@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN = "inside", "near", "far", "unknown level"
+#: A row that lacks a value, and has no prediction.
+TRUST_MISSING = "missing"
 #: The columns that ``foretell predict`` adds, in this order.
 FORECAST_COLUMNS = ("prediction", "lower", "upper", "outside", "expected_error", "trust")
 
@@ -31,7 +33,8 @@ class Forecast:
     along
         How many rows leave the data along each column, the most frequent first.
     trust
-        *inside*, *near* (as far out as errors were measured), *far* (further), or *unknown level*.
+        *inside*, *near* (as far out as errors were measured), *far* (further), *unknown level*, or
+        *missing* for a row without a prediction.
     """
 
     value: NDArray[np.float64]
@@ -51,6 +54,25 @@ class Forecast:
 
 
 @dataclass(frozen=True, eq=False)
+class Quantiles:
+    """What a target stays below with some probabilities.
+
+    Attributes
+    ----------
+    values
+        One row per configuration, one column per probability; NaN where the model has no intervals.
+    """
+
+    probabilities: tuple[float, ...]
+    values: NDArray[np.float64]
+
+    def at(self, probability: float) -> NDArray[np.float64]:
+        """Return what each configuration stays below with a probability, one that was asked for."""
+        found: NDArray[np.float64] = self.values[:, self.probabilities.index(probability)]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Outlook:
     """What choosing among many configurations needs: no texts, and any quantiles.
 
@@ -58,15 +80,12 @@ class Outlook:
     ----------
     value
         One prediction per configuration.
-    quantiles
-        One row per configuration, one column per probability: what the target stays below with
-        that probability. NaN where the model knows no intervals.
     trust
         As in a forecast.
     """
 
     value: NDArray[np.float64]
-    quantiles: NDArray[np.float64]
+    quantiles: Quantiles
     trust: NDArray[np.object_]
 
 

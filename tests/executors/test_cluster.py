@@ -1,4 +1,4 @@
-"""What is known of a cluster without one: whether its code is ours, and what Ray may lack."""
+"""What is known of a cluster without one: whether its versions are ours, and what Ray may lack."""
 
 import subprocess
 import sys
@@ -7,47 +7,7 @@ import textwrap
 import pytest
 
 from foretell.errors import UsageError
-from foretell.executors.cluster import behavior, check_versions, code_digest
-
-CODE = '''
-"""A module."""
-# A comment.
-def double(x):
-    """Double it."""
-    return 2 * x if x in {"a", "b", "c"} else 2 * x
-class Empty:
-    """Nothing."""
-'''
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("Double it.", "Double what is given."),
-        ("# A comment.", "\n\n# Another one,\n# of two lines."),
-        ("    return 2 * x if", "    return (\n    2\n    * x) if"),
-    ],
-)
-def test_comments_docstrings_and_layout_do_not_make_other_code(before, after):
-    assert before in CODE
-    assert behavior(CODE.replace(before, after)) == behavior(CODE)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [("2 * x if", "3 * x if"), ("2 * x if", "2 + x if"), ('"c"', '"d"'), ("(x)", "(x, y=1)"),
-     ("def double", "def triple")],
-)  # fmt: skip
-def test_what_changes_what_code_does_makes_other_code(before, after):
-    assert before in CODE
-    assert behavior(CODE.replace(before, after)) != behavior(CODE)
-
-
-def test_the_same_code_has_the_same_digest_in_every_process(monkeypatch):
-    monkeypatch.setenv("PYTHONHASHSEED", "7")  # sets are written in another order
-    line = "from foretell.executors.cluster import code_digest; print(code_digest())"
-    other = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == code_digest()
+from foretell.executors.cluster import check_versions
 
 
 def test_a_node_with_other_versions_is_refused_by_its_name():

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import metadata
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
+from foretell._version import RESULTS_VERSION, __version__
 from foretell.errors import Option, UsageError, listing
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.executors.threads import n_cores
@@ -207,43 +205,17 @@ def first_line(error: BaseException) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide the last digits of a result; our own is a digest."""
-    found = {"foretell": code_digest()}
+    """Return the versions that decide the last digits of a result."""
+    found = {"foretell": foretell_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found
 
 
-def code_digest() -> str:
-    """Tell one foretell from another, even of the same version, by what the code does.
-
-    Nodes run the code that is installed there, and nothing else would notice that it differs.
-    Comments, layout and the words of docstrings do not count.
-    """
-    digest = hashlib.sha256()
-    package = Path(__file__).parents[1]
-    for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
-        digest.update(behavior(source.read_text(encoding="utf-8")).encode())
-    return digest.hexdigest()[:12]
-
-
-def behavior(source: str) -> str:
-    """Return what some code compiles to, as a text that is the same in every process."""
-    return _instructions(compile(source, "", "exec", dont_inherit=True, optimize=2))
-
-
-def _instructions(code: CodeType) -> str:
-    constants = [
-        _instructions(c) if isinstance(c, CodeType)
-        else str(sorted(map(repr, c))) if isinstance(c, frozenset)  # it has no order of its own
-        else repr(c)
-        for c in code.co_consts
-    ]  # fmt: skip
-    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    takes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-    return repr((names, takes, code.co_code, code.co_exceptiontable, constants))
+def foretell_version() -> str:
+    """Name the foretell of a node by what decides its results."""
+    return f"{__version__} (results version {RESULTS_VERSION})"
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str]]) -> None:
@@ -269,7 +241,7 @@ def _address(on: str) -> str | None:
     if given == "local":
         return None
     if given and given != "auto":
-        check_cluster(given, at="RAY_ADDRESS")
+        check_cluster(given, variable="RAY_ADDRESS")
         return given
     found = _running_here()
     if found is None:

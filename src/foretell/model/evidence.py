@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench
 from foretell.model.automatic.rehearsal import UNKNOWN_LEVEL, Answers, question_names
-from foretell.model.campaigns.validation.outer_splits import MOST_PREDICTIONS, SplitPlan, thinned
+from foretell.model.campaigns.validation.outer_splits import (
+    MOST_PREDICTIONS,
+    CampaignSplits,
+    thinned,
+)
 from foretell.model.features import CATEGORY, NUMBER
 from foretell.model.features.levels import level_names
 from foretell.model.passports.measured_range import MeasuredRange
@@ -74,7 +78,7 @@ def of_rehearsals(
         )
 
 
-def of_validation(table: Table, plan: SplitPlan, entry: Entry) -> Iterator[HeldOut]:
+def of_validation(table: Table, plan: CampaignSplits, entry: Entry) -> Iterator[HeldOut]:
     """Yield what a technique's winners predicted of validation rows."""
     for judgement in entry.judgements:
         if judgement.predicted is None:

@@ -11,7 +11,7 @@ import numpy as np
 from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.study import Trial
 from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import SplitPlan
+from foretell.model.campaigns.validation.outer_splits import CampaignSplits
 from foretell.model.campaigns.validation.scores import SCORE_NAMES
 from foretell.model.fingerprint import versions
 from foretell.model.saved.model import SavedModel
@@ -80,7 +80,7 @@ class Record:
 
     campaign: Campaign
     table: Table
-    plan: SplitPlan
+    plan: CampaignSplits
     entries: list[Entry]
     warnings: list[str]
     was_cut: bool
