@@ -196,9 +196,9 @@ def test_predictions_are_raised_to_the_floor_of_the_model():
     falling = runs()
     falling["t"] = 1000 - 9 * falling["size"]
     model = fit(falling, "LRRidge", {"alpha": 0.1}, {"normalization": True})
-    assert model.learned.floor is not None
+    assert model.fitted.floor is not None
     low = new_rows().assign(size=1e6)
-    assert set(model.predict(low)) == {model.learned.floor}
+    assert set(model.predict(low)) == {model.fitted.floor}
     assert_exports_agree(model, low)
 
 

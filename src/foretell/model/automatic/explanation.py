@@ -34,11 +34,11 @@ class Plateau:
 
 def column_shares(model: SavedModel) -> dict[str, float]:
     """Return the share of each column of the table, largest first."""
-    shares = model.learned.regressor.importances()
+    shares = model.fitted.regressor.importances()
     if shares is None:
         return {}
     total: dict[str, float] = {}
-    for position, share in zip(model.learned.columns, shares, strict=True):
+    for position, share in zip(model.fitted.columns, shares, strict=True):
         feature = model.feature_map.features[position]
         for factor in feature.factors:
             total[factor.column] = total.get(factor.column, 0.0) + share / len(feature.factors)
@@ -56,7 +56,7 @@ def explained_share(log_y: Array, log_predicted: Array) -> float:
 def find_plateaus(bench: Bench, model: SavedModel, names: Sequence[str]) -> list[Plateau]:
     """Find columns that stop mattering from some value on, within the measured range."""
     points = bench.points.sample(_MOST_POINTS, bench.seed)
-    shares = model.learned.regressor.importances()
+    shares = model.fitted.regressor.importances()
     columns = np.array(bench.numeric, dtype=np.int64)
     if shares is not None and len(columns) > _MOST_COLUMNS:
         columns = np.sort(columns[np.argsort(-shares[columns], kind="stable")[:_MOST_COLUMNS]])
@@ -84,7 +84,7 @@ def _mean_curve(x: Array, column: int, levels: Array, model: SavedModel) -> Arra
     low = x[np.concatenate(near)]
     high = low.copy()
     low[:, column], high[:, column] = levels[step], levels[step + 1]
-    before, after = np.split(np.log(model.learned.estimate(np.concatenate([low, high]))), 2)
+    before, after = np.split(np.log(model.fitted.estimate(np.concatenate([low, high]))), 2)
     changes = np.bincount(step, after - before) / np.bincount(step)
     return np.concatenate([[0.0], np.cumsum(changes)])
 
