@@ -13,8 +13,7 @@ from foretell.errors import UsageError
 
 if TYPE_CHECKING:
     from foretell.cli._progress import Display
-    from foretell.model.automatic.outputs import AutomaticFit
-    from foretell.model.campaigns.outputs import Fit
+    from foretell.model.results.fit import Fit
     from foretell.model.run_options import Progress, RunOptions
 
 _TABLES = {".csv", ".tsv", ".parquet"}
@@ -67,7 +66,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     with shown_progress("trial", _best, quiet=quiet) as progress:
         fit = asked.table(progress) if asked.is_table else asked.campaign(progress)
     if as_json:
-        click.echo(json.dumps(fit.results, indent=1))
+        click.echo(json.dumps(fit.results.to_json(), indent=1))
     else:
         click.echo(str(fit), nl=False)
         click.echo(_where(fit))
@@ -91,7 +90,7 @@ class _Asked:
     def is_table(self) -> bool:
         return self.source.suffix.lower() in _TABLES
 
-    def table(self, progress: Display) -> AutomaticFit:
+    def table(self, progress: Display) -> Fit:
         """Fit automatically."""
         from foretell.dataset import read_dataset
         from foretell.model.automatic.fit import run_automatic
@@ -147,11 +146,11 @@ def _best(progress: Progress) -> str:
     return f", best {progress.best_error:.4g}"
 
 
-def _where(fit: Fit | AutomaticFit) -> str:
+def _where(fit: Fit) -> str:
     size_kb = (fit.directory / "best.foretell").stat().st_size / 1000
     return (
         f"\n{fit.directory / 'best.foretell'}   {size_kb:,.0f} kB   in "
-        f"{fit.results['times']['total_s']:.1f} s"
+        f"{fit.results.times.total_s:.1f} s"
         f"   ·  predict: foretell predict {fit.directory} new.csv"
         f"   ·  look: foretell report {fit.directory}"
     )

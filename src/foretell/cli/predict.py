@@ -90,7 +90,7 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
 
 
 def _trust(row: pd.Series[Any]) -> str:
-    from foretell.model.campaigns.summary import percent
+    from foretell.wording import percent
 
     text = str(row["trust"])
     if row["outside"]:
@@ -103,7 +103,7 @@ def _trust(row: pd.Series[Any]) -> str:
 
 
 def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> str:
-    from foretell.model.campaigns.summary import percent
+    from foretell.wording import percent
 
     n_outside = int((predicted["outside"] != "").sum())
     rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"

@@ -11,14 +11,12 @@ from foretell.errors import UsageError
 from foretell.model.automatic.fit import run_automatic
 from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.fit import run_campaign
-from foretell.model.campaigns.outputs import Fit
 from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
+from foretell.model.results.fit import Fit
 from foretell.model.run_options import Progress, RunOptions
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from foretell.model.automatic.outputs import AutomaticFit
 
 
 @overload
@@ -46,7 +44,7 @@ def fit_model(
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     on: str | None = None,
-) -> AutomaticFit: ...
+) -> Fit: ...
 
 
 def fit_model(  # noqa: PLR0913 - all but the first by name
@@ -60,7 +58,7 @@ def fit_model(  # noqa: PLR0913 - all but the first by name
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     on: str | None = None,
-) -> Fit | AutomaticFit:
+) -> Fit:
     """Fit a table of runs automatically, or run a campaign.
 
     Parameters
@@ -111,9 +109,7 @@ def fit_model(  # noqa: PLR0913 - all but the first by name
         return run_campaign(spec.with_seed(seed), read_dataset(data), options, warnings)
 
 
-def _fit_table(
-    table: Any, data: Any, target: str, options: RunOptions, seed: int | None
-) -> AutomaticFit:
+def _fit_table(table: Any, data: Any, target: str, options: RunOptions, seed: int | None) -> Fit:
     if data is not None or isinstance(table, Campaign | Mapping):
         raise UsageError("a target belongs to a table of runs; a campaign names its own")
     return run_automatic(read_dataset(table), target, options, seed=seed)

@@ -9,13 +9,13 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from foretell.model.automatic.summary import trust_line
 
 import foretell
 from foretell.errors import DatasetError, ModelError
 from foretell.executors import open_executor
 from foretell.model.automatic import fit as automatic
 from foretell.model.automatic.bench import Bench
-from foretell.model.automatic.summary import trust_line
 from foretell.model.saved.file import Archive, pack
 from foretell.model.techniques import TrainingRows
 
@@ -118,7 +118,7 @@ def cliff_time(frame):
 
 def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory():
     fitted = fit(cliff(60, seed=0))
-    assert ["nodes", "memory"] in fitted.results["explanation"]["totals"]
+    assert ("nodes", "memory") in fitted.results.explanation.totals
     new = cliff(80, seed=1)
     total = new["nodes"] * new["memory"]
     off = error(fitted.predict(new), cliff_time(new))

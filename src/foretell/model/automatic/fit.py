@@ -21,12 +21,13 @@ from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model.automatic.bench import Assembled, Bench, Job, answer, fit_member
 from foretell.model.automatic.members import LAWS, USUAL
-from foretell.model.automatic.outputs import AutomaticFit, Report, write_automatic
+from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
 from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.sources import load_campaign
 from foretell.model.campaigns.work import reason_of
 from foretell.model.fingerprint import fingerprint
+from foretell.model.results.fit import Fit, write_fit
 from foretell.model.run_options import Clock, Progress, RunOptions
 from foretell.model.table import Table, prepare_table
 from foretell.model.techniques import Regressor, TrainingRows
@@ -72,7 +73,7 @@ def labels(dataset: Dataset, target: str) -> list[str]:
 
 def run_automatic(
     dataset: Dataset, target: str, options: RunOptions, *, seed: int | None = None
-) -> AutomaticFit:
+) -> Fit:
     """Fit the ensemble of automatic mode to a table."""
     dataset, notices = dataset.for_target(target)
     skipped = labels(dataset, target)
@@ -100,7 +101,7 @@ class _Job:
     used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     is_cut: bool = False
 
-    def run(self, output: Path) -> AutomaticFit:
+    def run(self, output: Path) -> Fit:
         """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
         table = self._table()
         clock = Clock(self.options.started, self.options.time_limit_s)
@@ -122,12 +123,13 @@ class _Job:
             fits = self._fit(executor, bench, clock)
             answers = self._rehearse(executor, bench, fits, journal, clock)
             assembled = self._assemble(bench, fits, answers)
-            report = Report(
+            record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes, self.used,
                 is_cut=self.is_cut,
             )  # fmt: skip
-            fit = write_automatic(report, output, clock)
+            record.save_models(output)
+            fit = write_fit(record, output, clock.elapsed_s)
             log.info("done in %.1f s", clock.elapsed_s)
         return fit
 

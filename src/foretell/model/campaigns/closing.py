@@ -13,6 +13,7 @@ from foretell.errors import ModelError
 from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
 from foretell.model.campaigns.engine import Engine
+from foretell.model.campaigns.record import Entry, Judgement, Record, spread
 from foretell.model.campaigns.search import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial, scores_from_json
 from foretell.model.campaigns.validation import Scores
@@ -20,7 +21,6 @@ from foretell.model.campaigns.validation.outer_splits import ALL, OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
 from foretell.model.learner import Learned
 from foretell.model.passports.measured_range import training_ranges
-from foretell.model.results import Entry, Judgement, Record, spread
 from foretell.model.saved.model import SavedModel, load_model
 
 Contest = Callable[[Engine, OuterSplit, str, Search], Study]
@@ -194,7 +194,7 @@ class Closing:
         table = self.record.table
         rows = self.record.plan.splits[split_key].train
         validation = spread([j.test for j in entry.judgements if j.test])
-        scores = {"validation": {name: v["mean"] for name, v in validation.items()}}
+        scores = {"validation": {name: v.mean for name, v in validation.items()}}
         if train is not None:
             scores["training"] = train.to_json()
         return SavedModel(

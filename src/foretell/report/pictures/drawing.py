@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from foretell.report.wording import number
+from foretell.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,14 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from foretell.errors import listing
+from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
+from foretell.model.results.text import HEADINGS, times, trust_line
 from foretell.report.document import Fact
 from foretell.report.findings import Findings
 from foretell.report.sections.data import why_no_noise
-from foretell.report.wording import counted, plain, short
+from foretell.wording import counted, percent, plain, short
 
 if TYPE_CHECKING:
+    from foretell.model.results import Results
     from foretell.model.saved.model import SavedModel
-    from foretell.report.results_file import Results
 
 _COLUMNS_NAMED = 8
 
@@ -31,11 +33,14 @@ def lead(findings: Findings) -> str:
         )
     columns = listing([short(name) for name in model.columns], _COLUMNS_NAMED)
     text = f"Predicts {target} from {columns}. The model is {_named(model)}, learned from "
-    text += counted(model.n_rows, "run")
-    if results is not None:
-        of = counted(results.data.n_configurations, "configuration")
-        text += f" of {of} in {plain(results.data.name)}"
-    return f"{text}."
+    if results is None:
+        return f"{text}{counted(model.n_rows, 'run')}."
+    data = results.data
+    runs = f"{model.n_rows:,} of {data.n_rows:,} runs"
+    if model.n_rows == data.n_rows:
+        runs = counted(model.n_rows, "run")
+    of = counted(data.n_configurations, "configuration")
+    return f"{text}{runs} of {of} in {plain(data.name)}."
 
 
 def _named(model: SavedModel) -> str:
@@ -47,8 +52,6 @@ def _named(model: SavedModel) -> str:
 
 def facts(findings: Findings) -> list[Fact]:
     """Give the figures that answer: how good is it?"""
-    from foretell.model.campaigns.summary import percent
-
     results, model = findings.results, findings.model
     found: list[Fact] = []
     if model is not None:
@@ -65,8 +68,6 @@ def facts(findings: Findings) -> list[Fact]:
 
 
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
-    from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
-    from foretell.model.campaigns.summary import percent
 
     remarks = {
         "inside": ("off inside the data", "a new configuration among those measured"),
@@ -80,15 +81,12 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
     beyond = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
     if beyond:
         question, error = beyond[-1]
-        times = question.replace("x", "×")
-        found.append(
-            Fact(f"off {times} beyond the data", percent(error), "the furthest that was rehearsed")
-        )
+        label = f"off {times(question)} beyond the data"
+        found.append(Fact(label, percent(error), "the furthest that was rehearsed"))
     return found
 
 
 def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
-    from foretell.model.campaigns.summary import percent
 
     scores = model.scores.get("validation", {})
     rows = "training rows" if findings.judges_on_training_rows else "validation rows"
@@ -106,19 +104,17 @@ def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
 
 def trust(findings: Findings) -> str:
     """Say how far to trust it."""
-    from foretell.model.automatic.summary import trust_line
-
     model, results = findings.model, findings.results
     if model is None:
-        return "There is nothing to trust: see what failed."
+        return "There is no model to trust: see what failed."
     rehearsed = model.scores.get("rehearsed")
     if rehearsed:
         reaches = model.calibration.reaches if model.calibration is not None else {}
         return trust_line(rehearsed, reaches, is_cut=_is_cut(results))
     text = "Its predictions have no intervals: a campaign judges on its validation rows alone."
     if findings.held_out is not None:
-        text += f" Those asked: {_asked(findings)}."
-    return f"{text} Of runs that lie elsewhere nothing is known."
+        text += f" Among these: {_asked(findings)}."
+    return f"{text} Errors of runs that lie elsewhere are not known."
 
 
 def _is_cut(results: Results | None) -> bool:
@@ -127,8 +123,6 @@ def _is_cut(results: Results | None) -> bool:
 
 def _asked(findings: Findings) -> str:
     """Say where validation rows lie relative to training rows."""
-    from foretell.model.automatic.summary import HEADINGS
-
     assert findings.held_out is not None
     held_out = findings.held_out
     counts = Counter(zip(held_out["question"], held_out["column"], strict=True))
