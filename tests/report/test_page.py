@@ -52,7 +52,7 @@ def test_campaign_page_shows_validation_failed_trials_and_the_campaign(campaign,
 
 
 def test_figures_of_the_first_screen_are_those_of_the_fit(automatic, page):
-    from foretell.model.campaigns.summary import percent
+    from foretell.wording import percent
 
     errors = foretell.load_model(automatic).scores["rehearsed"]
     facts = re.findall(r'<dd class="figure">([^<]+)<', page(automatic).html)
