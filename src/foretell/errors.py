@@ -7,8 +7,8 @@ ForetellError
 ├── StorageError      the output directory is taken, foreign, full or unwritable
 └── NothingUsableError  everything ran, and nothing usable came out
 
-Each text says what was expected, what came, and what to do. An error that is about an option of
-a call carries it, and the options that would help, as data: Python, the command line and HTTP
+Each text says what was expected, what came, and what to do. An error about an option of a call
+carries that option, and the options that would help, as data: Python, the command line and HTTP
 each write them in their own way.
 """
 
@@ -17,6 +17,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Self
+
+from foretell.printable import printable
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def _literal(value: str) -> str:
     return value
 
 
-#: What to do about an error: pieces of text, and the options they speak about.
+#: What to do about an error: pieces of text, and the options they mention.
 Remedy = tuple[str | Option, ...]
 
 
@@ -64,9 +67,9 @@ class ForetellError(Exception):
     text
         The message without its place, its option and its remedy.
     at
-        The steps to the entry of a file that it is about, such as ``("search", "folds")``.
+        The steps to the entry of a file that is wrong, such as ``("search", "folds")``.
     option
-        The option of a call that it is about.
+        The option of a call that is wrong.
     remedy
         What to do, where that takes an option.
 
@@ -90,12 +93,16 @@ class ForetellError(Exception):
         self.text, self.at, self.option, self.remedy = text, at, option, remedy
 
     def worded(self, write: Callable[[Option], str]) -> str:
-        """Return the whole message, with options written by a function."""
+        """Return the whole message on one line, with options written by a function."""
         places = [".".join(self.at)] if self.at else []
         places += [write(self.option)] if self.option else []
         remedy = "".join(p if isinstance(p, str) else write(p) for p in self.remedy)
         joint = " " if self.text.endswith((".", "?", "!")) else "; "
-        return ": ".join([*places, self.text]) + (joint + remedy if remedy else "")
+        return printable(": ".join([*places, self.text]) + (joint + remedy if remedy else ""))
+
+    def placed(self, *at: str) -> Self:
+        """Return this error about another entry of a file, or about none."""
+        return type(self)(self.text, at=at, option=self.option, remedy=self.remedy)
 
     def __str__(self) -> str:
         return self.worded(str)
@@ -121,6 +128,17 @@ class NothingUsableError(ForetellError):
     """Everything ran, and nothing usable came out."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that an unknown one was probably meant to be; None if there is none.
+
+    >>> nearest("C5", ["c5", "m4"])
+    'c5'
+    """
+    lowered = {n.lower(): n for n in reversed([str(k) for k in known])}
+    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.6)
+    return lowered[near[0]] if near else None
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """Say which known name is nearest to an unknown one, or list them all.
 
@@ -130,9 +148,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     'Known: nodes, time_s.'
     """
     names = [str(k) for k in known]
-    lowered = {n.lower(): n for n in reversed(names)}
-    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.6)
-    return f"Did you mean '{lowered[near[0]]}'?" if near else f"Known: {listing(names)}."
+    near = nearest(name, names)
+    return f"Did you mean '{near}'?" if near is not None else f"Known: {listing(names)}."
 
 
 def listing(items: Iterable[object], most: int = 12) -> str:

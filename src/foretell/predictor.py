@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN = "inside", "near", "far", "unknown level"
+#: A row that lacks a value, and has no prediction.
+TRUST_MISSING = "missing"
 #: The columns that ``foretell predict`` adds, in this order.
 FORECAST_COLUMNS = ("prediction", "lower", "upper", "outside", "expected_error", "trust")
 
@@ -31,7 +33,8 @@ class Forecast:
     along
         How many rows leave the data along each column, the most frequent first.
     trust
-        *inside*, *near* (as far out as errors were measured), *far* (further), or *unknown level*.
+        *inside*, *near* (as far out as errors were measured), *far* (further), *unknown level*, or
+        *missing* for a row without a prediction.
     """
 
     value: NDArray[np.float64]

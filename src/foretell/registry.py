@@ -1,4 +1,4 @@
-"""One look-up of plug-ins by kind and name; entry points let other packages add theirs."""
+"""Plug-ins by kind and name: our own tables, and the entry points of other packages."""
 
 from __future__ import annotations
 

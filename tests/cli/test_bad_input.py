@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -171,6 +172,20 @@ NOT_TABLES = [
     table("json-indented", '[\n {\n  "nodes": 1,\n  "time_s": 2\n }\n]', "JSON"),
     table("html", "<!DOCTYPE html>\n<p>a, b</p>", "not a table", "HTML", "export it as CSV"),
     table("utf-16", csv().encode("utf-16"), "UTF-16", "save it as UTF-8"),
+    table("utf-32", csv().encode("utf-32"), "UTF-32", "save it as UTF-8"),
+    Case("table-without-an-end", ["/dev/zero", "does not end"], "predict model /dev/zero"),
+    Case("campaign-without-an-end", ["/dev/zero", "does not end"], "fit /dev/zero -o out"),
+    Case("sweep-without-an-end", ["/dev/zero", "does not end"], "measure /dev/zero -o r.csv"),
+    Case(
+        "prices-without-an-end",
+        ["/dev/zero", "does not end"],
+        "plan model --vary nodes=1,2 --fix data_gb=1 --fix machine=m4 --prices /dev/zero",
+    ),
+    Case(
+        "model-without-an-end",
+        ["/dev/zero", "not a foretell model|device"],
+        "predict /dev/zero runs.csv",
+    ),
     table("latin-1", cell(4, "machine", "ü").encode("latin-1"), "line 5", "save it as UTF-8"),
     table("image", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "not text", "export it as CSV"),
     table("zeros-inside", csv() + "\0\0,1,m4,3\n", "not text"),
@@ -221,7 +236,7 @@ TARGETS = [
     ),
     table("target-zero", cell(5, "time_s", 0), "'time_s'", "1 value ≤ 0 (row 5)", "MAPE", "rmse"),
     table("target-negative", cell(24, "time_s", -2.5), "1 value ≤ 0 (row 24)", "MAPE", "Drop"),
-    table("target-nan", cell(5, "time_s", "nan"), "data.target", "1 missing value (row 5)", "Fill"),
+    table("target-nan", cell(5, "time_s", "nan"), "1 missing value (row 5)", "--drop-missing"),
     table(
         "target-infinite", cell(5, "time_s", "inf"), "'time_s'", "1 infinite value (row 5)", "drop"
     ),
@@ -231,6 +246,12 @@ TARGETS = [
 VALUES = [
     table("column-nan", cell(5, "data_gb", "NaN"), "'data_gb'", "1 missing value (row 5)", "Fill"),
     table("column-blank", cell(7, "data_gb", ""), "'data_gb'", "1 missing value (row 7)"),
+    table(
+        "columns-with-gaps",
+        csv([(n, "", "" if i < 2 else m, t) for i, (n, _, m, t) in enumerate(ROWS)]),
+        "'data_gb' has 24 missing values",
+        "'machine' has 2 missing values (rows 1, 2)",
+    ),
     table("column-null", cell(7, "data_gb", "NULL"), "'data_gb'", "1 missing value (row 7)"),
     table("category-blank", cell(5, "machine", ""), "'machine'", "1 missing value (row 5)", "drop"),
     table(
@@ -526,12 +547,12 @@ TECHNIQUES = [
         for i, (p, w) in enumerate(
             [
                 ("loguniform(0,1)", ["0 must be positive"]),
-                ("loguniform(1)", ["loguniform(low, high)", "1 argument came"]),
+                ("loguniform(1)", ["loguniform(low, high)", "got 1 argument"]),
                 ("uniform(2,1)", ["2 must be less than", "1"]),
                 ("uniform(a,1)", ["'a' is not a number"]),
                 ("quniform(0,1,0)", ["step 0 must be positive"]),
                 ("unifrom(0,1)", ["'uniform'?"]),
-                ("choice()", ["no option came"]),
+                ("choice()", ["choice(option"]),
                 ("uniform(-2,-1)", ["at least 0"]),
             ]
         )
@@ -614,12 +635,13 @@ def option(text, *words):
 
 
 OPTIONS = [
-    option("fit c.toml -o out -j 0", "jobs", "at least 1", "0"),
-    option("fit c.toml -o out -j -2", "jobs", "at least 1", "-2"),
-    option("fit c.toml -o out -j 99999", "jobs", "at most 1024", "99999"),
+    option("fit c.toml -o out -j 0", "--jobs", "at least 1", "0"),
+    option("fit c.toml -o out -j -2", "--jobs", "at least 1", "-2"),
+    option("fit c.toml -o out -j 99999", "--jobs", "at most 1024", "99999"),
     option("fit c.toml -o out -j two", "'-j'", "'two'", "integer", "--help"),
-    option("fit c.toml -o out --time-limit 0", "time limit", "positive", "0"),
-    option("fit c.toml -o out --time-limit nan", "time limit", "positive", "nan"),
+    option("fit c.toml -o out --time-limit -5", "--time-limit", "positive", "-5"),
+    option("fit c.toml -o out --time-limit nan", "--time-limit", "positive", "nan"),
+    option("predict model runs.csv --interval 90", "--interval", "between 0 and 1", "90"),
     option("fit c.toml -o out --time-limit soon", "'--time-limit'", "'soon'", "--help"),
     option("fit c.toml -o out --seed -1", "seed", "at least 0", "-1"),
     option("fit c.toml -o out --seed 4294967296", "seed", "less than 4294967296"),
@@ -634,7 +656,7 @@ OPTIONS = [
 ]
 
 OUTPUTS = [
-    Case("output-is-a-file", ["out is a file", "-o names a directory"], files={"out": "mine"}),
+    Case("output-is-a-file", ["out is a file", "directory", "-o"], files={"out": "mine"}),
     Case(
         "output-below-a-file",
         ["runs.csv/out", "Not a directory", "another"],
@@ -648,17 +670,17 @@ OUTPUTS = [
     Case("output-name-too-long", ["too long", "-o"], f"fit c.toml -o {'x' * 300}"),
     Case(
         "output-with-other-files",
-        ["out", "thesis.tex", "nothing is written over", "new directory"],
+        ["out", "thesis.tex", "nothing is overwritten", "new directory", "-o"],
         files={"out/thesis.tex": "mine"},
     ),
     Case(
         "output-with-a-lone-model",
-        ["out", "best.foretell", "nothing is written over"],
+        ["out", "best.foretell", "nothing is overwritten"],
         files={"out/best.foretell": "mine"},
     ),
     Case(
         "output-with-somebody's-journal",
-        ["out", "journal", "nothing is written over", "-o"],
+        ["out", "journal", "nothing is overwritten", "-o"],
         files={"out/journal": "Dear diary"},
     ),
     Case(
@@ -707,7 +729,12 @@ PREDICTIONS = [
     new(
         "new-column-twice", "nodes,nodes,data_gb,machine\n1,1,1,m4\n", "'nodes'", "rename or remove"
     ),
-    new("new-value-missing", NEW + "1,1,m4\n,1,m4\n1,,c4\n", "'nodes'", "1 missing value (row 2)"),
+    new(
+        "new-values-missing-in-all-rows",
+        NEW + ",1,m4\n,,c4\n",
+        "'nodes' has 2 missing values (rows 1, 2)",
+        "'data_gb' has 1 missing value (row 2)",
+    ),
     new("new-category-missing", NEW + "1,1,\n", "'machine'", "1 missing value (row 1)"),
     new("new-value-infinite", NEW + "1,1,m4\n1,inf,m4\n", "'data_gb'", "infinite value (row 2)"),
     new("new-value-text", NEW + "1,1,m4\n2,1,m4\nfour,1,m4\n", "'nodes'", "'four'", "(row 3)"),
@@ -903,7 +930,11 @@ def test_parquet_tables_are_checked_like_others(folder):
             frame.assign(time_s=pd.Timestamp("2024-01-01")),
             ["'time_s'", "must hold numbers"],
         ),
-        "lists": (frame.assign(nodes=[[1]] * 24), ["'nodes'", "24 list", "one number or name"]),
+        "lists as target": (frame.assign(time_s=[[1]] * 24), ["'time_s'", "lists", "one number"]),
+        "decimals with a gap": (
+            frame.assign(nodes=[Decimal(1)] * 23 + [None]),
+            ["'nodes'", "1 missing value (row 24)"],
+        ),
         "gaps": (
             frame.assign(nodes=frame["nodes"].astype("Int64").where(frame.index != 3)),
             ["row 4"],
@@ -980,6 +1011,6 @@ def test_second_process_in_one_directory_is_refused(folder):
             result = run(FIT)
         finally:
             holder.kill()
-    words = ["another foretell writes out", "Wait", "-o"]
+    words = ["another foretell", "out", "Wait", "-o"]
     assert_refused(result.exit_code, result.stdout, result.stderr, words)
     assert contents(folder) == before

@@ -152,6 +152,17 @@ def test_predict_takes_one_row_any_column_order_and_a_model_file(fitted):
     assert json.loads(result.stdout)[0]["prediction"] > 0
 
 
+def test_predict_takes_the_prediction_files_of_amllibrary(fitted):
+    (fitted / "predict.ini").write_text(
+        "[General]\ny = time_s\n[DataPreparation]\ninput_path = runs.csv\n"
+    )
+    named = run("predict", "out", "predict.ini", "-o", "named.csv")
+    assert named.exit_code == 0, named.output
+    assert "MAPE" in named.stdout
+    run("predict", "out", "runs.csv", "-o", "given.csv")
+    assert (fitted / "named.csv").read_bytes() == (fitted / "given.csv").read_bytes()
+
+
 def test_predict_writes_over_a_file_only_when_forced(fitted):
     (fitted / "p.csv").write_text("precious")
     assert run("predict", "out", "new.csv", "-o", "p.csv").exit_code == 2

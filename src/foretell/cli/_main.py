@@ -10,25 +10,35 @@ import click
 
 from foretell._version import __version__
 from foretell.cli._options import flag
+from foretell.cli._output import echo
 from foretell.errors import ForetellError, NothingUsableError, suggest
 
-#: Verb to its one-line help. The modules load only when their verb is used.
-VERBS = {
-    "measure": "Run a sweep of configurations, and write a table of runs.",
-    "fit": "Build models from a table of runs, or from a campaign file.",
-    "predict": "Predict with a saved model.",
-    "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
-    "advise": "Propose the next run worth paying for.",
-    "learn": "Measure, fit and plan in turns, until the plan is sure.",
-    "score": "Show how far off a model is, inside the data and beyond.",
-    "report": "Write what a fit came to as one page to look at.",
-    "export": "Write a model that has a formula as JSON, Python or SQL.",
-    "convert": "Turn an aMLLibrary campaign file into TOML.",
-    "schema": "Print the JSON schema of campaign files.",
-    "serve": "Answer over HTTP, and show a page.",
-    "techniques": "List the techniques and their hyperparameters.",
-    "demo": "See it work on a dataset that comes along.",
+#: What the verbs are for, and each verb's one-line help. A module loads only when its verb is used.
+GROUPS = {
+    "Measure": {
+        "measure": "Run a sweep of configurations, and write a table of runs.",
+    },
+    "Model": {
+        "fit": "Build models from a table of runs, or from a campaign file.",
+        "predict": "Predict with a saved model.",
+        "score": "Show how far off a model is, inside the data and beyond.",
+        "report": "Write the results of a fit as one page to look at.",
+        "export": "Write a model that has a formula as JSON, Python or SQL.",
+        "techniques": "List the techniques and their hyperparameters.",
+        "convert": "Turn an aMLLibrary campaign file into TOML.",
+        "schema": "Print the JSON schema of campaign files.",
+    },
+    "Decide": {
+        "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
+        "advise": "Propose the next run worth paying for.",
+        "learn": "Measure, fit and plan in turns, until the plan is sure.",
+    },
+    "Operate": {
+        "serve": "Answer over HTTP, and show a page.",
+        "demo": "See it work on a dataset that comes along.",
+    },
 }
+VERBS = {verb: text for verbs in GROUPS.values() for verb, text in verbs.items()}
 
 NOTHING_USABLE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -51,8 +61,10 @@ class _Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+        width = max(map(len, VERBS))  # the same in all groups
+        for purpose, verbs in GROUPS.items():
+            with formatter.section(purpose):
+                formatter.write_dl([(verb.ljust(width), text) for verb, text in verbs.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -60,7 +72,7 @@ class _Verbs(click.Group):
         except ForetellError as error:
             if ctx.params.get("debug"):
                 raise
-            click.echo(f"error: {error.worded(flag)}", err=True)
+            echo(f"error: {error.worded(flag)}", err=True)
             sys.exit(NOTHING_USABLE if isinstance(error, NothingUsableError) else WRONG_INPUT)
         except click.UsageError as error:
             _refuse(error)
@@ -78,7 +90,7 @@ class _Verbs(click.Group):
 
 def _refuse(error: click.UsageError) -> NoReturn:
     verb = error.ctx.command_path if error.ctx else "foretell"
-    click.echo(f"error: {error.format_message()} Try: {verb} --help", err=True)
+    echo(f"error: {error.format_message()} Try: {verb} --help", err=True)
     sys.exit(WRONG_INPUT)
 
 

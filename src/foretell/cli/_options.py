@@ -1,13 +1,38 @@
-"""Options as the command line writes them: ``max_energy`` is ``--max-energy``."""
+"""Options that several verbs share, and how errors write options: as flags."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
 
 from foretell.errors import Option
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """Adds an argument or an option to a command."""
+
+    def __call__(self, command: Command, /) -> Command:
+        """Return the command with it."""
+
+
 #: Options whose flag is not their Python name with hyphens.
-_FLAGS = {"most": "--max", "least": "--min", "output": "-o", "form": "--as", "n_jobs": "--jobs"}
+_FLAGS = {
+    "most": "--max",
+    "least": "--min",
+    "output": "-o",
+    "form": "--as",
+    "n_jobs": "--jobs",
+    "time_limit_s": "--time-limit",
+    "replace": "--force",
+    "targets": "--target",
+    "n_runs": "--runs",
+}
 
 
 def flag(option: Option) -> str:
@@ -20,3 +45,31 @@ def flag(option: Option) -> str:
     if option.key is not None:
         return f"{word} {option.key}={option.value or '...'}"
     return word if option.value is None else f"{word} {shlex.quote(option.value)}"
+
+
+def path_argument(name: str, **settings: Any) -> Decorator:
+    """Add an argument that names a file or a directory."""
+    return click.argument(name, type=click.Path(path_type=Path), **settings)
+
+
+def path_option(*names: str, **settings: Any) -> Decorator:
+    """Add an option that names a file or a directory."""
+    return click.option(*names, type=click.Path(path_type=Path), **settings)
+
+
+def output_option(text: str, **settings: Any) -> Decorator:
+    """Add ``-o``: where results are written."""
+    return path_option("-o", "--output", help=text, **settings)
+
+
+def json_option(text: str) -> Decorator:
+    """Add ``--json``: the result for programs."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+model_argument = path_argument("model")
+models_argument = path_argument("models", nargs=-1, required=True)
+force_option = click.option("--force", is_flag=True, help="Write over an existing file.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
+jobs_option = click.option("-j", "--jobs", type=int, help="Worker processes [default: all cores].")
+on_option = click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import click
-
+from foretell.cli._output import echo
+from foretell.printable import printable
 from foretell.spaces.quantities import duration
 
 _LINE_EVERY_S = 10.0
@@ -29,7 +29,7 @@ class Progress(Protocol):
 
     @property
     def left_s(self) -> float | None:
-        """How long the others will take; None if nobody knows."""
+        """How long the rest will take; None if unknown."""
 
 
 class Display:
@@ -40,7 +40,7 @@ class Display:
     piece
         What one piece of the work is called, such as ``trial``.
     remark
-        What else there is to say of how it goes.
+        What to add about how the work goes, such as the best error so far.
     """
 
     def __init__(self, piece: str, remark: Callable[[Any], str]) -> None:
@@ -53,11 +53,11 @@ class Display:
             self.last_line = self.line(progress) + "."
 
     def line(self, progress: Progress) -> str:
-        """Say it in a line."""
+        """Describe the progress in one line."""
         return f"{progress.n_done}/{progress.n_total} {self.piece}s{self.remarks(progress)}"
 
     def remarks(self, progress: Progress) -> str:
-        """Say how it goes, and how long it will take if it goes on like that."""
+        """Say how the work goes, and how long the rest will take at this rate."""
         left_s = progress.left_s or 0.0
         left = f", about {duration(round(left_s))} left" if left_s >= 1 else ""
         return self._remark(progress) + left
@@ -77,7 +77,7 @@ class _Lines(Display):
         super().__call__(progress)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _LINE_EVERY_S
-            click.echo(self.line(progress), err=True)
+            echo(self.line(progress), err=True)
 
 
 class _Bar(Display):
@@ -92,7 +92,7 @@ class _Bar(Display):
         self._bar: Any = RichProgress(
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn(f"{piece}s{{task.fields[remarks]}}"),
+            TextColumn(f"{piece}s{{task.fields[remarks]}}", markup=False),
             console=Console(stderr=True),
             transient=True,
         )
@@ -106,7 +106,7 @@ class _Bar(Display):
             self._task,
             completed=progress.n_done,
             total=progress.n_total,
-            remarks=self.remarks(progress),
+            remarks=printable(self.remarks(progress)),
         )
 
     def stop(self) -> None:
@@ -116,14 +116,14 @@ class _Bar(Display):
 
 @contextmanager
 def shown_progress(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
-    """Choose the display, and end it whatever happens; after Ctrl-C say how to go on."""
+    """Show progress as suits the output, and after Ctrl-C say how to continue."""
     kind = Display if quiet else _Bar if sys.stderr.isatty() else _Lines
     shown = kind(piece, remark)
     try:
         yield shown
     except KeyboardInterrupt:
         shown.stop()
-        click.echo(
+        echo(
             f"\ninterrupted. {shown.last_line} What is finished is kept; continue with\n"
             f"  {shlex.join(['foretell', *sys.argv[1:]])}",
             err=True,

@@ -6,19 +6,26 @@ from pathlib import Path
 
 import click
 
+from foretell.cli._options import force_option, json_option, path_argument
+from foretell.cli._output import echo, echo_json, write_file
+
 
 @click.command()
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-def command(old: Path, new: Path, force: bool) -> None:
+@path_argument("old")
+@path_argument("new")
+@force_option
+@json_option("Print what was written as JSON.")
+def command(old: Path, new: Path, force: bool, as_json: bool) -> None:
     """Turn an aMLLibrary campaign file OLD into a TOML file NEW that does the same."""
-    from foretell.files.directory import write_new
     from foretell.model.campaigns.sources import load_campaign
     from foretell.model.campaigns.toml import write_toml
 
     campaign, _, warnings = load_campaign(old)
+    text = write_toml(campaign)
+    write_file(new, text, force=force)
+    if as_json:
+        echo_json({"file": str(new), "bytes": len(text.encode()), "warnings": list(warnings)})
+        return
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
-    write_new(new, write_toml(campaign).encode(), force=force)
-    click.echo(f"{new} written   ·  run it: foretell fit {new} -o models/")
+        echo(f"warning: {warning}", err=True)
+    echo(f"{new} written   ·  run it: foretell fit {new} -o models/")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from foretell.cli._options import force_option, json_option, model_argument, output_option
+from foretell.cli._output import echo, echo_json, write_file
 from foretell.errors import ModelError
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.option(
     "--as",
     "form",
@@ -18,29 +21,40 @@ from foretell.errors import ModelError
     required=True,
     help="json: a documented tree. python: a module with predict(row). sql: one expression.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file.")
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-def command(model: Path, form: str, output: Path | None, force: bool) -> None:
+@output_option("Write to this file.")
+@force_option
+@json_option("Print the exported text, or what was written, as JSON.")
+def command(model: Path, form: str, output: Path | None, force: bool, as_json: bool) -> None:
     """Write a model for use without foretell.
 
-    MODEL is a model file, or a directory of `foretell fit`, whose best model is taken. It must
+    MODEL is a model file, or a directory of `foretell fit`, whose best model is used. It must
     have a formula, as linear models and laws do. Columns have the names they were trained with.
     """
-    from foretell.files.directory import write_new
+    text = _exported(model, form)
+    if output is None:
+        if as_json:
+            echo_json({"form": form, "text": text})
+        elif sys.stdout.isatty():
+            echo(text, nl=False)
+        else:  # unchanged, for a file
+            click.echo(text, nl=False)
+        return
+    write_file(output, text, force=force)
+    if as_json:
+        echo_json({"form": form, "file": str(output), "bytes": len(text.encode())})
+    else:
+        echo(f"{output} written")
+
+
+def _exported(path: Path, form: str) -> str:
     from foretell.model.saved.export import export_model, models_with_formula
     from foretell.model.saved.model import load_model
 
-    loaded = load_model(model)
     try:
-        text = export_model(loaded, form)
+        return export_model(load_model(path), form)
     except ModelError as error:
-        others = models_with_formula(model) if model.is_dir() else []
+        others = models_with_formula(path) if path.is_dir() else []
         if not others:
             raise
-        found = ", ".join(str(path) for path in others)
+        found = ", ".join(str(other) for other in others)
         raise ModelError(f"{error} Models that can be exported: {found}.") from None
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    write_new(output, text.encode(), force=force)
-    click.echo(f"{output} written")

@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import (
+    force_option,
+    json_option,
+    model_argument,
+    output_option,
+    path_argument,
+)
+from foretell.cli._output import echo, echo_notes, write_file
 from foretell.errors import UsageError
-from foretell.predictor import TRUST_FAR
+from foretell.predictor import TRUST_FAR, TRUST_MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.saved.model import SavedModel
+    from foretell.model.saved.model import Configurations, SavedModel
 
 _ROWS_SHOWN = 20
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write all columns to this CSV file."
-)
+@model_argument
+@path_argument("data")
+@output_option("Write all columns to this CSV file.")
 @click.option(
     "--interval",
     type=float,
@@ -33,60 +39,84 @@ _ROWS_SHOWN = 20
     metavar="SHARE",
     help="Share of runs that the interval is to hold, as measured in rehearsals [default: 0.9].",
 )
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the predictions as JSON.")
+@force_option
+@json_option("Print the predictions as JSON.")
 def command(
     model: Path, data: Path, output: Path | None, interval: float, force: bool, as_json: bool
 ) -> None:
     """Predict with a saved model.
 
-    MODEL is a model file, or a directory of `foretell fit`, whose best model is taken.
-    DATA is a table with the model's columns, in any order, with or without the target.
+    MODEL is a model file, or a directory of `foretell fit`, whose best model is used.
+    DATA is a table with the model's columns, in any order, with or without the target; or a
+    prediction file of aMLLibrary (.ini), which names the table. Rows that lack a value get no
+    prediction.
     """
+    from foretell.model.campaigns.sources import table_to_predict
+    from foretell.model.passports.gaps import forecast_complete_rows
     from foretell.model.saved.model import load_model
     from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
+    data = table_to_predict(data, loaded.target)
     dataset = loaded.configurations(data)
-    frame = dataset.frame
     for name in FORECAST_COLUMNS:
-        if name in frame.columns:
+        if name in dataset.frame.columns:
             raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
-    passports = loaded.forecast(dataset, interval)
-    predicted = frame.reset_index(drop=True).join(passports.to_frame())
+    passports = forecast_complete_rows(dataset, interval)
+    predicted = dataset.frame.reset_index(drop=True).join(passports.to_frame())
     if output is not None:
-        _write(predicted, output, force=force)
+        write_file(output, predicted.to_csv(index=False), force=force)
+    echo_notes(_notes(dataset, predicted))
     if as_json:
         click.echo(predicted.to_json(orient="records", double_precision=15))
         return
-    click.echo(_table(loaded, predicted, interval))
-    click.echo(_summary(loaded, predicted, list(passports.along)))
-    click.echo(f"{output} written." if output else "-o FILE writes all columns.")
+    echo(_table(loaded, predicted, interval))
+    echo(_summary(loaded, predicted, list(passports.along)))
+    echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
-def _write(predicted: pd.DataFrame, output: Path, *, force: bool) -> None:
-    from foretell.files.directory import write_new
-
-    write_new(output, predicted.to_csv(index=False).encode(), force=force)
+def _notes(dataset: Configurations, predicted: pd.DataFrame) -> list[str]:
+    notes = [
+        f"column '{name}' is not in the output: it holds {what}"
+        for name, what in dataset.unreadable.items()
+    ]
+    is_missing = predicted["trust"] == TRUST_MISSING
+    if is_missing.any():
+        gaps = dataset.frame[dataset.model.columns].isna().sum()
+        counts = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
+        notes.append(
+            f"{is_missing.sum()} of {len(predicted)} rows have no prediction: they lack values "
+            f"({counts})"
+        )
+    return notes
 
 
 def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
-    if _truth(model, predicted) is None:
+    if _measured(model, predicted) is None:
         figures = {"prediction": model.target}
     else:
         figures = {model.target: "measured", "prediction": "predicted"}
     head = predicted.head(_ROWS_SHOWN)
     shown = head[[*model.columns, *figures]].rename(columns=figures)
-    texts = dict.fromkeys(figures.values(), "{:.4g}".format)
+    texts = dict.fromkeys(figures.values(), _number)
     if head["lower"].notna().any():
         ends = zip(head["lower"], head["upper"], strict=True)
-        shown[f"{100 * interval:g} % interval"] = [f"{low:.4g} – {high:.4g}" for low, high in ends]
+        shown[f"{100 * interval:g} % interval"] = [
+            f"{low:.4g} – {high:.4g}" if low == low else "" for low, high in ends
+        ]
     if (head["trust"] != "inside").any():
         shown["trust"] = [_trust(row) for _, row in head.iterrows()]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    text = shown.to_string(index=False, formatters=texts, line_width=width)
+    text = shown.to_string(index=False, formatters=texts, line_width=width, na_rep="")
     rest = len(predicted) - len(shown)
     return text + (f"\n… and {rest} more rows" if rest > 0 else "")
+
+
+def _number(value: Any) -> str:
+    try:
+        return "" if value != value else f"{float(value):.4g}"
+    except (TypeError, ValueError):  # a measured value that is not a number is shown as it is
+        return str(value)
 
 
 def _trust(row: pd.Series[Any]) -> str:
@@ -96,7 +126,7 @@ def _trust(row: pd.Series[Any]) -> str:
     if row["outside"]:
         text += f": {row['outside']}"
         if row["trust"] == TRUST_FAR:
-            text += "; nobody knows the error there"
+            text += "; the error there is unknown"
         elif row["expected_error"] == row["expected_error"]:
             text += f"; error there about {percent(row['expected_error'])}"
     return text
@@ -105,22 +135,14 @@ def _trust(row: pd.Series[Any]) -> str:
 def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> str:
     from foretell.wording import percent
 
-    n_outside = int((predicted["outside"] != "").sum())
+    is_predicted = predicted["trust"] != TRUST_MISSING
+    n_outside = int(((predicted["outside"] != "") & is_predicted).sum())
     rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
     columns = f" ({', '.join(along)})" if along else ""
     parts = [f"{rows}, {n_outside} outside the data{columns}."]
-    truth = _truth(model, predicted)
-    if truth is not None:
-        from foretell.model.campaigns.validation import score
-
-        scores = score(truth, predicted["prediction"].to_numpy())
-        parts.append(
-            f"Against the measured {model.target}: MAPE {percent(scores.mape)}, median "
-            f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
-        )
-        if predicted["lower"].notna().all():
-            held = (predicted["lower"] <= truth) & (truth <= predicted["upper"])
-            parts.append(f"The intervals hold {percent(float(held.mean()))} of them.")
+    measured = _measured(model, predicted)
+    if measured is not None:
+        parts += _comparison(model, predicted.assign(truth=measured)[is_predicted])
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         if model.calibration is None:
             parts.append(f"In validation this model was {percent(expected)} off on average.")
@@ -128,15 +150,44 @@ def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> st
         else:
             parts.append(
                 f"In rehearsals this model was {percent(expected)} off inside the data; "
-                "expected_error says what it was at each row's distance."
+                "expected_error says how far at each row's distance."
             )
     return " ".join(parts)
 
 
-def _truth(model: SavedModel, predicted: pd.DataFrame) -> Any:
+def _comparison(model: SavedModel, predicted: pd.DataFrame) -> list[str]:
+    """Compare predictions with what was measured, where it was."""
+    from foretell.model.campaigns.validation import score
+    from foretell.wording import percent
+
+    known = predicted[predicted["truth"].notna()]
+    if known.empty:
+        return []
+    scores = score(known["truth"].to_numpy(), known["prediction"].to_numpy())
+    some = "" if len(known) == len(predicted) else f" of {len(known)} rows"
+    parts = [
+        f"Against the measured {model.target}{some}: MAPE {percent(scores.mape)}, median "
+        f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
+    ]
+    if known["lower"].notna().all():
+        is_held = (known["lower"] <= known["truth"]) & (known["truth"] <= known["upper"])
+        told = f"The intervals hold {percent(float(is_held.mean()))} of them"
+        by_trust = is_held.groupby(known["trust"], sort=False).agg(["mean", "size"])
+        if len(by_trust) > 1:
+            each = (
+                f"{trust} {percent(of['mean'])} of {of['size']:.0f}"
+                for trust, of in by_trust.iterrows()
+            )
+            told += f": {', '.join(each)}"
+        parts.append(told + ".")
+    return parts
+
+
+def _measured(model: SavedModel, predicted: pd.DataFrame) -> pd.Series[Any] | None:
+    """Return the measured target, where the table has one; NaN in rows without it."""
     import pandas as pd
 
     if model.target not in predicted.columns:
         return None
-    truth = pd.to_numeric(predicted[model.target], errors="coerce")
-    return None if truth.isna().any() else truth.to_numpy(float)
+    measured = pd.to_numeric(predicted[model.target], errors="coerce")
+    return None if measured.isna().all() else measured

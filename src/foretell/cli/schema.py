@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from foretell.cli._options import json_option
+from foretell.cli._output import echo_json
 
 
 @click.command()
-def command() -> None:
+@json_option("Print it as JSON, as without this option.")
+def command(as_json: bool) -> None:
     """Print the JSON schema of campaign files; point your editor's TOML plug-in to it."""
     from foretell.model.campaigns.toml import campaign_schema
 
-    click.echo(json.dumps(campaign_schema(), indent=2))
+    echo_json(campaign_schema())

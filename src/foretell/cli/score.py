@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from foretell.cli._options import json_option, model_argument, path_argument
+from foretell.cli._output import echo, echo_json
+
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path), required=False)
+@model_argument
+@path_argument("data", required=False)
 @click.option(
     "--since",
     metavar="N or COLUMN=VALUE",
     help="Score only the last N rows, or those with at least this value of a column (a number or "
     "a date), and say whether the model has drifted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+@json_option("Print the errors as JSON.")
 def command(model: Path, data: Path | None, since: str | None, as_json: bool) -> None:
     """Show how far off a model is: inside the data, between levels, and beyond the range.
 
@@ -28,4 +30,7 @@ def command(model: Path, data: Path | None, since: str | None, as_json: bool) ->
     from foretell.model.scoring import score_model, since_of
 
     score = score_model(model, data, since=None if since is None else since_of(since))
-    click.echo(json.dumps(score.to_json(), indent=1) if as_json else str(score))
+    if as_json:
+        echo_json(score.to_json())
+    else:
+        echo(str(score))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
+from foretell._version import RESULTS_VERSION, __version__
 from foretell.errors import UsageError, listing
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.executors.threads import n_cores
@@ -201,7 +200,7 @@ def first_line(error: BaseException) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide the last digits of a result; our own is a digest."""
+    """Return the versions that decide the last digits of a result."""
     found = {"foretell": code_digest()}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -210,13 +209,8 @@ def versions() -> dict[str, str]:
 
 
 def code_digest() -> str:
-    """Tell one foretell from another, even of the same version."""
-    digest = hashlib.sha256()
-    package = Path(__file__).parents[1]
-    for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:12]
+    """Name the foretell of a node by what decides its results."""
+    return f"{__version__} (results version {RESULTS_VERSION})"
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str]]) -> None:

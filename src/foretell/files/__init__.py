@@ -1,1 +1,1 @@
-"""What every stage does with files: journals, claims, whole writes, checked text, complaints."""
+"""Files: bounded reading, tables, typed descriptions, journals, locks and safe writing."""

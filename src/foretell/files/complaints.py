@@ -1,4 +1,4 @@
-"""Pydantic's complaints about a file, turned into: place, rule, value, remedy."""
+"""Pydantic's validation errors in plain words: the place, the rule, the value, a remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foretell.errors import suggest
 
 Place = tuple[str | int, ...]
 
-#: What each of pydantic's error types asks for, to be read after "must be".
+#: What each of pydantic's error types requires, to follow "must be".
 _RULES = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -47,9 +47,9 @@ class Complaint:
     rule
         What was expected and what came.
     remedy
-        What to do, in TOML's words; empty where the rule says it.
+        What to do, in the terms of a TOML file; empty where the rule says it.
     kind
-        A name for the rule, for callers that know the remedy in other words.
+        A name for the rule, for callers that word the remedy for another format.
     """
 
     place: Place
@@ -66,7 +66,7 @@ class Complaint:
 def refusal(
     kind: LiteralString, rule: str, *, at: tuple[str, ...], remedy: str = ""
 ) -> PydanticCustomError:
-    """Make the error a validator raises; ``at`` leads from its own field to the fault."""
+    """Make the error that a validator raises; ``at`` is the path from its field to the fault."""
     return PydanticCustomError(kind, "{rule}", {"rule": rule, "remedy": remedy, "at": at})
 
 
@@ -83,10 +83,10 @@ def dotted(place: Place) -> str:
 def explain(
     error: pydantic.ValidationError, source: Mapping[str, Any], model: type[pydantic.BaseModel]
 ) -> Complaint:
-    """Choose the complaint that helps most, and put it into words."""
+    """Choose the most helpful of the errors, and word it."""
     found = [(_place(details, source), details) for details in error.errors(include_url=False)]
     for place, details in found:
-        # A misspelt name also makes the right one missing: the misspelling comes first.
+        # A misspelled name also makes the right one missing, so report the misspelling first.
         if details["type"] == "extra_forbidden":
             return Complaint(place, _unknown(place, source, model), "unknown")
     first = found[0][0]
@@ -100,7 +100,7 @@ def explain(
 
 
 def _place(details: ErrorDetails, source: Any) -> Place:
-    """Drop pydantic's own steps, the names of types and tags, which are not in the source."""
+    """Drop the steps that pydantic adds for types and tags; they are not in the source."""
     place: list[str | int] = []
     for position, step in enumerate(details["loc"]):
         is_missing_one = details["type"] == "missing" and position == len(details["loc"]) - 1
@@ -162,7 +162,7 @@ def _unknown(place: Place, source: Mapping[str, Any], model: type[pydantic.BaseM
 def _tables_with(
     name: str, model: type[pydantic.BaseModel], place: Place, *, is_vague: bool
 ) -> list[Place]:
-    """Find the tables right below a model that know an option; vaguely, with some method."""
+    """Find the tables right below a model that have an option; if vague, with any method."""
     found: list[Place] = []
     for step, field in model.model_fields.items():
         models = _models_in(field.annotation)
@@ -174,11 +174,11 @@ def _tables_with(
 def _models_at(
     place: Place, source: Any, model: type[pydantic.BaseModel]
 ) -> list[type[pydantic.BaseModel]]:
-    """List the models that a table may be of: one, or several until its method decides."""
+    """List the models that may describe a table: one, or several while its method is unknown."""
     models, is_key = [model], False
     for step in place:
         source = source[step]
-        if is_key:  # of a table or a list whose values all are of these models
+        if is_key:  # of a table or a list whose values all have these models
             is_key = False
             continue
         annotation = models[0].model_fields[str(step)].annotation
@@ -200,6 +200,6 @@ def _models_in(annotation: Any) -> list[type[pydantic.BaseModel]]:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """Write a value for a message, cut short when it is long."""
+    """Write a value for a message; a long one is cut."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}…"

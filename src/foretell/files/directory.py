@@ -1,4 +1,4 @@
-"""Where results go: one process at a time, and files that appear whole."""
+"""Where results are written: by one process at a time, and never half a file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from foretell.errors import StorageError
+from foretell.errors import Option, StorageError
 from foretell.files.journal import is_journal
 
 LOCK, JOURNAL, LOG = "lock", "journal", "log.txt"
 
-_LOCK_WAIT_S = 3.0  # a process killed a moment ago may not be quite gone
+_OUTPUT = Option("output")
+_ELSEWHERE = ("Give another place with ", _OUTPUT, ".")
+_LOCK_WAIT_S = 3.0  # a process killed a moment ago may still be ending
 _claims: set[Path] = set()  # locks that this process holds
 
 
 @contextmanager
 def claimed(directory: Path) -> Iterator[None]:
-    """Make the directory if need be and keep other processes out of it."""
+    """Create the directory if needed, and keep other processes out of it."""
     try:
         _check_free(directory)
         directory.mkdir(parents=True, exist_ok=True)
@@ -34,7 +36,7 @@ def claimed(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, results: Path) -> Iterator[None]:
-    """Hold the lock of some results, so that no other process writes them."""
+    """Hold a lock, so that no other process writes the same results."""
     try:
         lock = path.open("a")
     except OSError as error:
@@ -47,12 +49,12 @@ def locked(path: Path, results: Path) -> Iterator[None]:
 
 def _unwritable(results: Path, error: OSError) -> StorageError:
     reason = error.strerror or type(error).__name__
-    return StorageError(f"{results} cannot be written: {reason}. Give another place with -o.")
+    return StorageError(f"{results} cannot be written: {reason}.", remedy=_ELSEWHERE)
 
 
 @contextmanager
 def _claimed_here(path: Path, results: Path) -> Iterator[None]:
-    """Keep other threads of this process out, too: the lock of a file is the whole process's."""
+    """Keep other threads of this process out, too: the whole process owns the lock of a file."""
     if path in _claims:
         raise _taken(results)
     _claims.add(path)
@@ -64,21 +66,25 @@ def _claimed_here(path: Path, results: Path) -> Iterator[None]:
 
 def _taken(results: Path) -> StorageError:
     return StorageError(
-        f"another foretell writes {results}. Wait for it to end, or give another place with -o."
+        f"another foretell is writing to {results}.",
+        remedy=("Wait for it to end, or give another place with ", _OUTPUT, "."),
     )
 
 
 def _check_free(directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
-        raise StorageError(f"{directory} is a file; -o names a directory for the results")
+        raise StorageError(
+            f"{directory} is a file, and results need a directory.", remedy=_ELSEWHERE
+        )
     if not directory.exists():
         return
-    # Without the journal nobody knows who wrote the rest, not even a best.foretell.
+    # Without a journal there is no telling who wrote the rest, even if it is called best.foretell.
     found = sorted(p.name for p in directory.iterdir() if p.name != LOCK)
     if found and not (JOURNAL in found and is_journal(directory / JOURNAL)):
         raise StorageError(
             f"{directory} holds other files (such as {found[0]}) and no journal of foretell; "
-            "nothing is written over. Give a new directory with -o."
+            "nothing is overwritten.",
+            remedy=("Give a new directory with ", _OUTPUT, "."),
         )
 
 
@@ -102,15 +108,15 @@ def _acquire(lock: IO[str], results: Path) -> None:
 
 @contextmanager
 def logged(path: Path) -> Iterator[logging.Logger]:
-    """Open a log; each run adds to it."""
-    # A logger of our own rather than a named one: the application's logging stays as it is.
+    """Open a log file; each run appends to it."""
+    # Not a named logger: the logging of the application around us stays as it is.
     logger = logging.Logger("foretell", level=logging.INFO)
     try:
         handler = _Log(path, encoding="utf-8")
     except OSError as error:
         raise StorageError(
-            f"{path} cannot be written: {error.strerror}. Make room or rights for it, "
-            "and run the same command again."
+            f"{path} cannot be written: {error.strerror}. Free some space or change its "
+            "permissions, and run the same command again."
         ) from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
@@ -125,10 +131,10 @@ def logged(path: Path) -> Iterator[logging.Logger]:
 
 
 class _Log(logging.FileHandler):
-    """A log that stops no work when the disk is full: the results tell what matters."""
+    """A log that does not stop the work when the disk is full: the results matter more."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Say nothing, where logging itself would print a traceback."""
+        """Ignore the error; logging itself would print a traceback."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -144,8 +150,8 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         raise StorageError(
-            f"{path} cannot be written: {error.strerror}. Make room or rights for it, and run the "
-            "same command again; what was finished before is kept."
+            f"{path} cannot be written: {error.strerror}. Free some space or change its "
+            "permissions, and run the same command again; what is finished is kept."
         ) from None
 
 
@@ -155,7 +161,9 @@ def write_new(path: Path, content: bytes, *, force: bool) -> None:
         if path.is_dir():
             raise StorageError(f"{path} is a directory; name a file to write")
         if path.exists() and not force:
-            raise StorageError(f"{path} exists already; name another file, or add --force")
+            raise StorageError(
+                f"{path} exists already", remedy=("name another file, or set ", Option("force"))
+            )
         if not path.parent.is_dir():
             raise StorageError(
                 f"{path} cannot be written: there is no directory {path.parent}; make it first"

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from foretell.closeable import Closeable
-from foretell.errors import StorageError
+from foretell.errors import Option, StorageError
+from foretell.files.complaints import shown
 
 FORMAT = 1
+_MOST_HEADER_BYTES = 1_000_000
 
-#: A first line as far as a crash let it come.
+#: A first line, or the part of it that a crash left.
 _START = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*)?")
 
 
@@ -41,7 +43,8 @@ class Journal(Closeable):
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise StorageError(
-                f"{path} cannot be opened: {error.strerror}. Give another place with -o."
+                f"{path} cannot be opened: {error.strerror}.",
+                remedy=("Give another place with ", Option("output"), "."),
             ) from None
         try:
             if not self.records:
@@ -52,7 +55,7 @@ class Journal(Closeable):
         self.records = self.records[1:]
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Write records and sync them, before anyone counts on them."""
+        """Write records and sync them to disk, so that they survive a crash."""
         written = [dict(r) for r in records]
         self._write(written)
         self.records += written
@@ -70,10 +73,10 @@ class Journal(Closeable):
             os.fsync(self._file.fileno())
         except OSError as error:
             with suppress(OSError):
-                self._file.truncate(size)  # half a record must not stand before the next one
+                self._file.truncate(size)  # the next record must not follow half of this one
             raise StorageError(
                 f"{self._path} cannot be written: {error.strerror}. What is finished is kept; "
-                "make room and run the same command again to continue."
+                "free some space, and run the same command again to continue."
             ) from None
 
     def _read(self) -> list[dict[str, Any]]:
@@ -94,36 +97,39 @@ class Journal(Closeable):
         return records
 
     def _check_header(self, found: dict[str, Any]) -> None:
-        differing = [k for k in {**self._header, **found} if found.get(k) != self._header.get(k)]
+        differing = sorted(k for k, v in self._header.items() if found.get(k) != v)
         if differing:
             words = {
                 "data": "other data",
                 "campaign": "another campaign",
                 "sweep": "another sweep",
-                "code": "another version of foretell or its libraries",
                 "format": "another format",
             }
-            reasons = " and ".join(words.get(k, k) for k in sorted(differing))
+            reasons = " and ".join(
+                words.get(k, f"{k} {shown(found.get(k))} (here {shown(self._header[k])})")
+                for k in differing
+            )
             raise StorageError(
-                f"{self._path} holds results from {reasons}; results never mix. "
-                "Give another place with -o, or move that one away."
+                f"{self._path} holds results from {reasons}; results are never mixed.",
+                remedy=("Give another place with ", Option("output"), ", or move that one away."),
             )
 
 
 def is_journal(path: Path) -> bool:
-    """Whether a file is a journal, or as much of one as a crash left."""
+    """Whether a file is a journal, or the part of one that a crash left."""
     with path.open("rb") as file:
-        return _START.fullmatch(file.readline().removesuffix(b"\n")) is not None
+        first = file.readline(_MOST_HEADER_BYTES)
+    return _START.fullmatch(first.removesuffix(b"\n")) is not None
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
-    """Write one record as a line; its keys keep their order, as do hyperparameters in results."""
+    """Write one record as a line; its keys keep their order."""
     body = json.dumps(record, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 
 def decode(content: bytes) -> tuple[list[dict[str, Any]], int]:
-    """Read records up to the first unsound line; return them and where that line starts."""
+    """Read records up to the first damaged line; return them and where that line starts."""
     records: list[dict[str, Any]] = []
     start = 0
     while (end := content.find(b"\n", start)) != -1:

@@ -1,19 +1,21 @@
-"""Files that describe work, as text, with an error for each way in which a file is not one."""
+"""Campaigns, sweeps and other text files, with a clear error when a file is not readable text."""
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.errors import UsageError
+from foretell.errors import UsageError, nearest
+from foretell.files.content import read_content
+
+_MOST_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
 class FileKind:
-    """What a kind of file is called, what one must hold at least, and how its names end."""
+    """What a kind of file is called, what it must name at least, and the suffixes it may have."""
 
     name: str
     least: str
@@ -23,7 +25,7 @@ class FileKind:
 def read_text(path: Path, kind: FileKind) -> str:
     """Read such a file; raise a UsageError when it is missing, unreadable, binary or empty."""
     try:
-        content = path.read_bytes()
+        content = read_content(path, _MOST_BYTES)
     except FileNotFoundError:
         raise UsageError(f"there is no {kind.name} file '{path}'{near_file(path)}") from None
     except IsADirectoryError:
@@ -31,7 +33,7 @@ def read_text(path: Path, kind: FileKind) -> str:
             f"{path} is a directory, and a {kind.name} is a file{_inside(path, kind)}"
         ) from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path} cannot be read: {error.strerror}; check the path") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -41,9 +43,9 @@ def read_text(path: Path, kind: FileKind) -> str:
             "save it as UTF-8"
         ) from None
     if "\0" in text:
-        raise UsageError(f"{path} is not a text file, and a {kind.name} is a text file")
+        raise UsageError(f"{path} is not a text file, and a {kind.name} is one; check the path")
     if not text.strip():
-        raise UsageError(f"{path} is empty; a {kind.name} names {kind.least} at least")
+        raise UsageError(f"{path} is empty; a {kind.name} must name at least {kind.least}")
     return text.replace("\r\n", "\n")
 
 
@@ -53,7 +55,7 @@ def read_toml_file(path: Path, kind: FileKind) -> dict[str, Any]:
         return tomllib.loads(read_text(path, kind))
     except RecursionError:
         raise UsageError(f"{path} nests lists or tables too deeply; write them flat") from None
-    except ValueError as error:  # no TOML, or a number of thousands of digits
+    except ValueError as error:  # not TOML, or a number with thousands of digits
         raise UsageError(f"{path} is not valid TOML: {error}") from None
 
 
@@ -63,8 +65,8 @@ def near_file(path: Path) -> str:
         others = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
     except OSError:
         return f": there is no directory '{path.parent}'" if not path.parent.is_dir() else ""
-    near = difflib.get_close_matches(path.name, others, n=1, cutoff=0.6)
-    return f". Did you mean '{path.parent / near[0]}'?" if near else ""
+    near = nearest(path.name, others)
+    return f". Did you mean '{path.parent / near}'?" if near is not None else ""
 
 
 def _inside(directory: Path, kind: FileKind) -> str:

@@ -18,7 +18,7 @@ Typed = TypeVar("Typed", bound=pydantic.BaseModel)
 def read_typed(
     source: Path | str | Mapping[str, Any] | Typed, shape: type[Typed], kind: FileKind
 ) -> Typed:
-    """Read and check a description; raise a UsageError that names the place of a fault."""
+    """Read and check a description; a UsageError names the place of what is wrong."""
     if isinstance(source, shape):
         return source
     if isinstance(source, Mapping):

@@ -21,7 +21,11 @@ from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench
 from foretell.model.automatic.rehearsal import UNKNOWN_LEVEL, Answers, question_names
-from foretell.model.campaigns.validation.outer_splits import MOST_PREDICTIONS, SplitPlan, thinned
+from foretell.model.campaigns.validation.outer_splits import (
+    MOST_PREDICTIONS,
+    CampaignSplits,
+    thinned,
+)
 from foretell.model.features import CATEGORY, NUMBER
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.features.levels import level_names, trained_levels
@@ -104,7 +108,7 @@ class Validation:
     """The validation rows of a campaign, and where they lie relative to their training rows."""
 
     table: Table
-    plan: SplitPlan
+    plan: CampaignSplits
 
     def predicted_by(self, entry: Entry) -> Iterator[HeldOut]:
         """Yield what a technique's winners predicted, split by split."""

@@ -18,6 +18,7 @@ from foretell.model.campaigns import SFS, Campaign, XGBoostImportance
 from foretell.model.campaigns.validation import Split, score
 from foretell.model.features.selection import select_by_importance, select_forward
 from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
+from foretell.model.techniques._linear import intercept
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -98,7 +99,7 @@ class Learned:
             return found
         s = self.scaling
         slopes = found[0] * s.y_deviation / s.x_deviation
-        return slopes, float(found[1] * s.y_deviation + s.y_mean - slopes @ s.x_mean)
+        return slopes, intercept(found[1] * s.y_deviation + s.y_mean, slopes, s.x_mean)
 
 
 @dataclass

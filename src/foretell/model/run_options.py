@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 from foretell.executors import Executor, open_executor
 
 #: Every job is a process that is started at once; a slip of the finger must not halt the machine.
@@ -61,11 +61,16 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.n_jobs is not None and self.n_jobs < 1:
-            raise UsageError(f"the number of jobs must be at least 1, not {self.n_jobs}")
+            raise UsageError(f"must be at least 1, not {self.n_jobs}", option=Option("n_jobs"))
         if self.n_jobs is not None and self.n_jobs > _MOST_JOBS:
-            raise UsageError(f"the number of jobs must be at most {_MOST_JOBS}, not {self.n_jobs}")
+            raise UsageError(
+                f"must be at most {_MOST_JOBS}, not {self.n_jobs}", option=Option("n_jobs")
+            )
         if self.time_limit_s is not None and not self.time_limit_s > 0:
-            raise UsageError(f"the time limit must be positive, not {self.time_limit_s:g} s")
+            raise UsageError(
+                f"must be a positive number of seconds, not {self.time_limit_s:g}",
+                option=Option("time_limit_s"),
+            )
 
     def executor(self, state: object, log: logging.Logger) -> Executor:
         """Open what runs tasks on a shared state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -200,7 +200,9 @@ def _with_target(
         raise DatasetError(f"{table.name}, column '{target}' must be positive; it has {told}")
     if not kept.any():
         raise DatasetError(f"{table.name} has no row with a measured '{target}'")
-    return replace(table, frame=table.frame[kept].reset_index(drop=True)), truth[kept]
+    rows = table.take(kept)
+    assert isinstance(rows, Configurations)
+    return rows, truth[kept]
 
 
 def _groups(model: SavedModel, rows: Configurations) -> NDArray[np.int64]:

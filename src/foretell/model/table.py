@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows
-from foretell.errors import DatasetError, UsageError
+from foretell.errors import DatasetError, Option, UsageError
 from foretell.files.complaints import shown
 from foretell.model.campaigns import Campaign
 from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
@@ -18,7 +18,6 @@ from foretell.model.features.feature_map import (
     as_numbers,
     column_values,
     recognize,
-    refuse_missing,
 )
 from foretell.predictor import FORECAST_COLUMNS
 
@@ -74,8 +73,14 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
     dataset = _renamed(campaign, dataset)
     _check_columns_exist(campaign, dataset)
     frame, row_numbers = _kept_rows(campaign, dataset)
+    names = _feature_names(campaign, dataset)
+    kept = replace(dataset, frame=frame, rows=row_numbers.tolist())
+    kept.refuse_missing(
+        [campaign.data.target, *names],
+        remedy=("Fill them in, drop those rows, or set ", Option("drop_missing")),
+    )
     y = _target(campaign, frame[campaign.data.target], dataset.name, row_numbers)
-    columns = _feature_columns(campaign, dataset, frame, row_numbers)
+    columns = _feature_columns(campaign, names, kept)
     feature_map = compile_features(columns, campaign.features)
     x = feature_map.matrix(frame, name=dataset.name, row_numbers=row_numbers)
     _check_finite(x, feature_map, dataset.name, row_numbers)
@@ -104,8 +109,10 @@ def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
 def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
     data = campaign.data
     dataset.require([data.target], at=("data", "target"))
-    for option in ("skip_rows_above", "use_columns", "skip_columns", "categorical"):
+    for option in ("skip_rows_above", "use_columns", "categorical"):
         dataset.require(getattr(data, option), at=("data", option))
+    skipped = [name for name in data.skip_columns if name not in dataset.unreadable]
+    dataset.require(skipped, at=("data", "skip_columns"))
 
 
 def _kept_rows(campaign: Campaign, dataset: Dataset) -> tuple[pd.DataFrame, NDArray[np.int64]]:
@@ -163,13 +170,11 @@ def _numbers(
             remedy="Correct or drop those rows, or name another column.",
         )
     except DatasetError as error:
-        raise DatasetError(error.text, at=at) from None
+        raise error.placed(*at) from None
     return numbers
 
 
-def _feature_columns(
-    campaign: Campaign, dataset: Dataset, frame: pd.DataFrame, row_numbers: NDArray[np.int64]
-) -> list[Column]:
+def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
     data = campaign.data
     if data.target in data.use_columns:
         raise UsageError(
@@ -196,29 +201,18 @@ def _feature_columns(
             f"'{unused[0]}' is not among the columns used; leave it out, or use it",
             at=("data", "categorical"),
         )
-    columns = []
-    for name in names:  # early, so that a gap is reported before features are derived
-        values, is_declared = frame[name], name in data.categorical
-        refuse_missing(name, values, table=dataset.name, row_numbers=row_numbers)
-        _refuse_nested(name, values, dataset.name, row_numbers)
+    return names
+
+
+def _feature_columns(campaign: Campaign, names: list[str], dataset: Dataset) -> list[Column]:
+    columns, row_numbers = [], dataset.row_numbers
+    for name in names:
+        values, is_declared = dataset.frame[name], name in campaign.data.categorical
         columns.append(recognize(name, values, as_category=is_declared))
         if columns[-1].kind == CATEGORY and not is_declared:
             _refuse_slips(name, values, dataset.name, row_numbers)
         column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
     return columns
-
-
-def _refuse_nested(
-    name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
-) -> None:
-    if not pd.api.types.is_object_dtype(values):
-        return
-    bad = np.array([not pd.api.types.is_scalar(value) for value in values])
-    if bad.any():
-        raise DatasetError(
-            f"{table}, column '{name}' must hold one number or name per row, and has "
-            f"{describe_rows(bad, row_numbers, 'list or table value')}. Skip the column."
-        )
 
 
 def _refuse_slips(

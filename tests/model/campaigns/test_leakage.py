@@ -12,7 +12,7 @@ from foretell.errors import NothingUsableError
 from foretell.files.journal import decode
 from foretell.model.campaigns import read_campaign
 from foretell.model.campaigns.validation import make_splits
-from foretell.model.campaigns.validation.outer_splits import plan_splits
+from foretell.model.campaigns.validation.outer_splits import split_campaign
 from foretell.model.learner import Learner
 from foretell.model.table import prepare_table
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
@@ -48,7 +48,7 @@ def planned(source, runs):
     """Return the table of a campaign and its splits."""
     checked = read_campaign(source)
     table = prepare_table(checked, read_dataset(runs))
-    return checked, table, plan_splits(checked, table)
+    return checked, table, split_campaign(checked, table)
 
 
 def entries(fitted):

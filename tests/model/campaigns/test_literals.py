@@ -125,7 +125,7 @@ def test_value(text, value):
         ("[1] 2", "'2' follows the end of the value"),
         ("[[1] 2]", "',' or ']' is missing before '2]'"),
         ("{a: 1, b}", "'b' has no name"),
-        ("{[a]: 1}", "['a'] is no name"),
+        ("{[a]: 1}", "['a'] is not a name"),
         ("{a: 1, a: 2}", "'a' is given twice"),
         ("[loguniform(1, 2]", "')' is missing"),
         ("[" * 100, "nested more than 50 deep"),

@@ -202,12 +202,12 @@ def test_home_is_understood(tmp_path, monkeypatch):
 
 
 def test_campaign_without_a_path_asks_for_one():
-    with pytest.raises(UsageError, match="the campaign names no table of runs; give one"):
+    with pytest.raises(UsageError, match="the campaign names no table of runs"):
         resolve_data_path(with_path(None), None)
 
 
 def test_a_sweep_given_as_campaign_is_told_as_such():
     Path("sweep.toml").write_text('[workload]\nuse = "command"\n')
     assert refusal("sweep.toml") == (
-        "sweep.toml is a sweep, no campaign; run it with: foretell measure sweep.toml"
+        "sweep.toml is a sweep, not a campaign; run it with: foretell measure sweep.toml"
     )

@@ -96,3 +96,16 @@ def test_any_table_is_predicted_within_its_range_and_survives_saving(data):
     assert (predicted >= y.min() * (1 - 1e-9)).all() and (predicted <= y.max() * (1 + 1e-9)).all()
     rebuilt = LightTreesRegressor.from_state(model.to_state(), 6)
     assert rebuilt.predict(wild) == pytest.approx(predicted, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_level_without_any_effect_has_no_negative_share(seed):
+    random = np.random.default_rng(seed)
+    nodes = np.repeat(np.arange(1.0, 6), 2)
+    zone = np.tile(np.eye(2), (5, 1))
+    y = random.uniform(1, 100) / nodes + random.uniform(0, 5)
+    fitted = fit(np.column_stack([nodes, zone]), y, groups=((1, 2),), n_estimators=150)
+    shares = fitted.importances()
+    assert (shares >= 0).all()
+    assert shares[1:] == pytest.approx(0, abs=1e-9)
+    LightTreesRegressor.from_state(fitted.to_state(), 3)

@@ -166,3 +166,13 @@ def test_hostile_states_are_refused():
             PowerLawRegressor.from_state(State(state.values, {**state.arrays, **arrays}), 2)
     with pytest.raises(ValueError):
         PowerLawRegressor.from_state(State({**state.values, "low": 0.0}, state.arrays), 2)
+
+
+def test_a_column_without_any_effect_has_no_factor_of_rounding_errors():
+    nodes, size = (a.ravel() for a in np.meshgrid([1.0, 2, 4, 8], [10.0, 20, 40]))
+    x = np.repeat(np.column_stack([nodes, size]), 2, axis=0)
+    x = np.column_stack([x, np.tile(np.eye(2), (len(nodes), 1))])
+    fitted = fit(x, 50 / x[:, 0], groups=((2, 3),))
+    assert fitted.importances() == pytest.approx([1, 0, 0, 0], abs=0)
+    assert "size" not in fitted.formula(["nodes", "size", "zone=a", "zone=b"], "time_s")
+    assert "zone" not in fitted.formula(["nodes", "size", "zone=a", "zone=b"], "time_s")

@@ -25,19 +25,19 @@ def fit(x, y, **options):
 def test_saved_form_predicts_as_scikit_learn(kernel, gamma):
     x, y = data()
     options = {"kernel": kernel, "gamma": gamma, "C": 2.0, "epsilon": 0.1, "degree": 3}
-    reference = SVR(**options).fit(x, y)
+    reference = SVR(**options, tol=1e-7).fit(x, y)
     fitted = fit(x, y, **options)
     rebuilt = SVRTechnique.regressor.from_state(fitted.to_state(), 3)
     new = np.random.default_rng(1).normal(size=(40, 3))
-    np.testing.assert_allclose(rebuilt.predict(new), reference.predict(new), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(rebuilt.predict(new), reference.predict(new), rtol=2e-3, atol=2e-3)
 
 
 def test_linear_kernel_gives_coefficients_and_others_none():
     x, y = data()
-    reference = SVR(kernel="linear", C=1.0, epsilon=0.05).fit(x, y)
+    reference = SVR(kernel="linear", C=1.0, epsilon=0.05, tol=1e-7).fit(x, y)
     slopes, intercept = fit(x, y, C=1.0).coefficients()
-    np.testing.assert_allclose(slopes, reference.coef_[0], rtol=1e-9)
-    assert intercept == pytest.approx(reference.intercept_[0])
+    np.testing.assert_allclose(slopes, reference.coef_[0], rtol=2e-3)
+    assert intercept == pytest.approx(reference.intercept_[0], rel=2e-3)
     assert fit(x, y, kernel="rbf", gamma="scale").coefficients() is None
 
 
@@ -79,3 +79,15 @@ def test_target_within_epsilon_is_constant(kernel):
 def test_illegal_options_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}: must be"):
         complete(SVRTechnique, {name: value})
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("seed", range(5))
+def test_last_bits_of_the_columns_change_nothing(kernel, seed):
+    x, y = data()
+    random = np.random.default_rng(seed)
+    noisy = x * (1 + random.choice([-2e-16, 0.0, 2e-16], x.shape))
+    options = {"kernel": kernel, "C": 10.0, "gamma": "scale"}
+    np.testing.assert_allclose(
+        fit(noisy, y, **options).predict(x), fit(x, y, **options).predict(x), rtol=1e-9
+    )

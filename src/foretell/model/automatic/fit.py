@@ -137,7 +137,7 @@ class _Job:
         try:
             table = prepare_table(self.campaign, self.dataset)
         except (DatasetError, UsageError) as error:
-            raise type(error)(error.text) from None  # there is no campaign file to change
+            raise error.placed() from None  # there is no campaign file to change
         if (table.y <= 0).any():
             raise DatasetError(
                 f"{table.name}, column '{self.campaign.data.target}' must be positive: errors are "

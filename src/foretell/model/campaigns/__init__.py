@@ -1,4 +1,4 @@
-"""The campaign: one typed description, read from TOML, from aMLLibrary's files, or from a dict."""
+"""Campaigns: models built from a declarative file, in TOML or in aMLLibrary's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that a campaign gives to hyperparameters: as lists, and checked."""
+"""The values a campaign lists for hyperparameters, checked against the technique."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def candidates(technique_name: str, space: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Give every option of a technique's table as a list, also where one bare value stands."""
+    """Return each option of a technique's table as a list, even if a single value is given."""
     known = {h.name: h for h in TECHNIQUES.get(technique_name).hyperparameters}
     return {name: _as_list(values, known.get(name)) for name, values in space.items()}
 
 
 def is_prior(value: Any) -> bool:
-    """Whether a value is a prior; raise a UsageError when it is one written wrongly."""
+    """Whether a value is a prior; raise a UsageError if it is a malformed one."""
     return _prior(value) is not None
 
 
 def faults(technique_name: str, space: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Find what is wrong in a technique's table: the steps to each place, and the rule."""
+    """Yield the problems of a technique's table: the path to each, and what is wrong."""
     try:
         known = {h.name: h for h in TECHNIQUES.get(technique_name).hyperparameters}
     except UsageError as error:
@@ -53,7 +53,7 @@ def _fault(hyperparameter: Hyperparameter, value: Any) -> str | None:
     if prior is None:
         return _refusal(hyperparameter, value)
     refusals = [_refusal(hyperparameter, one) for one in prior.examples()]
-    # Some illegal draws are drawn again, but options are all meant.
+    # An invalid draw from a range is drawn again, but every option must be valid.
     is_refused = any(refusals) if prior.options is not None else all(refusals)
     reason = next(filter(None, refusals), None)
     return f"{reason}, as {prior.text} may give" if is_refused else None
@@ -70,7 +70,7 @@ def _refusal(hyperparameter: Hyperparameter, value: Any) -> str | None:
 
 
 def _prior(value: Any) -> Prior | None:
-    # Here and not above: the package of searches itself reads campaigns.
+    # Imported here because the search package imports this module.
     from foretell.model.campaigns.search.priors import parse_prior
 
     return parse_prior(value)
@@ -80,7 +80,7 @@ def _as_list(values: Any, hyperparameter: Hyperparameter | None) -> list[Any]:
     if not isinstance(values, list | tuple):
         return [values]
     if hyperparameter is not None and hyperparameter.is_list and values:
-        # [20, 10] is one network of two layers; in a file of texts, ["(20,)", "(10,)"] are two.
+        # [20, 10] is one network of two layers; ["(20,)", "(10,)"] in an .ini file are two.
         several = (list, tuple) if hyperparameter.has_words else (list, tuple, str)
         if not any(isinstance(v, several) for v in values):
             return [list(values)]
@@ -88,7 +88,7 @@ def _as_list(values: Any, hyperparameter: Hyperparameter | None) -> list[Any]:
 
 
 def without_none(value: Any) -> Any:
-    """Write None as the word, which is how TOML can say it and hyperparameters read it."""
+    """Replace None by the word "none", which TOML can hold and hyperparameters accept."""
     if isinstance(value, dict):
         return {key: without_none(v) for key, v in value.items()}
     if isinstance(value, list | tuple):

@@ -23,7 +23,11 @@ from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.record import Entry, Record
 from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
 from foretell.model.campaigns.study import Study
-from foretell.model.campaigns.validation.outer_splits import OuterSplit, SplitPlan, plan_splits
+from foretell.model.campaigns.validation.outer_splits import (
+    CampaignSplits,
+    OuterSplit,
+    split_campaign,
+)
 from foretell.model.fingerprint import fingerprint
 from foretell.model.learner import Learner
 from foretell.model.results.fit import Fit, write_fit
@@ -72,7 +76,7 @@ class _Job:
     def run(self, output: Path) -> Fit:
         """Prepare, search, decide, judge, build, report: top to bottom."""
         table = prepare_table(self.campaign, self.dataset)
-        plan = plan_splits(self.campaign, table)
+        plan = split_campaign(self.campaign, table)
         self._check_selection(table)
         spaces = {
             name: search_space(name, given, self.campaign.search.method)
@@ -116,7 +120,7 @@ class _Job:
                 at=("feature_selection", "folds"),
             )
 
-    def _learner(self, table: Table, plan: SplitPlan) -> Learner:
+    def _learner(self, table: Table, plan: CampaignSplits) -> Learner:
         features = table.feature_map.features
         indicators = np.flatnonzero([f.is_indicator for f in features])
         return Learner(
@@ -162,7 +166,9 @@ class _Job:
             finished=engine.finished,
         )
 
-    def _record(self, table: Table, plan: SplitPlan, studies: list[Study], was_cut: bool) -> Record:
+    def _record(
+        self, table: Table, plan: CampaignSplits, studies: list[Study], was_cut: bool
+    ) -> Record:
         from foretell._version import __version__
 
         entries = [

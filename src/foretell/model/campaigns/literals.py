@@ -1,8 +1,8 @@
-"""Values written as text: Python's literals, and lists and tables of bare words.
+"""Reads values written as text: Python literals, and lists and tables of unquoted words.
 
 ``['x1', 2]``, ``[x1, 2]``, ``{nodes: [4, 8]}``, ``[loguniform(0.1, 1), 3]``, ``TRUE`` and ``*``
-are all values. A bare word is read as a number, true, false or none where it looks like one;
-a caller that wants names asks for ``read_tree`` and keeps the words as they are written.
+are all values. An unquoted word becomes a number, true, false or none if it looks like one;
+a caller that wants names calls ``read_tree``, which keeps the words as written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 _CLOSING = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "'\""
 _WORDS = {"true": True, "false": False, "none": None}
-# Python's own parser allows about this many; a value of any use has two or three.
+# Real values nest two or three levels deep; the limit stops hostile input.
 _DEEPEST = 50
 
 
@@ -25,7 +25,7 @@ class Bare(str):
 
 
 def read_value(text: str) -> Any:
-    """Read a value; raise ValueError where a list or a table is written wrongly.
+    """Read a value; raise ValueError if a list or a table is malformed.
 
     >>> read_value("[1, 2.5, abc, TRUE, None]")
     [1, 2.5, 'abc', True, None]
@@ -38,14 +38,14 @@ def read_value(text: str) -> Any:
 
 
 def read_tree(text: str) -> Any:
-    """Read lists and tables, and leave every word without quotes as a ``Bare`` one.
+    """Read lists and tables, and leave every unquoted word as ``Bare``.
 
     >>> read_tree("[007, '1e3', ]")
     ['007', '1e3']
     """
     text = text.strip()
     if isinstance(_literal(text), tuple) and not text.startswith("("):
-        text = f"[{text}]"  # Python reads 1, 2 as a list without brackets, and so do we
+        text = f"[{text}]"  # 1, 2 without brackets is a list, as in Python
     scanner = _Scanner(text)
     value = scanner.value(stops="")
     if not scanner.is_at_end():
@@ -54,7 +54,7 @@ def read_tree(text: str) -> Any:
 
 
 def plain(tree: Any) -> Any:
-    """Replace every bare word by what it stands for."""
+    """Replace every unquoted word by its value."""
     if isinstance(tree, Bare):
         return _word(tree)
     if isinstance(tree, list):
@@ -65,14 +65,14 @@ def plain(tree: Any) -> Any:
 
 
 def plain_name(word: Any) -> str:
-    """Give a name as it is written, without its quotes: ``1e3`` stays ``1e3``."""
+    """Return a name as written, without its quotes: ``1e3`` stays ``1e3``."""
     text = str(word)
     literal = _literal(text) if isinstance(word, Bare) else None
     return literal if isinstance(literal, str) else text
 
 
 def without_comment(line: str) -> str:
-    """Cut a line at the first ``#`` or ``;`` that follows white space and is not quoted.
+    """Cut a line at the first unquoted ``#`` or ``;`` that follows white space.
 
     >>> without_comment("[1, 'a # b']  # both")
     "[1, 'a # b']"
@@ -95,10 +95,10 @@ def _word(text: str) -> Any:
 
 
 def _literal(text: str) -> Any:
-    """Evaluate a Python literal that a campaign has a use for; None for anything else."""
+    """Evaluate a Python literal of a type that campaigns use; None for anything else."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a Windows path is full of unknown escapes
+            warnings.simplefilter("ignore")  # Windows paths contain unknown escapes
             value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
@@ -106,7 +106,7 @@ def _literal(text: str) -> Any:
 
 
 def _skip_quoted(text: str, start: int) -> int | None:
-    """Return where the quoted text that starts here ends; None when none starts or it is open."""
+    """Return where the quoted text that starts here ends; None if there is none."""
     if text[start] not in _QUOTES or (start and text[start - 1] not in " \t\n[{(,:="):
         return None
     position = start + 1
@@ -118,7 +118,7 @@ def _skip_quoted(text: str, start: int) -> int | None:
 
 
 class _Scanner:
-    """Reads one value after another from a text."""
+    """Reads one value after another from text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -132,7 +132,7 @@ class _Scanner:
         return self._text[self._at :]
 
     def value(self, *, stops: str) -> Any:
-        """Read a value; a bare word ends before one of the characters in ``stops``."""
+        """Read a value; an unquoted word ends before one of the characters in ``stops``."""
         first, start = self._next(), self._at
         if first and first in _CLOSING:
             return self._collection(first)
@@ -141,7 +141,7 @@ class _Scanner:
             self._at = end
             if self.is_at_end() or self._next() in stops:
                 return _unquoted(self._text[start:end])
-            self._at = start  # 'a' 'b', which Python joins
+            self._at = start  # 'a' 'b', which Python concatenates
         return self._word(stops)
 
     def _collection(self, opening: str) -> Any:
@@ -172,14 +172,14 @@ class _Scanner:
             name = None
         else:
             if not isinstance(value, str):
-                raise ValueError(f"{value!r} is no name, and a table is written {{name: value}}")
+                raise ValueError(f"{value!r} is not a name; write a table as {{name: value}}")
             name, value = value, self.value(stops=f",{closing}")
         if value == "" and isinstance(value, Bare):
             raise ValueError("a value is missing beside a comma or colon")
         return name, value
 
     def _word(self, stops: str) -> Bare:
-        """Read a word; brackets inside it, as those of a prior, hide the commas between them."""
+        """Read a word; commas inside its brackets, as in a prior, do not end it."""
         start = self._at
         expected: list[str] = []
         while self._at < len(self._text):
@@ -196,7 +196,7 @@ class _Scanner:
         return Bare(self._text[start : self._at].strip())
 
     def _next(self) -> str:
-        """Skip white space, and give the character after it; empty at the end."""
+        """Skip white space and return the next character; empty at the end."""
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         return self._text[self._at : self._at + 1]
@@ -208,13 +208,13 @@ class _Scanner:
 
 
 def _table(names: list[str | None], values: list[Any]) -> Any:
-    """Join names and values; without any name it was a set, whose written order we keep."""
+    """Join names and values into a dict; without names it is a set, returned as a list."""
     if values and not any(name is not None for name in names):
         return values
     table: dict[str, Any] = {}
     for name, value in zip(names, values, strict=True):
         if name is None:
-            raise ValueError(f"{value!r} has no name, and a table is written {{name: value}}")
+            raise ValueError(f"{value!r} has no name; write a table as {{name: value}}")
         if name in table:
             raise ValueError(f"'{name}' is given twice")
         table[name] = value

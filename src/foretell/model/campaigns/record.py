@@ -13,7 +13,7 @@ from foretell.model.automatic.rehearsal import QUESTIONS, mean_by_question
 from foretell.model.campaigns import AllRows, Campaign
 from foretell.model.campaigns.study import Trial
 from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import SplitPlan
+from foretell.model.campaigns.validation.outer_splits import CampaignSplits
 from foretell.model.campaigns.validation.scores import SCORE_NAMES
 from foretell.model.evidence import HeldOut, Validation
 from foretell.model.fingerprint import versions
@@ -85,7 +85,7 @@ class Record:
 
     campaign: Campaign
     table: Table
-    plan: SplitPlan
+    plan: CampaignSplits
     entries: list[Entry]
     warnings: list[str]
     was_cut: bool

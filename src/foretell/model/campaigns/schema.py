@@ -1,8 +1,8 @@
-"""The typed campaign: what to fit, on which columns, searched and validated how.
+"""The schema of a campaign: what to fit, on which columns, and how to search and validate.
 
-A campaign is written as TOML, as a Python dict of the same shape, or as an aMLLibrary file
-(see ``ini.py``, which turns one into the same shape). This module is the only place that knows
-what is legal; unknown keys are refused.
+A campaign is written as TOML, as a Python dict of the same shape, or as an aMLLibrary file, which
+``ini/`` translates into that shape. Only this module decides what is valid. Unknown keys are
+refused.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import pydantic
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 from foretell.files.complaints import Complaint, dotted, explain, refusal
 from foretell.files.text_file import FileKind, read_toml_file
 from foretell.model.campaigns.candidates import candidates, faults, is_prior, without_none
 
 ALL_COLUMNS = "*"
 CAMPAIGN_FILE = FileKind("campaign", "data, target and techniques", (".ini", ".toml"))
-MOST_SEEDS = 2**32  # scikit-learn's generators take no more
+SEED_LIMIT = 2**32  # scikit-learn accepts no larger seeds
 
 
-def _no_truth(kind: Literal["int_type", "float_type"]) -> BeforeValidator:
+def _not_bool(kind: Literal["int_type", "float_type"]) -> BeforeValidator:
     def refuse(value: Any) -> Any:
-        if isinstance(value, bool):  # which Python counts among the whole numbers
+        if isinstance(value, bool):  # a subclass of int in Python
             raise PydanticKnownError(kind)
         return value
 
@@ -37,13 +37,13 @@ def _no_truth(kind: Literal["int_type", "float_type"]) -> BeforeValidator:
 
 
 Columns = list[str]
-# The bounds come first, or the schema would not show them.
-Number = Annotated[float, _no_truth("float_type")]
-Share = Annotated[float, Field(gt=0, lt=1), _no_truth("float_type")]
-Tolerance = Annotated[float, Field(gt=0, le=1), _no_truth("float_type")]
-Seed = Annotated[int, Field(ge=0, lt=MOST_SEEDS), _no_truth("int_type")]
-Positive = Annotated[int, Field(ge=1), _no_truth("int_type")]
-Folds = Annotated[int, Field(ge=2), _no_truth("int_type")]
+# The bounds come before the validator, or the JSON schema would not show them.
+Number = Annotated[float, _not_bool("float_type")]
+Share = Annotated[float, Field(gt=0, lt=1), _not_bool("float_type")]
+Tolerance = Annotated[float, Field(gt=0, le=1), _not_bool("float_type")]
+Seed = Annotated[int, Field(ge=0, lt=SEED_LIMIT), _not_bool("int_type")]
+Positive = Annotated[int, Field(ge=1), _not_bool("int_type")]
+Folds = Annotated[int, Field(ge=2), _not_bool("int_type")]
 
 
 class _Section(pydantic.BaseModel):
@@ -51,7 +51,7 @@ class _Section(pydantic.BaseModel):
 
 
 class Data(_Section):
-    """Where the runs are, and which of their rows and columns count."""
+    """The table of runs, and which of its rows and columns to use."""
 
     path: str | None = Field(default=None, description="Table of runs: .csv, .tsv or .parquet")
     target: str = Field(description="Column to predict, by its name after renaming")
@@ -59,46 +59,45 @@ class Data(_Section):
     skip_rows_above: dict[str, Number] = Field(
         default={}, description="Leave out rows where a column is strictly greater than its bound"
     )
-    use_columns: Columns = Field(default=[], description="Use these columns alone")
-    skip_columns: Columns = Field(default=[], description="Use all columns but these")
-    categorical: Columns = Field(
-        default=[], description="Numeric columns to one-hot encode all the same"
-    )
+    use_columns: Columns = Field(default=[], description="Use only these columns")
+    skip_columns: Columns = Field(default=[], description="Use all columns except these")
+    categorical: Columns = Field(default=[], description="Numeric columns to treat as categories")
 
 
 class Features(_Section):
-    """What is derived from the columns."""
+    """The features derived from the columns."""
 
     inverse: Columns = Field(
         default=[], description='Add 1/column; ["*"] means every numeric column'
     )
     log: Columns = Field(default=[], description='Add ln(column); ["*"] means every numeric column')
     product_max_degree: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
-        default=1, description="Add products of columns up to this degree; inf: up to all columns"
+        default=1,
+        description="Add products of columns up to this degree; inf: the number of columns",
     )
     product_interactions_only: bool = Field(
-        default=False, description="No column twice in a product"
+        default=False, description="Never use a column twice in one product"
     )
     selected_products: list[str] = Field(
         default=[],
-        description='Exactly these products, such as "nodes data_mb"; overrides the degree',
+        description='Add exactly these products, such as "nodes data_mb"; overrides the degree',
     )
     ernest: bool = Field(
-        default=False, description="Ernest's features of datasize and cores, alone"
+        default=False, description="Use only Ernest's features of datasize and cores"
     )
     normalization: bool = Field(
         default=False,
-        description="Scale columns and target to mean 0 and deviation 1, inside each fold",
+        description="Scale columns and target to mean 0 and standard deviation 1, inside each fold",
     )
 
     @field_validator("product_max_degree", mode="before")
     @classmethod
-    def _inf_is_a_word(cls, degree: Any) -> Any:
+    def _write_inf_as_text(cls, degree: Any) -> Any:
         return "inf" if str(degree).lower() == "inf" else degree
 
 
 class SFS(_Section):
-    """Forward selection: add the feature that lowers the error most, inside the training rows."""
+    """Forward selection on the training rows: keep adding the feature that helps most."""
 
     method: Literal["SFS"]
     max_features: Positive
@@ -117,7 +116,7 @@ class SFS(_Section):
 
 
 class XGBoostImportance(_Section):
-    """Keep the most important features of a boosted model, inside the training rows."""
+    """Keep the features that matter most to a boosted model of the training rows."""
 
     method: Literal["XGBoost"]
     tolerance: Tolerance
@@ -128,7 +127,7 @@ FeatureSelection = Annotated[SFS | XGBoostImportance, Field(discriminator="metho
 
 
 class AllRows(_Section):
-    """Test on the training rows themselves; scores are then training scores."""
+    """Test on the training rows themselves, so that scores are training scores."""
 
     method: Literal["All"]
 
@@ -148,7 +147,7 @@ class KFold(_Section):
 
 
 class Interpolation(_Section):
-    """Test on levels of a column that training never sees: a list, or every h-th level."""
+    """Test on values of a column that are not in training: a list, or every h-th value."""
 
     method: Literal["Interpolation"]
     columns: dict[str, Number | list[Number]] = Field(min_length=1)
@@ -159,15 +158,15 @@ class Interpolation(_Section):
         for name, step in columns.items():
             if isinstance(step, list):
                 if not step:
-                    raise refusal("step", "the list of levels must not be empty", at=(name,))
+                    raise refusal("step", "the list of values must not be empty", at=(name,))
             elif step < 2 or step != round(step):
-                rule = "must be a step, a whole number of at least 2, or a list of levels"
+                rule = "must be a step, a whole number of at least 2, or a list of values"
                 raise refusal("step", f"{rule}, not {step:g}", at=(name,))
         return columns
 
 
 class Extrapolation(_Section):
-    """Test on rows in which a column is above its bound; training sees only the rest."""
+    """Test on the rows in which a column exceeds its bound, and train on the rest."""
 
     method: Literal["Extrapolation"]
     columns: dict[str, Number] = Field(min_length=1)
@@ -179,21 +178,21 @@ Splits = Annotated[
 
 
 class Search(_Section):
-    """How hyperparameters are chosen, always inside the training rows."""
+    """How hyperparameters are chosen, always within the training rows."""
 
     method: Literal["grid", "tpe"] = "grid"
     evaluations: Positive = Field(default=20, description="Trials of each technique, with tpe")
     splits: Splits = Field(
-        default=KFold(method="KFold", folds=5), description="Where trials are scored"
+        default=KFold(method="KFold", folds=5), description="Rows on which trials are scored"
     )
     racing: bool = Field(
         default=False,
-        description="Stop a trial once it is worse than the best on the same rows",
+        description="Stop a trial as soon as it is worse than the best one on the same rows",
     )
 
 
 class Campaign(_Section):
-    """A whole model-building effort."""
+    """A complete model-building effort."""
 
     data: Data
     features: Features = Features()
@@ -201,17 +200,17 @@ class Campaign(_Section):
     search: Search = Search()
     validation: Splits = Field(
         default=HoldOut(method="HoldOut", ratio=0.2),
-        description="Where the chosen models are judged",
+        description="Rows on which the chosen models are evaluated",
     )
     techniques: dict[str, dict[str, Any]] = Field(
         min_length=1,
-        description="Technique to its hyperparameters: each a value, a list or a prior; "
-        "an empty table searches the technique's own default space",
+        description="Hyperparameters of each technique: a value, a list or a prior; "
+        "an empty table searches the technique's default space",
     )
     runs: Positive = Field(default=1, description="Repetitions with new random splits")
-    seed: Seed = Field(default=0, description="Decides everything random")
+    seed: Seed = Field(default=0, description="Seed of everything random")
     score: Literal["mape", "rmse"] = Field(
-        default="mape", description="What is searched and ranked by"
+        default="mape", description="Error that the search minimizes and that ranks the models"
     )
     save_training_models: bool = Field(
         default=False,
@@ -225,7 +224,7 @@ class Campaign(_Section):
 
     @field_validator("techniques")
     @classmethod
-    def _spaces_are_legal(cls, techniques: dict[str, Any]) -> dict[str, Any]:
+    def _spaces_are_valid(cls, techniques: dict[str, Any]) -> dict[str, Any]:
         for technique_name, space in techniques.items():
             for at, text in faults(technique_name, space):
                 raise refusal("space", text, at=(technique_name, *at))
@@ -240,7 +239,7 @@ class Campaign(_Section):
                 if prior is not None and self.search.method == "grid":
                     raise refusal(
                         "prior_on_grid",
-                        f"'{prior}' is a prior, and a grid has no use for one",
+                        f"'{prior}' is a prior, and a grid search needs values",
                         at=("techniques", technique_name, name),
                         remedy='list values, or write method = "tpe" under [search]',
                     )
@@ -257,7 +256,7 @@ class Campaign(_Section):
                 "ernest",
                 f"replaces all features, so {', '.join(lost)} would have no effect",
                 at=("features", "ernest"),
-                remedy="leave out one or the other",
+                remedy="remove one or the other",
             )
         return self
 
@@ -266,28 +265,29 @@ class Campaign(_Section):
         if _leaves_nothing(self.search.splits, self.validation):
             raise refusal(
                 "nothing_to_select_on",
-                "validation keeps the same rows for itself, which leaves nothing to select on",
+                "validation holds out the same rows, so none are left to select on",
                 at=("search", "splits", "columns"),
-                remedy="choose other columns, or lower bounds or levels, for one of the two",
+                remedy="choose other columns, lower bounds or other values for one of the two",
             )
         return self
 
     def with_path(self, path: Path) -> Campaign:
-        """Return the campaign with its table named so that it is found from anywhere."""
+        """Return the campaign with the absolute path of its table."""
         data = self.data.model_copy(update={"path": str(path.absolute())})
         return self.model_copy(update={"data": data})
 
     def with_seed(self, seed: int | None) -> Campaign:
-        """Return the campaign with another seed, if one is given."""
-        if seed is not None and seed < 0:
-            raise UsageError(f"the seed must be at least 0, not {seed}")
-        if seed is not None and seed >= MOST_SEEDS:
-            raise UsageError(f"the seed must be less than {MOST_SEEDS}, not {seed}")
+        """Return the campaign with this seed, if one is given."""
+        if seed is not None and not 0 <= seed < SEED_LIMIT:
+            raise UsageError(
+                f"must be a whole number from 0 to {SEED_LIMIT - 1}, not {seed}",
+                option=Option("seed", str(seed)),
+            )
         return self if seed is None else self.model_copy(update={"seed": seed})
 
 
 def _leaves_nothing(selection: Splits, validation: Splits) -> bool:
-    """Whether validation takes away every row that selection would test on."""
+    """Whether validation holds out every row that selection would test on."""
     if isinstance(selection, Extrapolation) and isinstance(validation, Extrapolation):
         taken = validation.columns
         return all(bound >= taken.get(name, math.inf) for name, bound in selection.columns.items())
@@ -306,14 +306,14 @@ def read_campaign(
     place: str = "campaign",
     describe: Callable[[Complaint], str] | None = None,
 ) -> Campaign:
-    """Check a dict of the TOML shape; raise a UsageError that names the place.
+    """Check a dict of the TOML shape; raise a UsageError that says where it is wrong.
 
     Parameters
     ----------
     place
         What the campaign was read from, for messages.
     describe
-        Puts a complaint into the words of the file, where they are not those of TOML.
+        Words a complaint for a file that is not TOML.
 
     >>> read_campaign({"data": {"target": "y"}, "techniques": {"LRRidge": {}}}).search.method
     'grid'
@@ -323,12 +323,12 @@ def read_campaign(
         return Campaign.model_validate(plain)
     except pydantic.ValidationError as error:
         complaint = explain(error, plain, Campaign)
-        told = describe or (lambda c: f"{dotted(c.place)}: {c.text}")
-        raise UsageError(f"{place}, {told(complaint)}") from None
+        worded = describe or (lambda c: f"{dotted(c.place)}: {c.text}")
+        raise UsageError(f"{place}, {worded(complaint)}") from None
 
 
 def _plain(value: Any) -> Any:
-    """Turn what Python callers pass, such as arrays and ranges, into lists, dicts and numbers."""
+    """Turn arrays, ranges and other Python values into lists, dicts and numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -340,7 +340,7 @@ def read_toml(path: Path) -> Campaign:
     """Read a campaign file in TOML."""
     values = read_toml_file(path, CAMPAIGN_FILE)
     if "workload" in values:
-        raise UsageError(f"{path} is a sweep, no campaign; run it with: foretell measure {path}")
+        raise UsageError(f"{path} is a sweep, not a campaign; run it with: foretell measure {path}")
     try:
         return read_campaign(values, place=str(path))
     except RecursionError:

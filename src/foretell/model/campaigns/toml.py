@@ -1,4 +1,4 @@
-"""Campaigns written as TOML, and the JSON schema with which editors check such files."""
+"""Writes campaigns as TOML, and the JSON schema that lets editors check them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDEST = 100
 
 
 def write_toml(campaign: Campaign) -> str:
-    """Write a campaign so that reading it back gives an equal one; defaults are left out.
+    """Write a campaign as TOML without defaults; reading it back gives an equal campaign.
 
     >>> from foretell.model.campaigns import read_campaign
     >>> techniques = {"LRRidge": {"alpha": [0.1, 1]}, "NNLS": {}}
@@ -72,7 +72,7 @@ def _hyperparameter_schema(hyperparameter: Hyperparameter) -> dict[str, Any]:
 
 
 def _short_lists(text: str) -> str:
-    """Put every list that fits on one line; the writer gives each item a line of its own."""
+    """Put every list that fits on one line; the TOML writer uses one line per item."""
     lines: list[str] = []
     items: list[str] = []
     for line in text.removesuffix("\n").split("\n"):

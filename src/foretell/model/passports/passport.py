@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError, nearest
 from foretell.model.features.feature_map import Values
 from foretell.model.passports.calibration import Spot
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
@@ -21,17 +21,23 @@ from foretell.predictor import (
     Forecast,
     Outlook,
 )
+from foretell.printable import printable
 
 if TYPE_CHECKING:
     from foretell.model.saved.model import SavedModel
 
 Array = NDArray[np.float64]
+#: Pairs of an unknown and a known level that are compared by spelling; more take seconds.
+_MOST_COMPARED = 10_000
 
 
 def forecast(model: SavedModel, values: Values, value: Array, level: float) -> Forecast:
     """Add passports to predictions."""
     if not 0 < level < 1:
-        raise UsageError(f"an interval holds a share between 0 and 1, such as 0.9, not {level:g}")
+        raise UsageError(
+            f"must be a share between 0 and 1, such as 0.9, not {level:g}",
+            option=Option("interval"),
+        )
     place = places(model, values, len(value))
     calibration = model.calibration
     if calibration is None:
@@ -102,8 +108,9 @@ def places(model: SavedModel, values: Values, n_rows: int) -> Places:
     for name, is_unknown in unknown_levels.items():
         unknown_rows = np.flatnonzero(is_unknown)
         counts[name] = len(unknown_rows)
+        texts = _unknown_texts(set(values[name][unknown_rows]), model.categories[name])
         for i in unknown_rows:
-            remarks[i].append(f"{name}: unknown level {values[name][i]}")
+            remarks[i].append(f"{name}: {texts[values[name][i]]}")
     return Places(
         total_distance(spot.distance),
         spot.ratio.max(axis=1, initial=1.0),
@@ -111,6 +118,17 @@ def places(model: SavedModel, values: Values, n_rows: int) -> Places:
         ["; ".join(r) for r in remarks],
         {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n},
     )
+
+
+def _unknown_texts(unknown: Collection[str], known: Sequence[str]) -> dict[str, str]:
+    """Say of each unknown level which known one was probably meant, unless there are too many."""
+    is_few = len(unknown) * len(known) <= _MOST_COMPARED
+    near = {level: nearest(level, known) if is_few else None for level in unknown}
+    return {
+        level: f"unknown level {printable(level)}"
+        + (f" (did you mean {printable(found)}?)" if found else "")
+        for level, found in near.items()
+    }
 
 
 def _spot(

@@ -45,17 +45,13 @@ class Configurations(Dataset):
     @cached_property
     def values(self) -> Values:
         """What its columns hold, checked."""
+        self.refuse_missing(self.model.columns)
         try:
             return self.model.feature_map.values(
                 self.frame, name=self.name, row_numbers=self.row_numbers
             )
         except DatasetError as error:
-            raise DatasetError(error.text) from None  # no campaign is at hand to change
-
-    @property
-    def row_numbers(self) -> NDArray[np.int64]:
-        """How rows are called in messages."""
-        return np.arange(1, len(self.frame) + 1)
+            raise error.placed() from None  # there is no campaign file to change
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class SavedModel:
             try:
                 x = self.feature_map.matrix_of(values, name, row_numbers)
             except DatasetError as error:
-                raise DatasetError(error.text) from None  # no campaign is at hand to change
+                raise error.placed() from None  # there is no campaign file to change
             predicted = by_blocks(self.learned.estimate, x)
         bad = ~np.isfinite(predicted)
         if bad.any():
@@ -135,7 +131,9 @@ class SavedModel:
         dataset = read_with_text(source, self._categories)
         names = self._names(dataset.columns)
         renamed = dataset.frame.rename(columns=names)
-        configurations = Configurations(renamed, dataset.name, model=self)
+        configurations = Configurations(
+            renamed, dataset.name, rows=dataset.rows, unreadable=dataset.unreadable, model=self
+        )
         try:
             configurations.require(self.columns)
         except DatasetError as error:
@@ -279,6 +277,8 @@ def load_model(path: str | Path) -> SavedModel:
     path = Path(path)
     try:
         path = _model_file(path)
+        if not path.is_file():  # a pipe would be waited for, and a device may never end
+            raise ModelError(f"{path} is a pipe or a device; copy the model to a file")
         file = path.open("rb")
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}; check the path") from None

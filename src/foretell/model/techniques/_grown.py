@@ -121,7 +121,8 @@ class GrownTrees(Regressor):
     def importances(self) -> Array | None:
         """Return the share of each feature in the decrease of impurity, averaged over trees."""
         of_trees = (tree.compute_feature_importances() for tree in self.trees)
-        shares: Array = sum(of_trees, start=np.zeros(self.n_features))
+        # Splits that change nothing have a decrease of zero, which rounding may make negative.
+        shares: Array = np.maximum(sum(of_trees, start=np.zeros(self.n_features)), 0.0)
         total = shares.sum()
         return shares / total if total > 0 else None
 

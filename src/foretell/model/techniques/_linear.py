@@ -16,6 +16,9 @@ _BLOCK_VALUES = 1 << 17
 # A centered column this small against its mean is rounding error: the column is constant.
 _CONSTANT = 1e-12
 
+# Terms that contribute less than this share are rounding errors, which differ between processors.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class LinearRegressor(Regressor):
@@ -79,8 +82,21 @@ class LeastSquares:
         return lengths
 
     def model(self, slopes: Array, *notes: str) -> LinearRegressor:
-        """Complete the slopes with the intercept that belongs to them."""
-        return LinearRegressor(slopes, float(self.y_mean - self.x_mean @ slopes), notes)
+        """Add the intercept, and drop terms that are only rounding errors."""
+        is_rounding = np.abs(slopes) * self.norms <= _ROUNDING * np.linalg.norm(self.target)
+        slopes = np.where(is_rounding, 0.0, slopes)
+        return LinearRegressor(slopes, intercept(self.y_mean, slopes, self.x_mean), notes)
+
+
+def intercept(y: float, slopes: Array, x: Array) -> float:
+    """Return the intercept of a linear model that passes through a point.
+
+    >>> intercept(0.3, np.array([0.1, 0.2]), np.ones(2))
+    0.0
+    """
+    terms = np.append(-slopes * x, y)
+    value = float(terms.sum())
+    return value if abs(value) > _ROUNDING * np.abs(terms).sum() else 0.0
 
 
 def reduce_rows(rows: TrainingRows, *, centered: bool) -> LeastSquares:

@@ -36,6 +36,8 @@ _MOST_EXPONENT = 700.0
 _LEAST_VALUE = 1e-300
 _MOST_LEVELS_SHOWN = 6
 _MOST_COLUMNS_SHOWN = 8
+#: A smaller change of the log target over one deviation of a column is a rounding error.
+_ROUNDING = 1e-12
 
 
 def require_positive(rows: TrainingRows) -> TrainingRows:
@@ -275,4 +277,5 @@ def _ridge(z: Array, log_y: Array, weight: Array, penalty: float) -> tuple[Array
     matrix = np.vstack([(z - z_mean) * root[:, None], np.sqrt(penalty) * np.eye(z.shape[1])])
     target = np.concatenate([(log_y - y_mean) * root, np.zeros(z.shape[1])])
     slopes: NDArray[np.float64] = np.linalg.lstsq(matrix, target, rcond=None)[0]
+    slopes[np.abs(slopes) <= _ROUNDING] = 0.0
     return slopes, y_mean - float(z_mean @ slopes)

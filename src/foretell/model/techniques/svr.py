@@ -38,6 +38,12 @@ _MOST_STEPS = 10**6
 _MOST_WORK = 10**9
 _LEAST_PER_ROW = 3
 
+# The solver stops within its tolerance of the solution, at a place that depends on the last bits
+# of its input. Those differ between processors, so they are rounded away, and the tolerance is
+# tighter than scikit-learn's.
+_SIGNIFICANT_BITS = 30
+_TOLERANCE = 1e-4
+
 
 def _gamma(value: Any) -> str | float:
     if isinstance(value, str):
@@ -157,7 +163,7 @@ class SVRTechnique(Technique):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import SVR
 
-        x = prepared.x
+        x, y = _rounded(prepared.x), _rounded(prepared.y)
         gamma = _resolve(params["gamma"], x)
         most = max(min(_MOST_STEPS, _MOST_WORK // len(x)), _LEAST_PER_ROW * len(x))
         model = SVR(
@@ -166,11 +172,12 @@ class SVRTechnique(Technique):
             epsilon=params["epsilon"],
             gamma=gamma,
             degree=params["degree"],
+            tol=_TOLERANCE,
             max_iter=most,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(x, prepared.y)
+            model.fit(x, y)
         notes = () if model.fit_status_ == 0 else (f"did not converge within {most} steps",)
         vectors, dual = np.asarray(model.support_vectors_), model.dual_coef_[0].copy()
         if params["kernel"] == "linear":  # the kernel is a product, so one vector says it all
@@ -179,6 +186,13 @@ class SVRTechnique(Technique):
         return SupportVectors(
             vectors, dual, intercept, params["kernel"], gamma, params["degree"], notes
         )
+
+
+def _rounded(values: Array) -> Array:
+    """Round to a fixed number of significant bits."""
+    mantissa, exponent = np.frexp(values)
+    scale = 2.0**_SIGNIFICANT_BITS
+    return np.ldexp(np.round(mantissa * scale) / scale, exponent)
 
 
 def _resolve(gamma: str | float, x: Array) -> float:

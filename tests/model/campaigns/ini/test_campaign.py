@@ -278,12 +278,12 @@ WARNINGS = [
     ),
     (
         in_preparation(use_columns="[a]", skip_columns="[b]"),
-        "[DataPreparation] skip_columns: ignored, because use_columns says which columns are used.",
+        "[DataPreparation] skip_columns: ignored, because use_columns lists the columns to use.",
     ),
     (
         in_preparation(selected_products="[a b]", product_max_degree="3"),
-        "[DataPreparation] product_max_degree: ignored, because selected_products says which "
-        "products are added.",
+        "[DataPreparation] product_max_degree: ignored, because selected_products lists the "
+        "products to add.",
     ),
     (
         in_preparation(ernest="True", log="[cores]"),
@@ -299,7 +299,7 @@ WARNINGS = [
     ),
     (
         in_general(techniques="NeuralNetwork", keras_backend="tensorflow"),
-        "[General] keras_backend: ignored, because networks are scikit-learn's here.",
+        "[General] keras_backend: ignored, because foretell uses scikit-learn's networks.",
     ),
 ]
 
@@ -435,8 +435,8 @@ FAULTS = [
             hp_selection="Extrapolation",
             extrapolation_columns="{x: 8}",
         ),
-        "[General] extrapolation_columns: validation keeps the same rows for itself, which leaves "
-        "nothing to select on; give hp_selection columns of its own, with "
+        "[General] extrapolation_columns: validation holds out the same rows, so none are "
+        "left to select on; give hp_selection columns of its own, with "
         "hp_selection_extrapolation_columns",
     ),
     (in_preparation(normalization="maybe"), "normalization: must be true or false, not 'maybe'"),
@@ -476,7 +476,7 @@ FAULTS = [
     ({"LRRidge": {"alpha": "[]"}}, "[LRRidge] alpha: the list of values must not be empty"),
     (
         {"LRRidge": {"alpha": "loguniform(0.1,1)"}},
-        "[LRRidge] alpha: 'loguniform(0.1,1)' is a prior, and a grid has no use for one; list "
+        "[LRRidge] alpha: 'loguniform(0.1,1)' is a prior, and a grid search needs values; list "
         "values, or write hyperparameter_tuning = hyperopt under [General]",
     ),
     (
@@ -496,9 +496,9 @@ def test_what_is_wrong_is_refused_in_the_words_of_the_file(refusal, changes, par
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("[General]\ny = a\ny = b\n", "c.ini, line 3, [General] y: given a second time"),
+        ("[General]\ny = a\ny = b\n", "c.ini, line 3, [General] y: given twice"),
         ("[General]\n[NNLS]\n[General]\n", "c.ini, line 3: a second section [General]"),
-        ("y = a\n", "c.ini, line 1: a section such as [General] must start it, not 'y = a'"),
+        ("y = a\n", "c.ini, line 1: a section such as [General] must come first, not 'y = a'"),
         (
             "[General]\ny = a\nwhat\n",
             "c.ini, line 3: must be 'option = value' or '[Section]', not ",

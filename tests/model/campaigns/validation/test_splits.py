@@ -8,7 +8,7 @@ from foretell.dataset import Dataset
 from foretell.errors import ForetellError
 from foretell.model.campaigns import read_campaign
 from foretell.model.campaigns.validation import make_splits
-from foretell.model.campaigns.validation.outer_splits import plan_splits
+from foretell.model.campaigns.validation.outer_splits import split_campaign
 from foretell.model.table import prepare_table
 
 
@@ -111,7 +111,7 @@ def test_selection_splits_lie_inside_the_training_rows_of_their_outer_split():
         search={"splits": {"method": "KFold", "folds": 3}},
         runs=2,
     )
-    plan = plan_splits(spec, prepare_table(spec, Dataset(runs(), "runs.csv")))
+    plan = split_campaign(spec, prepare_table(spec, Dataset(runs(), "runs.csv")))
     assert len(plan.outer) == 8
     for outer in plan.outer:
         train = set(plan.splits[outer.key].train)
@@ -123,7 +123,7 @@ def test_selection_splits_lie_inside_the_training_rows_of_their_outer_split():
 def test_runs_have_new_random_splits_and_the_seed_decides_them():
     def tests(seed):
         spec = campaign(validation={"method": "HoldOut", "ratio": 0.25}, runs=3, seed=seed)
-        plan = plan_splits(spec, prepare_table(spec, Dataset(runs(), "runs.csv")))
+        plan = split_campaign(spec, prepare_table(spec, Dataset(runs(), "runs.csv")))
         return [tuple(plan.splits[o.key].test) for o in plan.outer]
 
     assert len(set(tests(0))) == 3
@@ -136,7 +136,7 @@ def test_hp_selection_may_extrapolate_too():
         validation={"method": "Extrapolation", "columns": {"nodes": 6}},
         search={"splits": {"method": "Extrapolation", "columns": {"nodes": 4}}},
     )
-    plan = plan_splits(spec, prepare_table(spec, Dataset(runs(), "runs.csv")))
+    plan = split_campaign(spec, prepare_table(spec, Dataset(runs(), "runs.csv")))
     nodes = prepare_table(spec, Dataset(runs(), "runs.csv")).frame["nodes"].to_numpy()
     inner = plan.splits[plan.outer[0].selection_keys[0]]
     assert set(nodes[inner.test]) == {5, 6}

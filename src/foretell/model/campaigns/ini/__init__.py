@@ -1,1 +1,1 @@
-"""aMLLibrary's files: read as they are, into the same typed campaign as TOML."""
+"""aMLLibrary's campaign and prediction files, read unchanged."""

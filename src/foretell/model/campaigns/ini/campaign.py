@@ -1,7 +1,7 @@
-"""aMLLibrary's campaign files, and dicts of their shape, read into a ``Campaign`` as they are.
+"""Reads aMLLibrary's campaign files, and dicts of their shape, into a ``Campaign``.
 
-Text becomes values in ``literals.py``, the options are listed in ``ini_options.py``; this module
-knows what they mean together. Whatever is ignored is said in a warning.
+``literals.py`` turns text into values, and ``options.py`` lists the options. This module handles
+what options mean together. Everything that is ignored gets a warning.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ EXAMPLES = {
     "interpolation_columns": "{column: 2}",
     "extrapolation_columns": "{column: bound}",
 }
+#: A file that has none of these in [General] only says what to predict.
+_TRAINING = {"techniques", "hp_selection", "validation"}
 TUNING = {"hyperopt": "tpe", "tpe": "tpe", "bayesian": "tpe", "grid": "grid", "none": "grid"}
 #: Each way to select features: the options it must have, and those it may have.
 SELECTIONS = {
@@ -48,10 +50,21 @@ SELECTIONS = {
 
 def read_ini(path: Path) -> tuple[Campaign, list[str]]:
     """Read a campaign file of aMLLibrary; also return the warnings to show."""
+    reading = read_prediction(path)
+    if "y" in reading.given("General") and not _TRAINING & reading.given("General"):
+        raise UsageError(
+            f"{path} is a prediction file, not a campaign: [General] names no techniques; "
+            f"predict its table with: foretell predict MODEL {path}"
+        )
+    return _read(reading)
+
+
+def read_prediction(path: Path) -> Reading:
+    """Read a file of aMLLibrary as far as prediction needs it: it must name a table."""
     sections = parse_ini(read_text(path, CAMPAIGN_FILE), place=str(path))
     reading = Reading(sections, place=str(path), refuse_unknown=False)
     reading.require("DataPreparation", "input_path", "the path of the table of runs")
-    return _read(reading)
+    return reading
 
 
 def read_sections(
@@ -80,7 +93,7 @@ def read_sections(
 def split_frame(
     sections: Mapping[str, Any], *, section: str = "DataPreparation", option: str = "input_path"
 ) -> tuple[dict[str, Any], pd.DataFrame | None]:
-    """Take a data frame out of the place of a path; the caller's dict stays as it is."""
+    """Remove a data frame given in place of a path; the caller's dict is not changed."""
     import pandas as pd
 
     copy = dict(sections)
@@ -95,7 +108,7 @@ def split_frame(
 def parse_ini(content: str, *, place: str) -> dict[str, dict[str, str]]:
     """Split a file into sections and options, without comments.
 
-    What ``[DEFAULT]`` says holds in every section, but only where the option has a meaning.
+    Options of ``[DEFAULT]`` apply to every section that knows them.
     """
     parser = configparser.ConfigParser(interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
@@ -118,13 +131,13 @@ def _parsing_problem(error: configparser.Error, place: str) -> str:
     match error:
         case configparser.DuplicateOptionError():
             where = f"{place}, line {error.lineno}, [{error.section}] {error.option}"
-            return f"{where}: given a second time in this section; keep one"
+            return f"{where}: given twice in this section; keep one"
         case configparser.DuplicateSectionError():
             return f"{place}, line {error.lineno}: a second section [{error.section}]; join them"
         case configparser.MissingSectionHeaderError():
-            came = f"not '{error.line.strip()}'"
             return (
-                f"{place}, line {error.lineno}: a section such as [General] must start it, {came}"
+                f"{place}, line {error.lineno}: a section such as [General] must come first, "
+                f"not '{error.line.strip()}'"
             )
         case configparser.ParsingError():
             number, line = error.errors[0]
@@ -157,7 +170,7 @@ def _read(reading: Reading) -> tuple[Campaign, list[str]]:
 
 
 def _check_names(reading: Reading) -> None:
-    """Warn about or refuse every section and option that nothing will read."""
+    """Warn about, or refuse, every section and option that is not used."""
     for section, options in reading.sections.items():
         if section in TECHNIQUES.names():
             continue
@@ -187,7 +200,7 @@ def _read_splits(reading: Reading, option: str, *, place: tuple[str, ...]) -> No
     source = own if option == "hp_selection" and reading.get("General", own) is not None else shared
     value = reading.require("General", source, EXAMPLES[shared], f", because {option} is {method}")
     if field == "columns":
-        # As in aMLLibrary, both the old and the new name of a column are understood here.
+        # As in aMLLibrary, both the old and the new name of a column work here.
         rename = reading.get("DataPreparation", "rename_columns") or {}
         value = {rename.get(name, name): bound for name, bound in value.items()}
     reading.put((*place, field), value, "General", source)
@@ -220,9 +233,9 @@ def _ignored_preparation(reading: Reading) -> Iterator[tuple[str, str]]:
         option: reading.get("DataPreparation", option) for option in OPTIONS["DataPreparation"]
     }
     if given["use_columns"] and given["skip_columns"]:
-        yield "skip_columns", "use_columns says which columns are used"
+        yield "skip_columns", "use_columns lists the columns to use"
     if given["selected_products"] and given["product_max_degree"] not in (None, 1):
-        yield "product_max_degree", "selected_products says which products are added"
+        yield "product_max_degree", "selected_products lists the products to add"
     if str(given["ernest"]).lower() in {"true", "1"}:
         for option in ("log", "selected_products", "product_interactions_only"):
             if given[option]:
@@ -265,7 +278,7 @@ def _read_techniques(reading: Reading) -> None:
     if "NeuralNetwork" in names:
         for option in ("keras_backend", "keras_use_cpu"):
             if option in reading.sections["General"]:
-                rule = "ignored, because networks are scikit-learn's here"
+                rule = "ignored, because foretell uses scikit-learn's networks"
                 reading.warn(f"[General] {option}", rule)
 
 

@@ -1,4 +1,4 @@
-"""The options of aMLLibrary's files: how each is read, and where it goes in a campaign."""
+"""The options of aMLLibrary's files: how to read each, and where it goes in a campaign."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Reader = Callable[[Any], Any]
 
 
 def text(value: Any) -> str:
-    """Read a name or a path: the text as it is written, without quotes."""
+    """Read a name or a path as written, without quotes."""
     if not isinstance(value, str | int | float | PurePath):
         raise ValueError(f"must be one name, not {shown(value)}")
     return plain_name(Bare(str(value).strip()))
 
 
 def names(value: Any) -> list[str]:
-    """Read a list of names; one name is a list of one, and a number is a name."""
+    """Read a list of names; a single name is a list of one, and numbers may be names."""
     tree = _tree(value)
     if isinstance(tree, Bare) and "," in tree:
         tree = read_tree(f"[{tree}]")  # x1, x2 without brackets
@@ -32,7 +32,7 @@ def names(value: Any) -> list[str]:
 
 
 def by_name(value: Any) -> dict[str, Any]:
-    """Read a table of names to values, such as ``{nodes: 8}``."""
+    """Read a mapping from names to values, such as ``{nodes: 8}``."""
     tree = _tree(value)
     if not isinstance(tree, Mapping):
         raise ValueError(f"must be a table, such as {{nodes: 8}}, not {shown(value)}")
@@ -40,7 +40,7 @@ def by_name(value: Any) -> dict[str, Any]:
 
 
 def new_names(value: Any) -> dict[str, str]:
-    """Read a table of old names to new ones."""
+    """Read a mapping from old names to new ones."""
     tree = _tree(value)
     if not isinstance(tree, Mapping):
         raise ValueError(f"must be a table, such as {{old: new}}, not {shown(value)}")
@@ -48,18 +48,18 @@ def new_names(value: Any) -> dict[str, str]:
 
 
 def anything(value: Any) -> Any:
-    """Read a value; the campaign knows what is legal."""
+    """Read any value; the schema decides whether it is valid."""
     return plain(_tree(value))
 
 
 def _tree(value: Any) -> Any:
-    # A dict from Python may hold what a file would: "[*]" is aMLLibrary's own spelling.
+    # A dict from Python may hold text as in a file: aMLLibrary spells "all columns" as "[*]".
     return read_tree(value) if isinstance(value, str) else _listed(value)
 
 
 def _listed(value: Any) -> Any:
     if isinstance(value, set | frozenset):
-        return sorted(value, key=str)  # a set has no order of its own
+        return sorted(value, key=str)  # sets have no stable order
     value = value.tolist() if hasattr(value, "tolist") else value
     return list(value) if isinstance(value, tuple | range) else value
 
@@ -71,7 +71,7 @@ class Option:
     Attributes
     ----------
     places
-        Where the value goes in a campaign, in TOML's words; none for an option without effect.
+        Where the value goes in a campaign, as TOML paths; empty for an option without effect.
     read
         Turns what was written into the campaign's value, or raises ValueError.
     """
@@ -92,7 +92,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "folds": Option(("validation.folds", "search.splits.folds")),
         "extrapolation_columns": Option(("validation.columns", "search.splits.columns"), by_name),
         "interpolation_columns": Option(("validation.columns", "search.splits.columns"), by_name),
-        # Ours: with these, selection inside the training rows need not mirror validation.
+        # Not in aMLLibrary: let selection differ from validation.
         "hp_selection_hold_out_ratio": Option(("search.splits.ratio",)),
         "hp_selection_folds": Option(("search.splits.folds",)),
         "hp_selection_extrapolation_columns": Option(("search.splits.columns",), by_name),

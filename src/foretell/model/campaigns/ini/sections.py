@@ -1,4 +1,4 @@
-"""One pass over the sections of a file: values on request, and where each of them came from."""
+"""The sections of an aMLLibrary file while they are read: values, origins and warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foretell.errors import UsageError
 from foretell.files.complaints import Complaint, Place, dotted, shown
 from foretell.model.campaigns.ini.options import OPTIONS, Reader
 
-#: Remedies in the words of these files, where a campaign has one of its own.
+#: Remedies worded for these files, where the schema words them for TOML.
 REMEDIES = {
     "prior_on_grid": "list values, or write hyperparameter_tuning = hyperopt under [General]",
     "nothing_to_select_on": "give hp_selection columns of its own, with "
@@ -19,14 +19,14 @@ REMEDIES = {
 
 
 class Reading:
-    """The sections of a file, the campaign that grows out of them, and the warnings so far.
+    """The sections of a file, the campaign read from them so far, and the warnings.
 
     Attributes
     ----------
     toml
         The campaign in TOML's shape.
     origin
-        What in the file each place of ``toml`` came from, for messages.
+        The option of the file that each place of ``toml`` came from, for messages.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Reading:
         self.warnings.append(text if text.endswith(("?", ".")) else f"{text}.")
 
     def unknown(self, where: str, what: str, hint: str, *, then: str = " and ignored") -> None:
-        """Refuse a name that nobody knows, or say what becomes of it."""
+        """Refuse an unknown name, or warn about what happens to it."""
         if self.refuse_unknown:
             raise self.error(where, f"{what}. {hint}")
         self.warn(where, f"{what}{then}; {hint[0].lower()}{hint[1:]}")
@@ -66,15 +66,19 @@ class Reading:
             came = "" if shown(written) in str(error) else f", in {shown(written)}"
             raise self.error(where, f"{error}{came}") from None
 
+    def given(self, section: str) -> set[str]:
+        """Return the names of the options that a section has."""
+        return set(self.sections.get(section, {}))
+
     def get(self, section: str, option: str) -> Any:
-        """Return the value of an option; None when it is not given, empty or none."""
+        """Return the value of an option; None if it is missing, empty or none."""
         written = self.sections.get(section, {}).get(option)
         if written is None or str(written).strip().lower() in {"", "none"}:
             return None
         return self.value(f"[{section}] {option}", OPTIONS[section][option].read, written)
 
     def require(self, section: str, option: str, example: str, reason: str = "") -> Any:
-        """Return the value of an option that must be there; say what to write if it is not."""
+        """Return the value of a required option; the error says what to write."""
         value = self.get(section, option)
         if value is None:
             rule = f"is required and missing{reason}; write {option} = {example}"
@@ -82,15 +86,15 @@ class Reading:
         return value
 
     def _instead(self, section: str, option: str) -> str:
-        """Point at a misspelling of what is missing."""
+        """Suggest a misspelled option or section as the missing one."""
         if section not in self.sections:
             near = difflib.get_close_matches(section, self.sections, n=1)
             return f" under [{section}], which is not there" + (
                 f" (is [{near[0]}] meant?)" if near else ""
             )
-        strangers = {o.lower(): o for o in self.sections[section] if o not in OPTIONS[section]}
-        near = difflib.get_close_matches(option.lower(), strangers, n=1)
-        return f" (is '{strangers[near[0]]}' meant?)" if near else ""
+        unknown = {o.lower(): o for o in self.sections[section] if o not in OPTIONS[section]}
+        near = difflib.get_close_matches(option.lower(), unknown, n=1)
+        return f" (is '{unknown[near[0]]}' meant?)" if near else ""
 
     def put(self, place: tuple[str, ...], value: Any, section: str, option: str = "") -> None:
         """Set a place of the campaign, and remember where its value came from."""
@@ -101,7 +105,7 @@ class Reading:
         self.origin[place] = f"[{section}] {option or place[-1]}"
 
     def copy(self, section: str, *options: str) -> None:
-        """Put options into the one place that the table of options names for each."""
+        """Copy options to the places that the table of options gives."""
         for option in options:
             value = self.get(section, option)
             if value is not None:
@@ -109,7 +113,7 @@ class Reading:
                 self.put(tuple(place.split(".")), value, section, option)
 
     def describe(self, complaint: Complaint) -> str:
-        """Put a complaint about the campaign into the words of the file."""
+        """Word a complaint about the campaign with the file's own options."""
         remedy = REMEDIES.get(complaint.kind, complaint.remedy)
         rule = "; ".join(part for part in (complaint.rule, remedy) if part)
         for length in range(len(complaint.place), 0, -1):

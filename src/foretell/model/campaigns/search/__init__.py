@@ -1,4 +1,4 @@
-"""Search: which hyperparameters to try next; a grid, or Bayesian with TPE."""
+"""Hyperparameter search: a grid, or Bayesian optimization with TPE."""
 
 from __future__ import annotations
 

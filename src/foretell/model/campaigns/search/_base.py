@@ -1,4 +1,4 @@
-"""What a search is: it proposes batches of hyperparameters and is told how they did."""
+"""The interface of a search: propose hyperparameters, then receive their scores."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class Search(ABC):
-    """One search over the space of one technique; the order of calls decides its result."""
+    """One search over the space of one technique; equal scores give equal proposals."""
 
     @property
     @abstractmethod
     def n_trials(self) -> int:
-        """How many trials the search makes in all."""
+        """Total number of trials."""
 
     @abstractmethod
     def propose(self) -> list[dict[str, Any]]:
-        """Return the next batch to try; empty when the search is over."""
+        """Return the next batch to try; empty at the end of the search."""
 
     @abstractmethod
     def tell(self, scores: Sequence[float]) -> None:

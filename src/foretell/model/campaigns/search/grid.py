@@ -1,4 +1,4 @@
-"""Grid search: every combination, in the order of the file, first option slowest."""
+"""Grid search: every combination in file order; the first option varies slowest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foretell.model.campaigns.search._base import Search
 
 
 class GridSearch(Search):
-    """Try a list of combinations, all in one batch, or in smaller ones for racing."""
+    """Try a list of combinations in one batch, or in smaller batches for racing."""
 
     def __init__(self, combinations: list[dict[str, Any]], *, batch_size: int | None = None):
         self._combinations = combinations
@@ -18,7 +18,7 @@ class GridSearch(Search):
 
     @property
     def n_trials(self) -> int:
-        """How many combinations there are."""
+        """Number of combinations."""
         return len(self._combinations)
 
     def propose(self) -> list[dict[str, Any]]:
@@ -28,4 +28,4 @@ class GridSearch(Search):
         return batch
 
     def tell(self, scores: Sequence[float]) -> None:
-        """Ignore the scores: a grid learns nothing."""
+        """Ignore the scores: the grid is fixed."""

@@ -1,8 +1,8 @@
 """Priors over hyperparameters, written as in aMLLibrary: ``loguniform(0.01,1)``.
 
-Every prior is drawn through one uniform number or one category, so that any sampler of those
-two (Optuna's TPE here) serves all of them. Bounds of the logarithmic ones are written in natural
-units. A prior that starts with ``q`` rounds to multiples of its last argument.
+Every prior is drawn from one uniform number or one category, so a sampler needs only those two.
+Bounds of logarithmic priors are in natural units. A prior that starts with ``q`` rounds to
+multiples of its last argument.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from foretell.errors import UsageError, suggest
 from foretell.model.campaigns.literals import read_value
 
-# Normal priors are cut at 0.1 % and 99.9 %: TPE needs bounds, and the tails are not wanted.
+# Normal priors are cut at 0.1 % and 99.9 %, because TPE needs bounds.
 _TAIL = 0.001
 
 # Arithmetic with larger numbers overflows.
@@ -29,20 +29,20 @@ _FORM = re.compile(r"^\s*([A-Za-z_]\w*)\s*\((.*)\)\s*$", re.DOTALL)
 
 @dataclass(frozen=True)
 class Prior:
-    """A distribution to search; exactly one of ``bounds``, ``whole_bounds`` and ``options`` is set.
+    """A distribution; exactly one of ``bounds``, ``whole_bounds`` and ``options`` is set.
 
     Attributes
     ----------
     text
-        The prior as it was written.
+        The prior as written.
     bounds
-        Range of the uniform number to draw, with ``is_log`` if it is to be drawn in logs.
+        Range of the uniform number to draw; drawn on a log scale if ``is_log``.
     whole_bounds
-        Range of the whole number to draw, both ends included.
+        Range of the whole number to draw, including both ends.
     options
         Categories to draw from.
     shape
-        Turns the number drawn into the hyperparameter's value.
+        Converts the drawn number to the hyperparameter's value.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Prior:
     shape: Callable[[float], float | int] = float
 
     def at(self, share: float) -> Any:
-        """Return the value at a share, from 0 to 1, of the range to draw from.
+        """Return the value at a fraction, from 0 to 1, of the range.
 
         >>> parse_prior("loguniform(0.01, 1)").at(0.5)
         0.1
@@ -69,15 +69,15 @@ class Prior:
         return self.shape(min(max(drawn, low), high))
 
     def examples(self) -> list[Any]:
-        """Return a few values that are drawn, for a check of whether such values are legal."""
+        """Return a few typical values, to check that they are valid."""
         if self.options is not None:
             return list(self.options)
-        # Not the very ends of a range, which are hardly ever drawn.
+        # Not the ends of a range, which are almost never drawn.
         return [self.at(share) for share in ((0, 1) if self.whole_bounds else (0.1, 0.5, 0.9))]
 
 
 def parse_prior(value: Any) -> Prior | None:
-    """Read a prior; None when the value is not one, a UsageError when it is written wrongly.
+    """Read a prior; None if the value is not one; raise a UsageError if it is malformed.
 
     >>> parse_prior("loguniform(0.01, 1)").bounds
     (0.01, 1.0)
@@ -95,7 +95,7 @@ def parse_prior(value: Any) -> Prior | None:
     try:
         return build(value.strip(), *arguments)
     except TypeError:
-        came = f"{len(arguments)} argument{'s' if len(arguments) != 1 else ''} came"
+        came = f"got {len(arguments)} argument{'s' if len(arguments) != 1 else ''}"
     except ValueError as error:
         came = str(error)
     raise UsageError(f"prior '{value}': expected {signature}; {came}")
@@ -125,7 +125,7 @@ def _ordered(low: float, high: float) -> tuple[float, float]:
 
 def _positive(low: float) -> float:
     if not low > 0:
-        raise ValueError(f"{low:g} must be positive, because it is drawn in logs")
+        raise ValueError(f"{low:g} must be positive, because it is drawn on a log scale")
     return low
 
 
@@ -142,7 +142,7 @@ def _rounded(q: float, bounds: tuple[float, float] | None = None) -> Callable[[f
             raise ValueError(f"no multiple of {q:g} lies between {bounds[0]:g} and {bounds[1]:g}")
 
     def rounded(drawn: float) -> float | int:
-        # Rounding may leave the bounds: keep to the multiples inside them.
+        # Rounding may leave the bounds, so clamp to the multiples inside them.
         n_steps = round(min(max(round(drawn / q), least), most))
         return int(n_steps * step) if step.denominator == 1 else float(n_steps * step)
 
@@ -213,7 +213,7 @@ def _normal_quantile(mean: float, deviation: float) -> Callable[[float], float]:
 
 def _choice(text: str, *options: Any) -> Prior:
     if not options:
-        raise ValueError("no option came")
+        raise ValueError("got no option")
     return Prior(text, options=options)
 
 

@@ -1,4 +1,4 @@
-"""The space a technique is searched in: what the campaign says, or the technique's own default."""
+"""The search space of a technique: from the campaign, or the technique's default."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Combination = dict[str, Any]
 def search_space(technique_name: str, given: Mapping[str, Any], method: str) -> list[Combination]:
     """List the combinations to try; with ``tpe`` their values may be priors.
 
-    An empty table stands for the technique's own default space. In a table that names some
-    hyperparameters, the others keep their default values.
+    An empty table means the technique's default space. If a table lists only some
+    hyperparameters, the others keep their defaults.
     """
     options = candidates(technique_name, given) if given else _default(technique_name, method)
     names = list(options)
@@ -39,7 +39,7 @@ def _default(technique_name: str, method: str) -> dict[str, list[Any]]:
 
 
 def _completed(technique_name: str, combination: Combination) -> Combination:
-    """Fill in defaults, and read all values but the priors."""
+    """Fill in defaults, and convert all values except priors."""
     technique = TECHNIQUES.get(technique_name)
     priors = priors_in(combination)
     fixed = {k: v for k, v in combination.items() if k not in priors}

@@ -1,4 +1,4 @@
-"""Bayesian search with Optuna's TPE, seeded; the same scores give the same proposals."""
+"""Bayesian search with Optuna's TPE; the seed and the scores determine the proposals."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from foretell.model.campaigns.search.priors import Prior
 from foretell.model.campaigns.search.space import priors_in
 from foretell.model.techniques import Technique, complete
 
-#: Trials proposed before any score is known: a quarter of a small budget, ten of a large one.
+#: Random trials before TPE uses scores: a quarter of the budget, from 2 to 10.
 _STARTUP_SHARE, _MOST_STARTUP = 4, 10
-#: Trials proposed together. Fixed, so that the number of workers never changes the search.
+#: Trials per batch. Fixed, so that the number of workers never changes the search.
 _BATCH = 2
 _MOST_DRAWS = 100
 
@@ -50,27 +50,27 @@ class TPESearch(Search):
 
     @property
     def n_trials(self) -> int:
-        """How many trials the search makes."""
+        """Number of trials; one if there is no prior to search."""
         return self._n_trials
 
     def propose(self) -> list[dict[str, Any]]:
-        """Ask TPE for the next pair of points."""
+        """Ask TPE for the next batch."""
         size = min(_BATCH, self._n_trials - self._n_proposed)
         self._n_proposed += size
-        drawn = [self._draw_legal() for _ in range(size)]
+        drawn = [self._draw_valid() for _ in range(size)]
         self._asked = [trial for trial, _ in drawn]
         return [params for _, params in drawn]
 
     def tell(self, scores: Sequence[float]) -> None:
-        """Tell TPE how the last pair did."""
+        """Report the scores of the last batch to TPE."""
         for trial, value in zip(self._asked, scores, strict=True):
             if value == float("inf"):
                 self._study.tell(trial, state=self._failed)
             else:
                 self._study.tell(trial, value)
 
-    def _draw_legal(self) -> tuple[Any, dict[str, Any]]:
-        """Draw until every value is legal: the tail of normal(1, 1) is below zero."""
+    def _draw_valid(self) -> tuple[Any, dict[str, Any]]:
+        """Draw until every value is valid: normal(1, 1) can be negative, for example."""
         reason = ""
         for _ in range(_MOST_DRAWS):
             trial = self._study.ask()
@@ -79,16 +79,16 @@ class TPESearch(Search):
                 return trial, complete(self._technique, {**self._combination, **drawn})
             except ValueError as error:
                 reason = str(error)
-                self._study.tell(trial, math.inf)  # so that TPE learns to keep away
+                self._study.tell(trial, math.inf)  # so that TPE avoids this region
         raise UsageError(
-            f"{self._technique.name}: {_MOST_DRAWS} draws in a row gave no legal value ({reason}); "
+            f"{self._technique.name}: {_MOST_DRAWS} draws in a row gave no valid value ({reason}); "
             "narrow the prior"
         )
 
 
 def _draw(trial: Any, name: str, prior: Prior) -> Any:
     if prior.options is not None:
-        # Categories are drawn by their position: Optuna wants plain values, ours may be lists.
+        # Draw positions: Optuna needs scalar categories, and these may be lists.
         return prior.options[trial.suggest_categorical(name, range(len(prior.options)))]
     if prior.whole_bounds is not None:
         low, high = prior.whole_bounds

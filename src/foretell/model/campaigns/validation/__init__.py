@@ -1,4 +1,4 @@
-"""Validation: which rows train and which rows test, and how far predictions are off."""
+"""Validation: splits into training and test rows, and error scores."""
 
 from __future__ import annotations
 

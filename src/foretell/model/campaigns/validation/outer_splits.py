@@ -1,4 +1,4 @@
-"""Every split of a campaign, made before any work starts, so that bad ones are refused early."""
+"""All splits of a campaign, made before any fit so that impossible ones are refused early."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from foretell.model.campaigns.validation import Split, make_splits
 from foretell.model.table import Table
 
 ALL = "all"
-MOST_PREDICTIONS = 3_000  # of runs held out that are kept, to be shown
+MOST_PREDICTIONS = 3_000  # of held-out runs, kept for the report
 
 
 @dataclass(frozen=True)
 class OuterSplit:
-    """One validation split, and the selection splits inside its training rows, by key."""
+    """One validation split, and the keys of the selection splits of its training rows."""
 
     key: str
     run: int
@@ -25,8 +25,8 @@ class OuterSplit:
 
 
 @dataclass(frozen=True)
-class SplitPlan:
-    """The outer splits of all runs, the one made of all rows, and every split by its key."""
+class CampaignSplits:
+    """The outer splits of all runs, the final one over all rows, and every split by key."""
 
     outer: tuple[OuterSplit, ...]
     final: OuterSplit
@@ -35,18 +35,18 @@ class SplitPlan:
 
     @property
     def n_predictions(self) -> int:
-        """How many predictions of each outer split are kept, to be shown."""
+        """How many predictions of each outer split are kept for the report."""
         return max(1, MOST_PREDICTIONS // len(self.outer))
 
 
 def thinned(n: int, most: int) -> NDArray[np.int64]:
-    """Choose at most so many of n positions, evenly."""
+    """Return at most ``most`` of n positions, evenly spaced."""
     if n <= most:
         return np.arange(n)
     return np.unique(np.linspace(0, n - 1, most).round().astype(np.int64))
 
 
-def plan_splits(campaign: Campaign, table: Table) -> SplitPlan:
+def split_campaign(campaign: Campaign, table: Table) -> CampaignSplits:
     """Make all splits of a campaign from its seed."""
     splits: dict[str, Split] = {}
     rows = np.arange(len(table.y))
@@ -60,13 +60,13 @@ def plan_splits(campaign: Campaign, table: Table) -> SplitPlan:
             outer.append(_with_selection(campaign, table, key, run, number, splits))
     splits[ALL] = Split(rows, rows)
     final = _with_selection(campaign, table, ALL, campaign.runs, 0, splits)
-    return SplitPlan(tuple(outer), final, splits, _straddles(campaign, table, splits))
+    return CampaignSplits(tuple(outer), final, splits, _straddles(campaign, table, splits))
 
 
 def _with_selection(
     campaign: Campaign, table: Table, key: str, run: int, number: int, splits: dict[str, Split]
 ) -> OuterSplit:
-    # Counted from 1: NumPy takes a seed of [a, b, 0] for [a, b], which the outer splits use.
+    # From 1, because NumPy treats the seed [a, b, 0] as [a, b], which the outer splits use.
     random = np.random.default_rng([campaign.seed, run, number + 1])
     made = make_splits(
         campaign.search.splits, table, splits[key].train, random=random, at=("search", "splits")
@@ -79,10 +79,10 @@ def _with_selection(
 
 
 def _straddles(campaign: Campaign, table: Table, splits: dict[str, Split]) -> bool:
-    judged = {"validation": campaign.validation, "selection": campaign.search.splits}
+    methods = {"validation": campaign.validation, "selection": campaign.search.splits}
     return any(
         split.straddled_by(table.configuration)
         for key, split in splits.items()
         if key != ALL
-        and not isinstance(judged["selection" if "/" in key else "validation"], AllRows)
+        and not isinstance(methods["selection" if "/" in key else "validation"], AllRows)
     )

@@ -1,4 +1,4 @@
-"""How far predictions are off: a mean alone hides the tail, so the tail is there too."""
+"""Error scores of predictions: means, and the tail that a mean hides."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Scores:
-    """Errors on one set of rows; relative errors are fractions, 0.05 meaning 5 %.
+    """Errors on one set of rows; relative errors are fractions, so 0.05 means 5 %.
 
-    A score that the rows do not define (R² of one row, a relative error of a zero) is NaN, and one
-    beyond the largest number is infinite.
+    A score that is undefined for these rows (R² of one row, the relative error of a zero) is NaN.
+    A score that overflows is infinite.
     """
 
     mape: float
@@ -23,7 +23,7 @@ class Scores:
     p90_ape: float
 
     def to_json(self) -> dict[str, float | None]:
-        """Return plain values, with None where a score is not defined, or infinite."""
+        """Return plain values, with None for a score that is undefined or infinite."""
         return {k: v if np.isfinite(v) else None for k, v in asdict(self).items()}
 
 
@@ -37,7 +37,7 @@ def score(truth: NDArray[np.float64], prediction: NDArray[np.float64]) -> Scores
     >>> round(score(np.array([1.0, 2.0, 4.0]), np.array([1.1, 2.0, 3.0])).mape, 4)
     0.1167
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of huge targets are infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of huge targets overflow
         error = truth - prediction
         spread = float(np.sum((truth - truth.mean()) ** 2))
         squared = float(np.sum(error**2))

@@ -1,4 +1,4 @@
-"""Splits of rows into training and test rows, for validation and for selection alike."""
+"""Splits of rows into training and test rows, for validation and for selection."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """Positions of the rows that train and of those that test."""
+    """Positions of the training rows and of the test rows."""
 
     train: Rows
     test: Rows
 
     def straddled_by(self, configuration: NDArray[np.int64]) -> bool:
-        """Whether some configuration has repeats on both sides."""
+        """Whether repeats of some configuration are on both sides."""
         return bool(np.isin(configuration[self.test], configuration[self.train]).any())
 
 
 def make_splits(
     splits: Splits, table: Table, rows: Rows, *, random: np.random.Generator, at: Place
 ) -> list[Split]:
-    """Split some rows of a table; raise a UsageError when a side would be empty.
+    """Split some rows of a table; raise a UsageError if a side would be empty.
 
     Parameters
     ----------
     at
-        Where the campaign says so, for messages.
+        The campaign option that asks for these splits, for messages.
     """
     match splits:
         case AllRows():
@@ -66,7 +66,7 @@ def _hold_out(splits: HoldOut, rows: Rows, random: np.random.Generator, at: Plac
     if not 0 < n_test < len(rows):
         raise UsageError(
             f"a ratio of {splits.ratio:g} of {len(rows)} rows leaves {n_test} test rows and "
-            f"{len(rows) - n_test} training rows, and both need one at least; change the ratio",
+            f"{len(rows) - n_test} training rows, and both need at least one; change the ratio",
             at=at,
         )
     test = np.sort(random.choice(rows, size=n_test, replace=False))
@@ -76,7 +76,7 @@ def _hold_out(splits: HoldOut, rows: Rows, random: np.random.Generator, at: Plac
 def _folds(splits: KFold, rows: Rows, random: np.random.Generator, at: Place) -> list[Split]:
     if splits.folds > len(rows):
         raise UsageError(
-            f"{splits.folds} folds of {len(rows)} rows leave some fold empty; "
+            f"{splits.folds} folds of {len(rows)} rows would leave some fold empty; "
             f"use at most {len(rows)} folds",
             at=at,
         )
@@ -86,7 +86,7 @@ def _folds(splits: KFold, rows: Rows, random: np.random.Generator, at: Place) ->
 
 def _between(splits: Interpolation, table: Table, rows: Rows, at: Place) -> Split:
     test = np.zeros(len(rows), dtype=bool)
-    said = []
+    described = []
     for name, step in splits.columns.items():
         values = table.number_column(name, at=at)[rows]
         levels = np.unique(values)
@@ -99,18 +99,18 @@ def _between(splits: Interpolation, table: Table, rows: Rows, at: Place) -> Spli
                 at=at,
             )
         test |= np.isin(values, held)
-        said.append(f"'{name}' at {_numbers(held)}, among {_numbers(levels)}")
-    return _two_sided(rows, test, f"Interpolation ({'; '.join(said)})", at)
+        described.append(f"'{name}' at {_numbers(held)}, among {_numbers(levels)}")
+    return _two_sided(rows, test, f"Interpolation ({'; '.join(described)})", at)
 
 
 def _beyond(splits: Extrapolation, table: Table, rows: Rows, at: Place) -> Split:
     test = np.zeros(len(rows), dtype=bool)
-    said = []
+    described = []
     for name, bound in splits.columns.items():
         values = table.number_column(name, at=at)[rows]
         test |= values > bound
-        said.append(f"'{name}' > {bound:g}, with values {values.min():g} to {values.max():g}")
-    return _two_sided(rows, test, f"Extrapolation ({'; '.join(said)})", at)
+        described.append(f"'{name}' > {bound:g}, with values {values.min():g} to {values.max():g}")
+    return _two_sided(rows, test, f"Extrapolation ({'; '.join(described)})", at)
 
 
 def _two_sided(rows: Rows, test: NDArray[np.bool_], what: str, at: Place) -> Split:

@@ -1,0 +1,34 @@
+"""What verbs print: text that is safe on a terminal, and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from foretell.printable import printable_lines
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text; control characters in names from files become escapes."""
+    click.echo(printable_lines(text), err=err, nl=nl)
+
+
+def echo_json(value: Any) -> None:
+    """Print a value as JSON."""
+    click.echo(json.dumps(value, indent=1))
+
+
+def echo_notes(notes: list[str]) -> None:
+    """Print notes for the user beside the result."""
+    for note in notes:
+        echo(f"note: {note}", err=True)
+
+
+def write_file(path: Path, content: str, *, force: bool) -> None:
+    """Write a file that the user named; one that exists is kept unless forced."""
+    from foretell.files.directory import write_new
+
+    write_new(path, content.encode(), force=force)

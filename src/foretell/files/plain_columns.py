@@ -1,0 +1,59 @@
+"""Columns as plain values: one number, name or truth value per row, and nothing nested."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NESTED = {"list": "lists", "tuple": "lists", "ndarray": "lists", "dict": "tables"}
+
+
+def plain_columns(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the columns that hold plain values, and say what the other ones hold.
+
+    Numbers of 16 bits and decimals become ordinary numbers, and bytes that are UTF-8 become text.
+    """
+    import pandas as pd
+
+    changed: dict[str, pd.Series[Any]] = {}
+    others: dict[str, str] = {}
+    for name in frame.columns:
+        values = frame[name]
+        if values.dtype == "float16":
+            changed[name] = values.astype(float)
+        elif pd.api.types.is_object_dtype(values) or _is_arrow(values):
+            found = _plain(values.astype(object))
+            if isinstance(found, str):
+                others[name] = found
+            elif found is not None:
+                changed[name] = found
+    return frame.assign(**changed).drop(columns=list(others)), others
+
+
+def _is_arrow(values: pd.Series[Any]) -> bool:
+    """Whether pyarrow holds the values, and they may be nested, bytes or decimals."""
+    kind = getattr(values.dtype, "pyarrow_dtype", None)
+    return kind is not None and str(kind).startswith(("list", "large_list", "struct", "map",
+                                                      "binary", "decimal"))  # fmt: skip
+
+
+def _plain(values: pd.Series[Any]) -> pd.Series[Any] | str | None:
+    """Convert a column of objects: None leaves it as it is, a text says why it cannot be."""
+    import pandas as pd
+
+    present = values[values.notna()]
+    samples = {type(value): value for value in present}
+    nested = [kind for kind, value in samples.items() if not pd.api.types.is_scalar(value)]
+    if nested:
+        return _NESTED.get(nested[0].__name__, f"{nested[0].__name__} objects")
+    if bytes in samples:
+        try:
+            return values.map(lambda v: v.decode() if isinstance(v, bytes) else v)
+        except UnicodeDecodeError:
+            return "bytes that are not text"
+    if samples and samples.keys() <= {Decimal, int, float} and Decimal in samples:
+        return values.astype(float)
+    return None
