@@ -19,7 +19,7 @@ from foretell.wording import plain
 
 
 def build_document(findings: Findings, at: Mapping[str, Any]) -> Document:
-    """Put a report together; ``at`` says where columns stay while another is varied."""
+    """Put a report together; ``at`` has the values that columns keep while another is varied."""
     from foretell._version import __version__
 
     if findings.model is None and at:
