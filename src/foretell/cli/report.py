@@ -68,4 +68,4 @@ def command(
         echo_json(told)
         return
     echo(f"{report.path}   {report.n_bytes / 1000:,.0f} kB")
-    echo_notes(list(report.missing))
+    echo_notes(report.missing)
