@@ -17,8 +17,8 @@ def test_public_names_are_those_we_promise():
         "Advice", "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
         "ForetellError", "ForetellRegressor", "Learned", "ModelError", "NothingUsableError",
         "Plan", "Predictor", "SavedModel", "Score", "StorageError", "UsageError", "advise",
-        "fit_model", "learn_plan", "load_model", "make_plan", "measure_sweep", "read_dataset",
-        "score_model", "write_report",
+        "fit_model", "learn_plan", "load_model", "load_models", "make_plan",
+        "measure_sweep", "read_dataset", "score_model", "write_report",
     }  # fmt: skip
 
 

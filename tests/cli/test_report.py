@@ -80,7 +80,7 @@ def test_settings_are_where_the_curves_stay(folder):
     ("words", "message"),
     [
         (["missing"], "there is no model missing"),
-        (["."], "holds no best.foretell"),
+        (["empty"], "holds no best.foretell"),
         (["table.csv"], "is not a foretell model"),
         (["models", "--at", "node=3"], "Did you mean 'nodes'"),
         (["models", "--at", "zone=c"], "'zone' was never 'c'"),
@@ -97,6 +97,7 @@ def test_settings_are_where_the_curves_stay(folder):
 def test_bad_input_is_refused_with_a_way_on(folder, words, message):
     Path("table.csv").write_text("a,b\n1,2\n")
     Path("there.html").touch()
+    Path("empty").mkdir()
     result = run("report", *words)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")

@@ -113,7 +113,7 @@ def test_since_says_whether_the_model_has_drifted(folder):
     ("arguments", "words"),
     [
         (["nowhere"], ["nowhere"]),
-        (["."], ["no best.foretell"]),
+        (["empty"], ["no best.foretell"]),
         (["out", "nothing.csv"], ["nothing.csv"]),
         (["out", "untimed.csv"], ["time_s"]),
         (["out", "zero.csv"], ["time_s", "positive"]),
@@ -129,6 +129,7 @@ def test_since_says_whether_the_model_has_drifted(folder):
 def test_bad_input_is_refused_in_one_line(folder, arguments, words):
     runs().drop(columns="time_s").to_csv("untimed.csv", index=False)
     runs().assign(time_s=0.0).to_csv("zero.csv", index=False)
+    (folder / "empty").mkdir()
     result = run("score", *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")

@@ -49,8 +49,16 @@ def test_model_file_alone_tells_what_it_can(automatic, page):
     assert "time_s ≈" in found.texts["explanation"]
 
 
-def test_model_file_of_a_campaign_has_no_bands(campaign, page):
-    found = page(campaign / "LRRidge.foretell")
+def test_model_without_intervals_says_why_and_has_no_bands(tmp_path, runs, page):
+    campaign = {
+        "data": {"target": "time_s"},
+        "techniques": {"LRRidge": {}},
+        "validation": {"method": "All"},
+        "search": {"splits": {"method": "All"}},
+    }
+    foretell.fit_model(campaign, runs, output=tmp_path / "models")
+    found = page(tmp_path / "models")
+    assert "no intervals: no row was held out" in found.texts[""]
     assert "no intervals" in found.texts["curves"]
     assert "90 % interval" not in "".join(
         text for text in found.html.split("<svg")[1:] for text in text.split("</svg>")[:1]

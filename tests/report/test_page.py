@@ -43,8 +43,8 @@ def test_campaign_page_shows_validation_failed_trials_and_the_campaign(campaign,
     found = page(campaign)
     assert list(found.texts)[1:] == SECTIONS
     assert "off on validation rows" in found.texts[""]
-    assert "no intervals" in found.texts[""]
     assert "2× beyond along size_mib" in found.texts[""]
+    assert "90 % interval" in found.texts["curves"]
     assert "p_to_add=0.5" in found.texts["failures"]
     assert "ValueError" in found.texts["failures"]
     assert "[techniques.Stepwise]" in found.texts["again"]

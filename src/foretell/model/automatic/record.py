@@ -25,7 +25,7 @@ from foretell.model.automatic.rehearsal import (
 from foretell.model.campaigns import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
 from foretell.model.fingerprint import versions
-from foretell.model.learner import FLOOR_SHARE, Learned
+from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
 from foretell.model.results.data import describe_table
@@ -103,7 +103,7 @@ class AutomaticRecord:
             hyperparameters=params,
             target=self.campaign.data.target,
             feature_map=table.feature_map,
-            learned=Learned(columns, None, rebuilt, FLOOR_SHARE * smallest),
+            fitted=FittedModel(columns, None, rebuilt, FLOOR_SHARE * smallest),
             rename={},
             ranges=training_ranges(table.feature_map, table.frame),
             n_rows=len(self.used),

@@ -126,12 +126,17 @@ class Record:
             warnings=self.warnings,
             leaderboard=[self._entry(e) for e in self.ranked()],
             trials=[self._trial(t) for e in self.entries for t in e.trials],
+            reaches=self._reaches(),
             campaign=self.campaign.model_dump(mode="json", exclude_none=True),
             times=Times(
                 total_s=round(elapsed_s, 3),
                 fit_s={e.technique: round(e.seconds, 3) for e in self.entries},
             ),
         )
+
+    def _reaches(self) -> dict[str, tuple[float, float]]:
+        best = next(iter(self.models.values()), None)
+        return {} if best is None or best.calibration is None else best.calibration.reaches
 
     def notes(self) -> list[str]:
         """Say what a reader must know to judge the figures."""
@@ -225,7 +230,7 @@ def _model_fields(entry: Entry) -> dict[str, Any]:
         "coefficients": coefficients,
         "intercept": intercept,
         "importances": model.importances(),
-        "notes": list(model.learned.regressor.notes()),
+        "notes": list(model.fitted.regressor.notes()),
     }
 
 

@@ -176,7 +176,8 @@ class Results(_Part):
     best
         The technique of the best model; None if no technique gave one.
     reaches
-        How far below and above its range each column was rehearsed, as ratios.
+        How far below and above its range errors of the best model were measured on runs held out,
+        by column, as ratios.
     campaign
         The campaign with all defaults; None in automatic mode.
 

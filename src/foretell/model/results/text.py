@@ -164,15 +164,22 @@ def align(rows: Rows) -> str:
 
 
 def _model_lines(results: Results, *, details: bool) -> Iterator[str]:
-    """Say what the best model is; of a campaign with details, every model."""
+    """Describe the best model, or with details every model, and how far to trust the best."""
     if results.explanation is not None:
         yield from explanation_lines(results.explanation)
-        errors = results.leaderboard[0].errors
-        yield trust_line(errors, results.reaches, is_cut=results.search_cut_by_time_limit)
-        return
-    for i, entry in enumerate(results.models if details else results.models[:1]):
+    for i, entry in enumerate(_described(results, details=details)):
         yield from [""] * (i > 0)
         yield from _technique_lines(entry, results.data.target, None if details else _TOP_TERMS)
+    errors = results.leaderboard[0].errors
+    if results.is_automatic or any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
+        yield trust_line(errors, results.reaches, is_cut=results.search_cut_by_time_limit)
+
+
+def _described(results: Results, *, details: bool) -> list[LeaderboardEntry]:
+    """Return the models to describe one by one; an ensemble has an explanation instead."""
+    if results.explanation is not None:
+        return []
+    return results.models if details else results.models[:1]
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:

@@ -61,10 +61,10 @@ def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
     at = listing((f"{short(n)} = {_shown(v)}" for n, v in settings.items()), 12)
     assert findings.model is not None
     text = f"One column is varied, the others stay at {at} (the option 'at' changes them)."
-    if findings.model.calibration is None:
+    if not findings.model.has_intervals:
         text += " This model has no intervals."
     text += " Beyond the data the background is shaded and the line is broken"
-    if findings.model.calibration is not None:
+    if findings.model.has_intervals:
         text += ": dashed as far as errors were rehearsed, dotted further out"
     if findings.measured is None:
         return f"{text}. No measured runs are shown (the option 'data' adds those of a table)."

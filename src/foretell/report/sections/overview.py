@@ -56,7 +56,7 @@ def facts(findings: Findings) -> list[Fact]:
     found: list[Fact] = []
     if model is not None:
         rehearsed = model.scores.get("rehearsed")
-        found += _rehearsed(rehearsed) if rehearsed else _validated(findings, model)
+        found += _rehearsed(rehearsed) if rehearsed else _validated(model)
     if results is not None:
         noise, repeats = results.data.noise, results.data.n_rows / results.data.n_configurations
         if noise is None:
@@ -86,14 +86,13 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
     return found
 
 
-def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
+def _validated(model: SavedModel) -> list[Fact]:
 
     scores = model.scores.get("validation", {})
-    rows = "training rows" if findings.judges_on_training_rows else "validation rows"
     labels = {
-        "mape": (f"off on {rows}", "mean relative error"),
-        "median_ape": ("median error", f"half of the {rows} are closer"),
-        "p90_ape": ("90th percentile", f"nine in ten {rows} are closer"),
+        "mape": ("off on validation rows", "mean relative error"),
+        "median_ape": ("median error", "half of the validation rows are closer"),
+        "p90_ape": ("90th percentile", "nine in ten validation rows are closer"),
     }
     return [
         Fact(label, percent(scores[name]), remark)
@@ -107,14 +106,23 @@ def trust(findings: Findings) -> str:
     model, results = findings.model, findings.results
     if model is None:
         return "There is no model to trust: see what failed."
-    rehearsed = model.scores.get("rehearsed")
-    if rehearsed:
-        reaches = model.calibration.reaches if model.calibration is not None else {}
-        return trust_line(rehearsed, reaches, is_cut=_is_cut(results))
-    text = "Its predictions have no intervals: a campaign judges on its validation rows alone."
+    errors = model.scores.get("rehearsed") or {}
+    if not errors and results is not None and results.best is not None:
+        errors = results.entry(results.best).errors
+    reaches = model.calibration.reaches if model.calibration is not None else {}
+    if results is None or results.is_automatic:
+        return trust_line(errors, reaches, is_cut=_is_cut(results))
+    if any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
+        text = trust_line(errors, reaches)
+    else:
+        text = "Errors outside the data are not known: no validation row lies there."
     if findings.held_out is not None:
-        text += f" Among these: {_asked(findings)}."
-    return f"{text} Errors of runs that lie elsewhere are not known."
+        text += f" Validation rows: {_asked(findings)}."
+    if not model.has_intervals:
+        text += (
+            f" Its predictions have no intervals: {plain(model.no_intervals or 'no reason given')}."
+        )
+    return text
 
 
 def _is_cut(results: Results | None) -> bool:
