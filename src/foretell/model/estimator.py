@@ -84,23 +84,22 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             request = FitRequest(self._completed(y, target), dataset, seed=self._seed())
         try:
-            self.fit_: Any = request.run(RunOptions(n_jobs=self.n_jobs))
+            fitted = request.run(RunOptions(n_jobs=self.n_jobs))
         except ForetellError as error:
             raise ValueError(error.text) from error
-        self.model_ = self.fit_.best
+        assert not isinstance(fitted, dict)  # there is one target
+        self.fit_, self.model_ = fitted, fitted.best
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row."""
         check_is_fitted(self)
-        predicted: NDArray[np.float64] = self.model_.predict(self._frame(X))
-        return predicted
+        return self.model_.predict(self._frame(X))
 
     def forecast(self, X: Any, interval: float = 0.9) -> Forecast:
         """Predict with intervals, and say how far outside the training rows each row is."""
         check_is_fitted(self)
-        found: Forecast = self.model_.forecast(self._frame(X), interval)
-        return found
+        return self.model_.forecast(self._frame(X), interval)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -124,7 +123,7 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _frame(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
         if _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            return X.rename(columns=str).reset_index(drop=True)
+            return pd.DataFrame(X).rename(columns=str).reset_index(drop=True)
         return self._named(validate_data(self, X, dtype=float, reset=reset))
 
     def _named(self, X: NDArray[np.float64]) -> pd.DataFrame:
