@@ -17,22 +17,22 @@ from foretell.errors import DatasetError, Remedy, listing, nearest
 from foretell.files.content import read_content
 from foretell.files.plain_columns import plain_columns
 from foretell.files.table_file import TextColumns, parse_text, read_table, refuse_duplicates
+from foretell.statuses import Status
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-#: The kind that the description of a table of runs states; the role of a column that is a
-#: setting; the status of a run that went well.
-KIND_OF_RUNS, PARAMETER, STATUS_OK = "foretell runs", "parameter", "ok"
+#: The kind that the description of a table of runs states; the role of a column that is a setting.
+KIND_OF_RUNS, PARAMETER = "foretell runs", "parameter"
 #: What a table is called that came from no file.
 FRAME_NAME = "the frame"
 _MOST_DESCRIPTION_BYTES = 50_000_000
 _ROWS_SHOWN = 5
 
-#: Endings of targets that are never zero: a zero was too little to be measured.
-_POSITIVE_UNITS = ("_s", "_j", "_bytes")
+#: Endings of targets that are never zero, however short a run: a zero was too little to measure.
+_NEVER_ZERO = ("_s", "_j", "peak_memory_bytes")
 _UNITS = {"b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "µs", "ms", "s",
           "min", "h", "hz", "khz", "mhz", "ghz", "w", "kw", "j", "kj", "%"}  # fmt: skip
 _WITH_UNIT = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([a-zµ%]+)", re.IGNORECASE)
@@ -132,7 +132,7 @@ class Dataset:
     def _without_failed(self, notes: list[str]) -> Dataset:
         if "status" not in self.frame.columns:
             return self
-        is_ok = (self.frame["status"] == STATUS_OK).to_numpy()
+        is_ok = (self.frame["status"] == Status.OK).to_numpy()
         if not is_ok.any():
             raise DatasetError(f"{self.name} has no run that went well; measure again")
         if not is_ok.all():
@@ -146,8 +146,8 @@ class Dataset:
             return self
         values = self.frame[target]
         is_measured = values.notna().to_numpy()
-        if target.endswith(_POSITIVE_UNITS):
-            is_measured &= (values != 0).to_numpy()
+        if target.endswith(_NEVER_ZERO):
+            is_measured = is_measured & (values != 0).to_numpy()
         if not is_measured.any():
             raise DatasetError(
                 f"{self.name} has no run in which '{target}' was measured; choose another target"
@@ -155,7 +155,8 @@ class Dataset:
         if not is_measured.all():
             notes.append(
                 f"{(~is_measured).sum()} of {len(is_measured)} runs were left out: their {target} "
-                "is missing or zero, as in runs too short to be measured."
+                "is missing or zero, as in runs too short to be measured "
+                f"({_rows_text(self.row_numbers[~is_measured])})."
             )
         return self.take(is_measured)
 
@@ -323,6 +324,10 @@ def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any], what: str 
         What one such value is called; the word ``value`` in it becomes a plural.
     """
     marked = row_numbers[mask]
-    rows = "row" if len(marked) == 1 else "rows"
     many = what if len(marked) == 1 else what.replace("value", "values", 1)
-    return f"{len(marked)} {many} ({rows} {listing(marked.tolist(), most=_ROWS_SHOWN)})"
+    return f"{len(marked)} {many} ({_rows_text(marked)})"
+
+
+def _rows_text(rows: NDArray[Any]) -> str:
+    word = "row" if len(rows) == 1 else "rows"
+    return f"{word} {listing(rows.tolist(), most=_ROWS_SHOWN)}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from foretell.cli._options import json_option
+from foretell.cli._output import echo, echo_json
 
 
 @click.command()
@@ -23,13 +22,13 @@ def command(as_json: bool) -> None:
         for name in TECHNIQUES.names()
     }
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo_json(rows)
         return
     for name, hyperparameters in rows.items():
-        click.echo(name)
+        echo(name)
         for h in hyperparameters:
             grid = ", ".join(map(str, h["grid"])) or "–"
-            click.echo(
+            echo(
                 f"  {h['name']:<18} default {h['default']!s:<12} grid {grid:<28} "
                 f"prior {h['prior'] or '–'}"
             )

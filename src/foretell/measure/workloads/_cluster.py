@@ -1,15 +1,14 @@
-"""Ray for a workload: a small cluster of its own on this machine, or one that is there."""
+"""Ray for a workload: a small cluster of its own on this machine, or one that exists."""
 
 from __future__ import annotations
 
 from foretell.errors import UsageError
 from foretell.executors import cluster
-from foretell.executors.cluster import Room
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.measure.workloads._base import RunFailedError
 from foretell.measure.workloads._training import Job
 
-#: Ray Train looks every 2 s whether workers have ended, which would be part of what is measured.
+#: Ray Train checks every 2 s whether workers have ended, and the wait would be measured as well.
 _ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
 
 
@@ -23,7 +22,7 @@ def check_installed() -> None:
 
 
 def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> None:
-    """Start Ray on this machine, or connect to a cluster, unless that was done for a run before."""
+    """Start Ray on this machine, or connect to a cluster; later runs use the same connection."""
     set_environment(_ENVIRONMENT)
     import ray
     import ray.train.torch  # so that its import is not measured
@@ -34,14 +33,15 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
         if address is None:
             ray.init(
                 "local",
-                _node_ip_address="127.0.0.1",  # nobody else is to reach it
+                # Not to be reached from outside. Private, and Ray refuses what it does not know.
+                _node_ip_address="127.0.0.1",
                 num_cpus=cpus,
                 object_store_memory=object_store_mib * 2**20,
                 include_dashboard=False,
             )
         else:
             if address != "auto":
-                check_cluster(address, address)
+                check_cluster(address)
             ray.init(address)
     except UsageError as error:
         raise RunFailedError(str(error)) from None
@@ -56,6 +56,6 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
 def check_room(job: Job) -> None:
     """Raise RunFailedError if the cluster can never hold the job: Ray would wait forever."""
     try:
-        cluster.check_room(Room(job.cpus, job.gpus), job.workers)
+        cluster.check_room(job.needs)
     except UsageError as error:
         raise RunFailedError(str(error)) from None

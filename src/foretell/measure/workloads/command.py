@@ -1,4 +1,4 @@
-"""The command workload: any program, a template for its arguments, and numbers from its output."""
+"""The command workload: any program, a template for its arguments, and numbers in its output."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from string import Formatter
 from typing import IO, Any
@@ -18,19 +19,20 @@ from typing import IO, Any
 import pydantic
 
 from foretell.errors import UsageError, suggest
-from foretell.measure.printed import Printed
+from foretell.measure.running.printed import Printed
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
 
 _MOST_OUTPUT = 4_000_000  # bytes that are searched for numbers
+_MOST_SEARCH_S = 10.0
 _MOST_REASON, _MOST_LOGGED = 300, 4000
-#: What only a shell understands.
+#: Signs that only a shell understands.
 _SHELL = re.compile(r"[|&;<>]+")
 
 _WITH_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 class CommandOptions(Options):
-    """A program and what its output tells.
+    """A program, and the numbers in its output.
 
     Attributes
     ----------
@@ -42,11 +44,11 @@ class CommandOptions(Options):
     extract
         Columns and the regular expressions whose first group is their number.
     ok_exit
-        Exit statuses that are no failure.
+        Exit statuses that do not count as a failure.
     folder
         Where it runs; relative to the sweep file.
     env
-        Environment variables, in which parameters may stand, too.
+        Environment variables, which may have parameters in braces, too.
     """
 
     run: str | list[str]
@@ -62,8 +64,8 @@ class CommandOptions(Options):
         for name, pattern in value.items():
             try:
                 n_groups = re.compile(pattern).groups
-            except re.error as error:
-                raise ValueError(f"{name} is no regular expression: {error}") from None
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"{name} is not a regular expression: {error}") from None
             if n_groups < 1:
                 raise ValueError(f"{name} needs a group in parentheses around its number")
         return value
@@ -79,15 +81,15 @@ class CommandWorkload(Workload):
     times_itself = True
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse templates that name no parameter, and programs that are not there."""
+        """Refuse templates with unknown parameters, and programs that do not exist."""
         from foretell.measure.sweep import reserved_names  # which knows all workloads
 
         o = self.options
         for name in self._used():
             if name not in {*names, "scratch"}:
                 raise UsageError(
-                    f"workload: {{{name}}} is no parameter of this sweep. {suggest(name, names)} "
-                    "A brace itself is written {{."
+                    f"workload: {{{name}}} is not a parameter of this sweep. "
+                    f"{suggest(name, names)} To write a brace itself, double it: {{{{."
                 )
         if not self._folder.is_dir():
             raise UsageError(f"workload.folder: there is no directory {self._folder}")
@@ -101,7 +103,7 @@ class CommandWorkload(Workload):
                 self._check_program(_words(template))
 
     def ignored(self, names: Sequence[str]) -> list[str]:
-        """Return the parameters that no template has a place for."""
+        """Return the parameters that no template uses."""
         used = self._used()
         return [name for name in names if name not in used]
 
@@ -137,8 +139,8 @@ class CommandWorkload(Workload):
             text = printed.end(_MOST_OUTPUT)
         try:
             if status not in o.ok_exit:
-                raise RunFailedError(f"{_told(status)}{_last_line(text)}")
-            return {name: _number(name, pattern, text) for name, pattern in o.extract.items()}
+                raise RunFailedError(f"{_ending(status)}{_last_line(text)}")
+            return _numbers(o.extract, text)
         except RunFailedError:
             sys.stdout.write(text[-_MOST_LOGGED:])  # for the log
             raise
@@ -150,7 +152,7 @@ class CommandWorkload(Workload):
                 status = self._execute(self.options.prepare, configuration, printed.file, Watch())
             if status:
                 text = printed.end(_MOST_OUTPUT)
-                raise RunFailedError(f"preparing: {_told(status)}{_last_line(text)}")
+                raise RunFailedError(f"preparing: {_ending(status)}{_last_line(text)}")
 
     def _execute(
         self,
@@ -188,7 +190,7 @@ def _path(folder: Path) -> str:
 
 
 def _words(template: str | list[str]) -> list[str]:
-    """Split a command before parameters are filled in: a value is one word, whatever it holds."""
+    """Split a command before parameters are filled in, so that each value stays one word."""
     if isinstance(template, list):
         return template
     try:
@@ -198,7 +200,7 @@ def _words(template: str | list[str]) -> list[str]:
 
 
 def _refuse_shell(template: str | list[str]) -> None:
-    """Refuse a text that is meant for a shell; what is quoted, or a list, is meant as it stands."""
+    """Refuse a text that is meant for a shell; quoted signs and lists are passed on as they are."""
     if isinstance(template, list):
         return
     unescaped = re.sub(r"\\.", "_", template)
@@ -217,22 +219,22 @@ def _fields(text: str) -> list[str]:
         found = [name for _, name, _, _ in parsed if name is not None]
         found += [name for _, _, form, _ in parsed if form for name in _fields(form)]
     except ValueError as error:
-        raise UsageError(f"workload: {error} in '{text}'; a brace itself is written {{{{") from None
+        raise UsageError(
+            f"workload: {error} in '{text}'; to write a brace itself, double it: {{{{"
+        ) from None
     for name in found:
         if not name.isidentifier():
-            raise UsageError(f"workload: {{{name}}} is no name of a parameter")
+            raise UsageError(f"workload: {{{name}}} is not the name of a parameter")
     return found
 
 
 def _plain(value: Any) -> Any:
-    """Let true and false be written as people do; numbers stay numbers, as {n:05d} wants them."""
+    """Write booleans in lower case; numbers stay numbers, which {n:05d} needs."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _told(status: int) -> str:
+def _ending(status: int) -> str:
     if status < 0:
-        import signal
-
         try:
             return f"it was ended by {signal.Signals(-status).name}"
         except ValueError:
@@ -243,6 +245,37 @@ def _told(status: int) -> str:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f": {lines[-1][:_MOST_REASON]}" if lines else ""
+
+
+def _numbers(patterns: Mapping[str, str], text: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, pattern in patterns.items():
+        too_slow = (
+            f"looking for {name} in its output takes more than {_MOST_SEARCH_S:g} s: {pattern} has "
+            "too many ways to match; write it without repeats inside of repeats, such as (a+)+"
+        )
+        with _limited(_MOST_SEARCH_S, too_slow):
+            found[name] = _number(name, pattern, text)
+    return found
+
+
+@contextmanager
+def _limited(seconds: float, otherwise: str) -> Iterator[None]:
+    """Raise RunFailedError if what is done inside takes too long.
+
+    A regular expression may take longer than the universe is old, and looks for signals meanwhile.
+    """
+
+    def end(*_: object) -> None:
+        raise RunFailedError(otherwise)
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _number(name: str, pattern: str, text: str) -> float:
