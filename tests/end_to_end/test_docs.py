@@ -23,7 +23,7 @@ import foretell
 from foretell.cli import _main as main
 from foretell.decide.question.objective import read_request
 from foretell.decide.question.prices import read_prices
-from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
+from foretell.measure.sweep import Design, NeedsTable, Power, Sweep, read_sweep
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
@@ -50,6 +50,8 @@ LEAST_INI = {
     },
     "DataPreparation": {"input_path": "runs.csv"},
 }
+
+PREDICTION = {"General": {"y"}, "DataPreparation": {"input_path"}}
 
 
 def name_of(page):
@@ -156,8 +158,10 @@ def test_toml_blocks_are_campaigns_sweeps_questions_or_prices(text):
 
 
 @pytest.mark.parametrize("text", blocks("ini"))
-def test_ini_blocks_are_campaigns(text):
+def test_ini_blocks_are_campaigns_or_prediction_files(text):
     sections = parse_ini(text, place="the page")
+    if {name: set(options) for name, options in sections.items()} == PREDICTION:
+        return
     if text.partition("\n")[0] == "# part of a campaign":
         sections = {name: {**LEAST_INI.get(name, {}), **sections.get(name, {})}
                     for name in {**LEAST_INI, **sections}}  # fmt: skip
@@ -487,7 +491,7 @@ SWEEP_TABLES = {
     "Values": Range,
     "Design": Design,
     "Power": Power,
-    "Needs": Asked,
+    "Needs": NeedsTable,
     "command": CommandOptions,
     "python": PythonOptions,
     "ray_train": RayTrainOptions,

@@ -155,8 +155,8 @@ def _how_to_measure(output: Path, data: Path | None) -> str:
 def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
     """Return the sweep that measured the data, as plain values; None if it is not known."""
     from foretell.dataset import read_description
-    from foretell.measure.appending import dumped
     from foretell.measure.sweep import read_sweep
+    from foretell.measure.table_sweeps import dumped
 
     if sweep is not None:
         return dumped(read_sweep(sweep))

@@ -31,10 +31,10 @@ from foretell.errors import (
 from foretell.files.directory import locked
 from foretell.learn.possible_runs import PossibleRuns, never_changed
 from foretell.learn.result import SPENT, SURE, Learned, LearnOptions, Round
-from foretell.measure.appending import appended_sweeps, dumped
-from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep, plan_sweep
+from foretell.measure.measure import MeasuredSweep, MeasureOptions, measure_sweep, prepare_sweep
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import Record, to_row
+from foretell.measure.table_sweeps import appended_sweeps, dumped
 from foretell.model.directory import BEST
 from foretell.model.fit import fit_model
 from foretell.spaces.rows import without
@@ -129,7 +129,7 @@ class _Learner:
 
     def _account(self, start: Mapping[str, Any]) -> Account:
         """Read the budget, and check all that can be checked before anything is measured."""
-        runs = [run.configuration for run in plan_sweep(start, folder=self.folder).runs]
+        runs = [run.configuration for run in prepare_sweep(start, folder=self.folder).runs]
         self.first = pd.DataFrame(runs)
         options = self.options
         return Account.open(options.budget, options.targets, self.request, runs, self.sweep.warm_up)
