@@ -617,9 +617,7 @@ CAMPAIGNS = [
         "[General]",
         command=FIT_INI,
     ),
-    campaign(
-        "option-twice-ini", ini("y = x"), "c.ini", "[General] y", "second time", command=FIT_INI
-    ),
+    campaign("option-twice-ini", ini("y = x"), "c.ini", "[General] y", "twice", command=FIT_INI),
     campaign(
         "no-table-ini",
         "[General]\ny = time_s\n",
@@ -643,8 +641,8 @@ OPTIONS = [
     option("fit c.toml -o out --time-limit nan", "--time-limit", "positive", "nan"),
     option("predict model runs.csv --interval 90", "--interval", "between 0 and 1", "90"),
     option("fit c.toml -o out --time-limit soon", "'--time-limit'", "'soon'", "--help"),
-    option("fit c.toml -o out --seed -1", "seed", "at least 0", "-1"),
-    option("fit c.toml -o out --seed 4294967296", "seed", "less than 4294967296"),
+    option("fit c.toml -o out --seed -1", "--seed -1", "from 0 to 4294967295"),
+    option("fit c.toml -o out --seed 4294967296", "--seed 4294967296", "from 0 to 4294967295"),
     option("fit c.toml -o out --sed 1", "'--sed'", "'--seed'?"),
     option("fit c.toml", "'-o'", "foretell fit --help"),
     option("fit", "CAMPAIGN", "foretell fit --help"),
