@@ -14,7 +14,8 @@ from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from foretell.dataset import Dataset, read_dataset
-    from foretell.decide.advise.next_run import Advice, advise
+    from foretell.decide.advise.advice import Advice
+    from foretell.decide.advise.next_run import advise
     from foretell.decide.plan.answer import Plan
     from foretell.decide.plan.plan import make_plan
     from foretell.errors import (
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
-    from foretell.learn import Learned, learn_plan
+    from foretell.learn.loop import learn_plan
+    from foretell.learn.result import Learned
     from foretell.measure.measure import measure_sweep
     from foretell.model.automatic.outputs import AutomaticFit
     from foretell.model.campaigns import Campaign
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
-    "Advice": "foretell.decide.advise.next_run",
+    "Advice": "foretell.decide.advise.advice",
     "AutomaticFit": "foretell.model.automatic.outputs",
     "Campaign": "foretell.model.campaigns",
     "Dataset": "foretell.dataset",
@@ -47,7 +49,7 @@ _HOMES = {
     "Forecast": "foretell.predictor",
     "ForetellError": "foretell.errors",
     "ForetellRegressor": "foretell.model.estimator",
-    "Learned": "foretell.learn",
+    "Learned": "foretell.learn.result",
     "ModelError": "foretell.errors",
     "NothingUsableError": "foretell.errors",
     "Plan": "foretell.decide.plan.answer",
@@ -57,7 +59,7 @@ _HOMES = {
     "UsageError": "foretell.errors",
     "advise": "foretell.decide.advise.next_run",
     "fit_model": "foretell.model.fit",
-    "learn_plan": "foretell.learn",
+    "learn_plan": "foretell.learn.loop",
     "load_model": "foretell.model.saved.model",
     "make_plan": "foretell.decide.plan.plan",
     "measure_sweep": "foretell.measure.measure",

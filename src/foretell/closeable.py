@@ -1,4 +1,4 @@
-"""Things that are open until they are closed: what makes them fit for a `with` statement."""
+"""Objects that must be closed: a base class that lets them be used in a `with` statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Closeable(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close it; nothing is done with it afterwards."""
+        """Release what it holds; it must not be used afterwards."""
 
     def __enter__(self) -> Self:
         return self

@@ -17,22 +17,22 @@ from foretell.errors import DatasetError, Remedy, listing, nearest
 from foretell.files.content import read_content
 from foretell.files.plain_columns import plain_columns
 from foretell.files.table_file import TextColumns, parse_text, read_table, refuse_duplicates
+from foretell.statuses import Status
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-#: The kind that the description of a table of runs states; the role of a column that is a
-#: setting; the status of a run that went well.
-KIND_OF_RUNS, PARAMETER, STATUS_OK = "foretell runs", "parameter", "ok"
+#: The kind that the description of a table of runs states; the role of a column that is a setting.
+KIND_OF_RUNS, PARAMETER = "foretell runs", "parameter"
 #: What a table is called that came from no file.
 FRAME_NAME = "the frame"
 _MOST_DESCRIPTION_BYTES = 50_000_000
 _ROWS_SHOWN = 5
 
-#: Endings of targets that are never zero: a zero was too little to be measured.
-_POSITIVE_UNITS = ("_s", "_j", "_bytes")
+#: Endings of targets that are never zero, however short a run: a zero was too little to measure.
+_NEVER_ZERO = ("_s", "_j", "peak_memory_bytes")
 _UNITS = {"b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "µs", "ms", "s",
           "min", "h", "hz", "khz", "mhz", "ghz", "w", "kw", "j", "kj", "%"}  # fmt: skip
 _WITH_UNIT = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([a-zµ%]+)", re.IGNORECASE)
@@ -132,7 +132,7 @@ class Dataset:
     def _without_failed(self, notes: list[str]) -> Dataset:
         if "status" not in self.frame.columns:
             return self
-        is_ok = (self.frame["status"] == STATUS_OK).to_numpy()
+        is_ok = (self.frame["status"] == Status.OK).to_numpy()
         if not is_ok.any():
             raise DatasetError(f"{self.name} has no run that went well; measure again")
         if not is_ok.all():
@@ -146,8 +146,8 @@ class Dataset:
             return self
         values = self.frame[target]
         is_measured = values.notna().to_numpy()
-        if target.endswith(_POSITIVE_UNITS):
-            is_measured &= (values != 0).to_numpy()
+        if target.endswith(_NEVER_ZERO):
+            is_measured = is_measured & (values != 0).to_numpy()
         if not is_measured.any():
             raise DatasetError(
                 f"{self.name} has no run in which '{target}' was measured; choose another target"

@@ -54,6 +54,25 @@ class Forecast:
 
 
 @dataclass(frozen=True, eq=False)
+class Quantiles:
+    """What a target stays below with some probabilities.
+
+    Attributes
+    ----------
+    values
+        One row per configuration, one column per probability; NaN where the model has no intervals.
+    """
+
+    probabilities: tuple[float, ...]
+    values: NDArray[np.float64]
+
+    def at(self, probability: float) -> NDArray[np.float64]:
+        """Return what each configuration stays below with a probability, one that was asked for."""
+        found: NDArray[np.float64] = self.values[:, self.probabilities.index(probability)]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Outlook:
     """What choosing among many configurations needs: no texts, and any quantiles.
 
@@ -61,15 +80,12 @@ class Outlook:
     ----------
     value
         One prediction per configuration.
-    quantiles
-        One row per configuration, one column per probability: what the target stays below with
-        that probability. NaN where the model knows no intervals.
     trust
         As in a forecast.
     """
 
     value: NDArray[np.float64]
-    quantiles: NDArray[np.float64]
+    quantiles: Quantiles
     trust: NDArray[np.object_]
 
 

@@ -86,7 +86,7 @@ def test_a_role_says_which_column_to_take(plan):
     [
         ("kubernets", {}, "Did you mean 'kubernetes'"),
         ("ray", {"workers": "wrkers"}, "the plan has no such column"),
-        ("ray", {"workers": "data"}, "is no amount"),
+        ("ray", {"workers": "data"}, "is not an amount"),
     ],
 )
 def test_a_hand_off_that_cannot_be_is_refused(plan, form, roles, told):
@@ -108,7 +108,7 @@ def test_roles_are_written_as_role_and_column(text):
 
 def test_a_part_of_a_worker_is_not_handed_on():
     plan = make_plan(Law(), {"fix": {"workers": 6.8}})
-    with pytest.raises(UsageError, match=r"6\.8 workers cannot be handed on"):
+    with pytest.raises(UsageError, match=r"6\.8 workers cannot be handed off"):
         hand_off(plan, "ray")
 
 
@@ -122,5 +122,5 @@ def test_whole_numbers_are_handed_on_as_such():
 def test_columns_that_would_be_one_variable_are_refused():
     law = Law(ranges={"workers": (1.0, 64.0), "a b": (1.0, 2.0), "a_b": (1.0, 2.0)})
     plan = make_plan(law, {"fix": {"workers": 1, "a b": 1, "a_b": 1}})
-    with pytest.raises(UsageError, match="would both be FORETELL_A_B"):
+    with pytest.raises(UsageError, match="would both become FORETELL_A_B"):
         hand_off(plan, "env")

@@ -235,6 +235,13 @@ TARGETS = [
         "another target",
     ),
     table("target-zero", cell(5, "time_s", 0), "'time_s'", "1 value ≤ 0 (row 5)", "MAPE", "rmse"),
+    table("target-subnormal", cell(5, "time_s", "1e-310"), "'time_s'", "(row 5)", "smaller unit"),
+    Case(
+        "target-subnormal-of-a-table",
+        ["runs.csv", "'time_s'", "(row 5)", "smaller unit"],
+        "fit runs.csv --target time_s -o out",
+        table=cell(5, "time_s", "5e-324"),
+    ),
     table("target-negative", cell(24, "time_s", -2.5), "1 value ≤ 0 (row 24)", "MAPE", "Drop"),
     table("target-nan", cell(5, "time_s", "nan"), "1 missing value (row 5)", "--drop-missing"),
     table(

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli._main import VERBS, cli
+from foretell.cli._main import GROUPS, VERBS, cli
 
 INI = """
 [General]
@@ -62,9 +62,20 @@ def fitted(folder):
     return folder
 
 
-def test_help_lists_every_verb():
-    shown = run("--help").stdout
-    assert all(verb in shown for verb in VERBS)
+def test_help_lists_every_verb_by_its_purpose():
+    lines = [line.split() for line in run("--help").stdout.splitlines()]
+    places = {words[0]: i for i, words in reversed([*enumerate(lines)]) if words}
+    purposes = [f"{purpose}:" for purpose in GROUPS]
+    assert purposes == ["Measure:", "Model:", "Decide:", "Operate:"]
+    for purpose, verbs in GROUPS.items():
+        later = [places[p] for p in purposes if places[p] > places[f"{purpose}:"]]
+        for verb in verbs:
+            assert places[f"{purpose}:"] < places[verb] < min([*later, len(lines)])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_can_answer_programs_in_json(verb):
+    assert "--json" in run(verb, "--help").stdout
 
 
 def test_every_verb_explains_itself():
@@ -180,6 +191,57 @@ def test_convert_writes_a_toml_file_that_gives_the_same_result(fitted):
     assert boards[0] == boards[1]
 
 
+def test_convert_and_export_say_what_they_wrote_in_json(fitted):
+    written = json.loads(run("convert", "campaign.ini", "new.toml", "--json").stdout)
+    assert written == {
+        "file": "new.toml", "bytes": (fitted / "new.toml").stat().st_size, "warnings": [],
+    }  # fmt: skip
+    text = run("export", "out/LRRidge.foretell", "--as", "sql").stdout
+    exported = json.loads(run("export", "out/LRRidge.foretell", "--as", "sql", "--json").stdout)
+    assert exported == {"form": "sql", "text": text}
+    options = ("--as", "sql", "-o", "m.sql", "--json")
+    exported = json.loads(run("export", "out/LRRidge.foretell", *options).stdout)
+    assert exported == {"form": "sql", "file": "m.sql", "bytes": len(text.encode())}
+    assert (fitted / "m.sql").read_text() == text
+
+
+def test_warnings_of_convert_go_to_stderr_or_into_the_json(folder):
+    (folder / "campaign.ini").write_text(INI.replace("folds = 3", "folds = 3\nrun_nmu = 2"))
+    result = run("convert", "campaign.ini", "a.toml")
+    assert "run_nmu" in result.stderr and "run_nmu" not in result.stdout
+    result = run("convert", "campaign.ini", "b.toml", "--json")
+    assert "run_nmu" in str(json.loads(result.stdout)["warnings"])
+    assert result.stderr == ""
+
+
+HOSTILE = "m5\x1b[2J\x07\u202e"
+
+
+def test_control_characters_in_names_and_levels_never_reach_the_terminal(folder):
+    frame = pd.read_csv("runs.csv").rename(columns={"nodes": f"nodes{HOSTILE}"})
+    frame["machine"] = [f"a{HOSTILE}", "b"] * 24
+    frame.to_csv("runs.csv", index=False)
+    frame.assign(machine=f"c{HOSTILE}").to_csv("new.csv", index=False)
+    (folder / "c.toml").write_text(
+        '[data]\npath = "runs.csv"\ntarget = "time_s"\n[techniques.LRRidge]\nalpha = 0.1\n'
+    )
+    assert run("fit", "c.toml", "-o", "out", "-j", 1, "-q").exit_code == 0
+    for words in (
+        ("predict", "out", "new.csv"),
+        ("predict", "out", "new.csv", "-o", "p.csv", "--json"),
+        ("fit", "c.toml", "-o", "other", "--data", f"no{HOSTILE}.csv"),
+        ("fit", "runs.csv", "--target", f"x{HOSTILE}", "-o", "other"),
+        (f"verb{HOSTILE}",),
+        ("fit", f"--opt{HOSTILE}"),
+        ("score", "out", "new.csv"),
+    ):
+        result = run(*words)
+        for text in (result.stdout, result.stderr):
+            hidden = [c for c in text if not c.isprintable() and c != "\n"]
+            assert hidden == [], (words, text)
+    assert r"m5\x1b[2J\x07\u202e" in run("predict", "out", "new.csv").stdout
+
+
 def test_schema_accepts_converted_campaigns_and_refuses_typos(fitted):
     schema = json.loads(run("schema").stdout)
     run("convert", "campaign.ini", "campaign.toml")
@@ -220,7 +282,9 @@ def test_demo_fits_predicts_and_ends_with_a_plan_and_the_path_of_a_report(folder
     assert "Use threads=2: " in result.stdout
     assert "demo/report.html" in result.stdout.splitlines()[-1]
     assert (folder / "demo" / "report.html").stat().st_size < 2_000_000
-    assert run("demo", "-o", "demo", "-j", 1).exit_code == 0
+    again = run("demo", "-o", "demo", "-j", 1, "--json")
+    assert again.exit_code == 0
+    assert json.loads(again.stdout) == {"models": "demo", "report": "demo/report.html"}
 
 
 def test_data_option_takes_another_table_than_the_campaign_names(folder):

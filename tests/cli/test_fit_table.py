@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -218,6 +220,110 @@ def test_predict_against_measured_runs_says_how_many_the_intervals_hold(folder):
     assert "Against the measured time_s: MAPE" in shown
     assert held > 0.7
     assert f"The intervals hold {100 * held:.1f} % of them." in shown
+
+
+def test_rows_with_gaps_are_marked_and_the_others_predicted_as_without_them(folder):
+    whole = predicted()
+    frame = pd.read_csv("new.csv")
+    gaps = pd.DataFrame({"machine": ["m4", None], "size": [None, 20], "nodes": [None, 4]})
+    order = [5, 0, 1, 6, 2, 3, 4]  # gaps at the first and the fourth row
+    pd.concat([frame, gaps], ignore_index=True).iloc[order].to_csv("new.csv", index=False)
+    result = run("predict", "out", "new.csv")
+    assert result.exit_code == 0
+    assert "2 of 7 rows have no prediction" in result.stderr
+    assert (
+        "machine 1, size 1, nodes 1" in result.stderr
+        or "nodes 1, size 1, machine 1" in result.stderr
+    )
+    assert "nan" not in result.stdout.lower()
+    assert "7 rows, 3 outside the data (nodes, size, machine)." in result.stdout
+    written = predicted()
+    assert written["trust"].tolist()[:4] == ["missing", "inside", "inside", "missing"]
+    assert written.loc[[0, 3], "prediction"].tolist() == ["", ""]
+    assert written.loc[0, "outside"] == "no value: nodes, size"
+    assert written.loc[3, "outside"] == "no value: machine"
+    rest = written.drop(index=[0, 3]).reset_index(drop=True)
+    for name in ("prediction", "lower", "upper"):
+        assert rest[name].astype(float).tolist() == whole[name].tolist()
+    rows = json.loads(run("predict", "out", "new.csv", "--json").stdout)
+    assert [r["prediction"] is None for r in rows] == [True, False, False, True] + [False] * 3
+
+
+def test_runs_without_a_measured_target_do_not_hide_the_comparison(folder):
+    frame = pd.read_csv("runs.csv")
+    frame.loc[[0, 5], "time_s"] = None
+    frame.to_csv("some.csv", index=False)
+    rows = json.loads(run("predict", "out", "some.csv", "--json").stdout)
+    known = [r for r in rows if r["time_s"] is not None]
+    mape = np.mean([abs(r["prediction"] / r["time_s"] - 1) for r in known])
+    shown = run("predict", "out", "some.csv").stdout
+    told = re.search(r"of 30 rows: MAPE ([\d.]+) %", shown)
+    assert float(told[1]) == pytest.approx(100 * mape, rel=0.01)
+
+
+def test_coverage_is_told_by_trust(folder):
+    frame = pd.read_csv("runs.csv")
+    beyond = frame.tail(4).assign(nodes=16)
+    both = pd.concat([frame, beyond.assign(time_s=1e6)])
+    both.to_csv("both.csv", index=False)
+    rows = json.loads(run("predict", "out", "both.csv", "--json").stdout)
+    inside = [r["lower"] <= r["time_s"] <= r["upper"] for r in rows if r["trust"] == "inside"]
+    assert 0 < len(inside) < len(rows)
+    shown = run("predict", "out", "both.csv").stdout
+    told = {t: (float(s), int(n)) for t, s, n in re.findall(r"(\w+) ([\d.]+) % of (\d+)", shown)}
+    assert told["inside"] == (pytest.approx(100 * np.mean(inside), abs=0.06), len(inside))
+    assert told["near"] == (0, len(rows) - len(inside))
+
+
+def test_an_unknown_level_is_told_with_the_nearest_one(folder):
+    frame = pd.DataFrame({"nodes": [4, 4], "size": [20, 20], "machine": ["M4", "zzz"]})
+    frame.to_csv("new.csv", index=False)
+    assert predicted()["outside"].tolist() == [
+        "machine: unknown level M4 (did you mean m4?)",
+        "machine: unknown level zzz",
+    ]
+
+
+def test_columns_that_no_model_can_use_are_left_out_with_a_note(folder):
+    frame = pd.read_csv("runs.csv")
+    frame.assign(tags=[["a"]] * len(frame)).to_parquet("runs.parquet")
+    result = run("fit", "runs.parquet", "--target", "time_s", "-o", "p", "-j", 1, "-q")
+    assert result.exit_code == 0, result.output
+    assert "'tags' was left out: it holds lists" in result.stdout
+    result = run("predict", "p", "runs.parquet")
+    assert result.exit_code == 0
+    assert "'tags' is not in the output: it holds lists" in result.stderr
+
+
+def test_units_and_spellings_are_noted_by_fit(folder):
+    frame = pd.read_csv("runs.csv").assign(memory="16GB")
+    frame.loc[::2, "memory"] = "32GB"
+    frame.loc[:3, "machine"] = frame.loc[:3, "machine"].str.upper()
+    frame.to_csv("odd.csv", index=False)
+    shown = run("fit", "odd.csv", "--target", "time_s", "-o", "u", "-j", 1, "-q").stdout
+    assert "memory_gb = 32" in shown
+    assert "differ only in case" in shown
+
+
+def test_a_column_that_looks_like_html_is_fitted_and_reported(folder):
+    frame = pd.read_csv("runs.csv").rename(columns={"nodes": "<script>alert(1)</script>"})
+    frame.to_csv("odd.csv", index=False, quoting=csv.QUOTE_ALL)
+    assert run("fit", "odd.csv", "--target", "time_s", "-o", "h", "-j", 1, "-q").exit_code == 0
+    result = run("report", "h", "-o", "h.html")
+    assert result.exit_code == 0, result.output
+    assert "<script>" not in (folder / "h.html").read_text()
+
+
+def test_every_column_with_gaps_is_named_at_once(folder):
+    frame = pd.read_csv("runs.csv")
+    frame.loc[[1, 2], "size"] = None
+    frame.loc[3, "machine"] = None
+    frame.to_csv("gaps.csv", index=False)
+    result = run("fit", "gaps.csv", "--target", "time_s", "-o", "g", "-j", 1, "-q")
+    assert result.exit_code == 2
+    assert "'size' has 2 missing values (rows 2, 3)" in result.stderr
+    assert "'machine' has 1 missing value (row 4)" in result.stderr
+    assert "--drop-missing" in result.stderr
 
 
 def test_a_table_with_a_column_of_our_own_is_refused(folder):

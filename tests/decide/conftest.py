@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from foretell.predictor import Forecast, Outlook
+from foretell.predictor import Forecast, Outlook, Quantiles
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Law:
     def outlook(self, frame, probabilities):
         value = self.predict(frame)
         factors = [np.exp(self.spread * NormalDist().inv_cdf(p)) for p in probabilities]
-        return Outlook(value, np.outer(value, factors), self._trust(frame))
+        quantiles = Quantiles(tuple(probabilities), np.outer(value, factors))
+        return Outlook(value, quantiles, self._trust(frame))
 
     def _trust(self, frame):
         trust = np.full(len(frame), "inside", dtype=object)
@@ -52,8 +53,7 @@ class Law:
         outside = ["" if t == "inside" else "workers: outside" for t in trust]
         error = np.full(len(frame), self.spread)
         return Forecast(
-            outlook.value, outlook.quantiles[:, 0], outlook.quantiles[:, 1], outside, error, trust,
-            {},
+            outlook.value, *outlook.quantiles.values.T, outside, error, trust, {},
         )  # fmt: skip
 
     def outside(self, frame):

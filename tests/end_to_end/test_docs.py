@@ -23,7 +23,7 @@ import foretell
 from foretell.cli import _main as main
 from foretell.decide.question.objective import read_request
 from foretell.decide.question.prices import read_prices
-from foretell.measure.sweep import Asked, Design, Power, Sweep, read_sweep
+from foretell.measure.sweep import Design, NeedsTable, Power, Sweep, read_sweep
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
@@ -491,7 +491,7 @@ SWEEP_TABLES = {
     "Values": Range,
     "Design": Design,
     "Power": Power,
-    "Needs": Asked,
+    "Needs": NeedsTable,
     "command": CommandOptions,
     "python": PythonOptions,
     "ray_train": RayTrainOptions,

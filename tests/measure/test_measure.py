@@ -18,6 +18,7 @@ from foretell import fit_model, read_dataset
 from foretell.errors import DatasetError, NothingUsableError, StorageError, UsageError
 from foretell.files.journal import decode, encode
 from foretell.measure.measure import MeasureOptions, measure_sweep
+from foretell.traces import read_trace
 
 from .conftest import command, python, script
 
@@ -299,13 +300,33 @@ def test_complaints_name_rows_as_they_stand_in_the_table_with_its_failed_runs(fo
     columns = {"n": "parameter", "status": "remark", "time_s": "measured"}
     description = {"kind": "foretell runs", "table": "t.csv", "columns": columns}
     (folder / "t.json").write_text(json.dumps(description))
-    rows = ["1,failed,", "2,ok,3", "3,ok,", "4,failed,", "5,ok,7", "6,ok,"]
+    rows = ["1,failed,", "2,ok,3", ",ok,4", "4,failed,", "5,ok,7", ",ok,6"]
     (folder / "t.csv").write_text("n,status,time_s\n" + "\n".join(rows) + "\n")
     with pytest.raises(DatasetError, match=r"has 2 missing values \(rows 3, 6\)"):
         if campaign is None:
             fit_model(folder / "t.csv", target="time_s")
         else:
             fit_model({**campaign, "techniques": {"LRRidge": {}}}, folder / "t.csv")
+
+
+def test_runs_too_short_to_measure_the_target_are_left_out_with_a_note(folder):
+    roles = {"n": "parameter", "status": "remark", "cpu_time_s": "measured",
+             "peak_memory_bytes": "measured", "written_bytes": "measured"}  # fmt: skip
+    about = {"kind": "foretell runs", "table": "t.csv", "columns": roles}
+    (folder / "t.json").write_text(json.dumps(about))
+    rows = [f"{n},ok,{0.01 * n},{2**20 * n},{n}" for n in range(2, 10)]
+    rows = ["1,ok,0.0,,0", *rows, "10,failed,,,"]
+    names = ",".join(roles)
+    (folder / "t.csv").write_text(f"{names}\n" + "\n".join(rows) + "\n")
+    for target in ("cpu_time_s", "peak_memory_bytes"):
+        fitted = fit_model(folder / "t.csv", target=target)
+        assert fitted.best.n_rows == 8
+        notes = " ".join(fitted.results["notes"])
+        assert "1 of 9 runs" in notes and target in notes
+        assert "(row 1)" in notes
+    # A run may well write nothing; whoever models that is told.
+    with pytest.raises(DatasetError, match="written_bytes"):
+        fit_model(folder / "t.csv", target="written_bytes")
 
 
 def test_a_table_of_failed_runs_alone_is_told(folder):
@@ -325,6 +346,47 @@ def test_any_other_json_beside_a_table_changes_nothing(folder, text):
     (folder / "t.csv").write_text("n,time_s\n1,2\n")
     (folder / "t.json").write_text(text)
     assert read_dataset(folder / "t.csv").roles == {}
+
+
+# Traces
+
+
+def test_a_trace_of_each_run_shows_what_the_job_did_over_time(folder):
+    words = script(
+        """
+        import time
+        block = bytearray(60 * 2**20)
+        end = time.process_time() + 0.4
+        while time.process_time() < end: pass
+        """
+    )
+    meters = ["cpu_time", "memory"]
+    sweep = {"workload": command(*words, "{n}"), "parameters": {"n": [1, 2]}, "meters": meters}
+    measure_sweep({**sweep, "traces": True, "order": "written"}, folder / "runs.csv")
+    table = pd.read_csv(folder / "runs.csv")
+    paths = sorted((folder / "runs.traces").iterdir())
+    assert [path.name for path in paths] == ["1.trace", "2.trace"]
+    for path, row in zip(paths, table.to_dict("records"), strict=True):
+        trace = read_trace(path)
+        assert trace.about["configuration"] == {"n": row["n"]}
+        assert trace.about["started_at"] == row["started_at"]
+        assert set(trace.columns) == {"cpu_time_s", "memory_bytes"}
+        assert 0 <= trace.times_s[0] < trace.times_s[-1]
+        assert (trace.columns["cpu_time_s"][1:] >= trace.columns["cpu_time_s"][:-1]).all()
+        assert trace.columns["cpu_time_s"][-1] == pytest.approx(row["cpu_time_s"], abs=0.05)
+        assert 60 * 2**20 < trace.columns["memory_bytes"].max() <= row["peak_memory_bytes"]
+    without = {**sweep, "order": "written"}
+    measure_sweep(without, folder / "runs.csv")  # the same runs, which are there already
+    assert pd.read_csv(folder / "runs.csv").equals(table)
+
+
+def test_without_traces_the_table_is_the_same_and_no_folder_is_made(measured, folder):
+    without = list(measured(python("quick"), {"n": [1]}, meters=["cpu_time", "disk", "load"]))
+    assert not (folder / "runs.traces").exists()
+    for path in folder.glob("runs.*"):
+        path.unlink()
+    rest = {"meters": ["cpu_time", "disk", "load"], "traces": True}
+    assert list(measured(python("quick"), {"n": [1]}, **rest)) == without
 
 
 # Resuming
@@ -448,7 +510,7 @@ def test_a_table_edited_by_hand_is_not_written_over(folder):
     measure_sweep(SWEEP, folder / "runs.csv")
     edited = (folder / "runs.csv").read_text().replace("ok", "fine", 1)
     (folder / "runs.csv").write_text(edited)
-    with pytest.raises(StorageError, match="is not what foretell wrote from its journal"):
+    with pytest.raises(StorageError, match="was changed since foretell wrote it"):
         measure_sweep(SWEEP, folder / "runs.csv")
     assert (folder / "runs.csv").read_text() == edited
     (folder / "runs.csv").rename(folder / "mine.csv")
@@ -589,6 +651,14 @@ def test_a_meter_that_fails_costs_its_columns_and_no_run(measured, folder, monke
     assert "DiskMeter failed: ZeroDivisionError" in (folder / "runs.log").read_text()
 
 
+def test_a_regular_expression_that_never_ends_fails_its_run_and_names_its_column(folder):
+    workload = command("echo", "a" * 60, extract={"speed": "((?:a+)+)b"})
+    sweep = {"workload": workload, "parameters": {"n": [1]}, "meters": []}
+    with pytest.raises(NothingUsableError, match=r"looking for speed .* too many ways to match"):
+        measure_sweep(sweep, folder / "runs.csv")
+    assert pd.read_csv(folder / "runs.csv")["status"].tolist() == ["failed"]
+
+
 NUMBERS = [("1,234,567.5", 1234567.5), ("-3e-2", -0.03), ("1,5", None), ("nan", None)]
 
 
@@ -612,7 +682,7 @@ BAD_WORKLOADS = [
     ({"use": "comand"}, "workload.use: unknown workload 'comand'. Did you mean 'command'"),
     ({"use": "command"}, "workload.run: is required and missing"),
     ({"use": "command", "run": "true", "rn": 1}, "workload.rn: unknown option 'rn'"),
-    ({"use": "command", "run": "echo {m}"}, "{m} is no parameter of this sweep"),
+    ({"use": "command", "run": "echo {m}"}, "{m} is not a parameter of this sweep"),
     ({"use": "command", "run": "echo {n"}, "workload: .* in "),
     ({"use": "command", "run": "no-such-program {n}"}, "there is no program 'no-such-program'"),
     ({"use": "command", "run": "echo 'x"}, "No closing quotation"),
@@ -620,13 +690,14 @@ BAD_WORKLOADS = [
     ({"use": "command", "run": "echo {n}; ls"}, "would get ; as an argument"),
     ({"use": "command", "run": "echo {n} 2>/dev/null"}, "would get > as an argument"),
     ({"use": "command", "run": "true", "folder": "nowhere"}, "there is no directory .*nowhere"),
-    ({"use": "command", "run": "echo {n:{m}}"}, "{m} is no parameter"),
+    ({"use": "command", "run": "echo {n:{m}}"}, "{m} is not a parameter"),
     ({"use": "command", "run": "true", "extract": {"n": "(.)"}}, "'n' is the name of another"),
-    ({"use": "command", "run": "true", "extract": {"a": "("}}, "a is no regular expression"),
+    ({"use": "command", "run": "true", "extract": {"a": "("}}, "a is not a regular expression"),
+    ({"use": "command", "run": "true", "extract": {"a": "(" * 9999}}, "a is not a regular expr"),
     ({"use": "command", "run": "true", "extract": {"a": "b"}}, "a needs a group in parentheses"),
     ({"use": "python", "call": "nowhere:f"}, "nowhere cannot be imported"),
     ({"use": "python", "call": "jobs"}, "workload.call: must be module:function"),
-    ({"use": "jobs:quick"}, "jobs:quick is no class derived from"),
+    ({"use": "jobs:quick"}, "jobs:quick is not a class derived from"),
 ]
 
 
@@ -664,7 +735,7 @@ def test_what_a_shell_would_understand_is_taken_as_it_stands_in_quotes(measured,
 
 def test_very_many_runs_need_a_yes(folder):
     many = {**SWEEP, "parameters": {"n": {"from": 1, "to": 1000, "step": 1}}, "repeats": 1000}
-    with pytest.raises(UsageError, match=r"1,000,000 runs .* add --yes if you mean it"):
+    with pytest.raises(UsageError, match=r"1,000,000 runs .* with is_sure"):
         measure_sweep(many, folder / "runs.csv")
 
 

@@ -78,12 +78,12 @@ def test_what_has_no_value_or_too_large_a_one_is_told(text):
 
 
 def test_a_name_that_is_no_parameter_is_told_with_the_nearest_one():
-    with pytest.raises(UsageError, match=r"speaks of 'machin'.* Did you mean 'machine'"):
+    with pytest.raises(UsageError, match=r"uses 'machin'.* Did you mean 'machine'"):
         Expression("machin == 'm4'").check(NAMES)
 
 
 def test_the_name_of_a_function_is_no_parameter():
-    with pytest.raises(UsageError, match="speaks of 'round'"):
+    with pytest.raises(UsageError, match="uses 'round'"):
         Expression("round > 1").check(NAMES)
 
 

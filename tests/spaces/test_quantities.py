@@ -74,5 +74,5 @@ def test_names_of_columns_tell_the_quantity_and_its_unit(name, expected):
 
 @pytest.mark.parametrize("text", ["500mj", "5mw", "1mwh"])
 def test_a_prefix_that_may_be_milli_or_mega_must_be_written_out(text):
-    with pytest.raises(UsageError, match="is no unit"):
+    with pytest.raises(UsageError, match="is not a unit"):
         read_quantity(text, ENERGY if text != "5mw" else "power")

@@ -1,4 +1,4 @@
-"""Plans in the words of other systems: Ray, Kubernetes, Spark, a shell."""
+"""Plans in the formats of other systems: Ray, Kubernetes, Spark, a shell."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.decide.plan.answer import Option, Plan
-from foretell.errors import UsageError, listing, suggest
+from foretell.decide.plan.answer import Candidate, Plan
+from foretell.errors import Option, UsageError, listing, suggest
 from foretell.spaces.quantities import MEMORY
 
-#: What a system asks for, and the columns that usually say it.
+#: What a system needs to know, and the names of columns that usually say it.
 ROLES = {
     "workers": ("workers", "n_workers", "num_workers", "nodes", "n_nodes", "num_nodes", "executors",
                 "num_executors", "replicas"),
@@ -24,6 +24,8 @@ ROLES = {
     "memory_bytes": ("memory_bytes", "memory_per_worker_bytes"),
 }  # fmt: skip
 _MEBIBYTE = 2**20
+#: Keys that need no quotes in YAML: words that do not mean true, false or nothing there.
+_PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Ask:
     Attributes
     ----------
     memory_bytes
-        What is not exceeded with 95 %, where a model tells; None otherwise.
+        From a column; or what the job stays below with 95 %, if a model predicts it; or None.
     """
 
     workers: int
@@ -44,37 +46,39 @@ class Ask:
 
 
 def hand_off(plan: Plan, form: str, roles: Mapping[str, str] | None = None) -> str:
-    """Write the chosen configuration in the form of another system."""
+    """Write the chosen configuration in the format of another system."""
     check_form(form)
     if plan.chosen is None:
-        raise UsageError("there is no plan to hand on: no configuration keeps the limits")
+        raise UsageError("there is no plan to hand off: no configuration keeps the limits")
     return FORMS[form](plan, _ask(plan.chosen, roles or {}))
 
 
 def check_form(form: str) -> None:
     """Raise a UsageError unless the form is known."""
     if form not in FORMS:
-        raise UsageError(f"no form '{form}' is known to --as. {suggest(form, FORMS)}")
+        raise UsageError(f"unknown format. {suggest(form, FORMS)}", option=Option("form", form))
 
 
 def read_roles(texts: Sequence[str]) -> dict[str, str]:
-    """Read ``workers=nodes``: which column says what a system asks for."""
+    """Read ``workers=nodes``: which column says what a system needs to know."""
     roles = {}
     for text in texts:
         role, sign, column = (part.strip() for part in text.partition("="))
         if role not in ROLES or not sign or not column:
-            raise UsageError(f"--role {text}: write ROLE=COLUMN; the roles are {listing(ROLES)}")
+            raise UsageError(
+                f"write ROLE=COLUMN; the roles are {listing(ROLES)}", option=Option("role", text)
+            )
         roles[role] = column
     return roles
 
 
-def _ask(chosen: Option, roles: Mapping[str, str]) -> Ask:
+def _ask(chosen: Candidate, roles: Mapping[str, str]) -> Ask:
     found: dict[str, float | None] = {}
     for role, names in ROLES.items():
         if role in roles and roles[role] not in chosen.configuration:
             raise UsageError(
-                f"--role {role}={roles[role]}: the plan has no such column. "
-                f"{suggest(roles[role], chosen.configuration)}"
+                f"the plan has no such column. {suggest(roles[role], chosen.configuration)}",
+                option=Option("role", roles[role], key=role),
             )
         looked = (roles[role],) if role in roles else names
         name = next((n for n in looked if n in chosen.configuration), None)
@@ -95,8 +99,8 @@ def _ask(chosen: Option, roles: Mapping[str, str]) -> Ask:
 def _amount(value: Any, name: str, role: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         raise UsageError(
-            f"'{name}' is to say the {role}, and {value!r} is no amount; name another column: "
-            f"--role {role}=COLUMN"
+            f"the column '{name}' should say the {role}, but {value!r} is not an amount",
+            remedy=("name another column: ", Option("role", "COLUMN", key=role)),
         )
     return float(value)
 
@@ -104,7 +108,7 @@ def _amount(value: Any, name: str, role: str) -> float:
 def _whole(workers: float) -> int:
     if not workers.is_integer():
         raise UsageError(
-            f"{workers:g} workers cannot be handed on; vary whole numbers of them, as workers=1..64"
+            f"{workers:g} workers cannot be handed off; vary whole numbers, such as workers=1..64"
         )
     return int(workers)
 
@@ -121,33 +125,30 @@ def _as_ray(plan: Plan, ask: Ask) -> str:
     if ask.memory_bytes is not None:
         each["memory"] = math.ceil(ask.memory_bytes)
     values = {"num_workers": ask.workers, "use_gpu": ask.gpus > 0, "resources_per_worker": each}
-    return (
-        json.dumps({"scaling_config": values, "configuration": ask.configuration}, indent=2) + "\n"
-    )
+    return _json_text({"scaling_config": values, "configuration": ask.configuration})
 
 
 def _as_kubernetes(plan: Plan, ask: Ask) -> str:
-    """Return the parts of a Job; every text is quoted, which YAML reads as JSON does."""
-    cpu = f"{math.ceil(1000 * (ask.cpus or 1.0))}m"
-    asked = [f"cpu: {json.dumps(cpu)}"]
+    """Return a Job; its image is for the user to fill in."""
+    resources: dict[str, Any] = {"cpu": f"{math.ceil(1000 * (ask.cpus or 1.0))}m"}
     if ask.memory_bytes is not None:
-        asked.append(f'memory: "{math.ceil(ask.memory_bytes / _MEBIBYTE)}Mi"')
+        resources["memory"] = f"{math.ceil(ask.memory_bytes / _MEBIBYTE)}Mi"
     if ask.gpus:
-        asked.append(f'"nvidia.com/gpu": {math.ceil(ask.gpus)}')
-    lines = ["apiVersion: batch/v1", "kind: Job", "metadata:", "  name: planned-job", "spec:"]
-    lines += [f"  parallelism: {ask.workers}", f"  completions: {ask.workers}"]
+        resources["nvidia.com/gpu"] = math.ceil(ask.gpus)
+    container = {
+        "name": "job",
+        "image": "YOUR-IMAGE",
+        "env": [{"name": name, "value": value} for name, value in _variables(ask).items()],
+        "resources": {"requests": resources, "limits": resources},
+    }
+    spec: dict[str, Any] = {"parallelism": ask.workers, "completions": ask.workers}
     deadline = plan.question.limits.get("deadline")
     if deadline is not None:
-        lines.append(f"  activeDeadlineSeconds: {math.ceil(deadline)}")
-    lines += ["  template:", "    spec:", "      restartPolicy: Never", "      containers:"]
-    lines += ["        - name: job", '          image: "YOUR-IMAGE"', "          env:"]
-    for name, value in _variables(ask).items():
-        lines.append(f"            - name: {json.dumps(name)}")
-        lines.append(f"              value: {json.dumps(value)}")
-    lines.append("          resources:")
-    for word in ("requests", "limits"):
-        lines += [f"            {word}:", *(f"              {line}" for line in asked)]
-    return "\n".join(lines) + "\n"
+        spec["activeDeadlineSeconds"] = math.ceil(deadline)
+    spec["template"] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "planned-job"},
+           "spec": spec}  # fmt: skip
+    return "".join(f"{line}\n" for line in yaml_lines(job))
 
 
 def _as_spark(plan: Plan, ask: Ask) -> str:
@@ -170,26 +171,74 @@ def _as_env(plan: Plan, ask: Ask) -> str:
 
 
 def _variables(ask: Ask) -> dict[str, str]:
-    """Return variables for a shell, with a prefix: a column may be called ``path``."""
+    """Return variables for a shell; the prefix keeps a column called ``path`` from doing harm."""
     found: dict[str, str] = {}
     for name, value in ask.configuration.items():
         variable = f"FORETELL_{_identifier(name)}"
         if variable in found:
-            raise UsageError(f"'{name}' and another column would both be {variable}; rename one")
+            raise UsageError(
+                f"'{name}' and another column would both become {variable}; rename one"
+            )
         found[variable] = str(value)
     return found
 
 
 def _identifier(name: str) -> str:
-    """Make a name of capital letters, digits and _."""
+    """Replace all but letters, digits and _, and write it in capitals."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name).upper()
 
 
 def _as_json(plan: Plan, ask: Ask) -> str:
-    return json.dumps(plan.to_json(), indent=2) + "\n"
+    return _json_text(plan.to_json())
 
 
-#: The forms of --as: a function each.
+def _json_text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=2) + "\n"
+
+
+def yaml_lines(value: Any) -> Iterator[str]:
+    """Write mappings, lists, texts and integers as YAML, which people edit more easily than JSON.
+
+    Every text value is quoted, so that none can be taken for anything else. PyYAML would do the
+    same, but this is all of YAML that is needed, and no reason for another dependency.
+
+    >>> print(*yaml_lines({"kind": "Job", "env": [{"name": "A", "value": "1"}]}), sep="\\n")
+    kind: "Job"
+    env:
+      - name: "A"
+        value: "1"
+    """
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            name = key if _PLAIN_KEY.fullmatch(key) else _quoted(key)
+            if isinstance(inner, Mapping | list) and inner:
+                yield f"{name}:"
+                yield from (f"  {line}" for line in yaml_lines(inner))
+            else:
+                yield f"{name}: {next(yaml_lines(inner))}"
+    elif isinstance(value, list) and value:
+        for item in value:
+            first, *rest = yaml_lines(item)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+    elif isinstance(value, str):
+        yield _quoted(value)
+    else:
+        yield json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """Quote a text; what does not print is written by its number."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+#: The formats, and the function that writes each.
 FORMS: dict[str, Callable[[Plan, Ask], str]] = {
     "ray": _as_ray,
     "kubernetes": _as_kubernetes,

@@ -32,6 +32,7 @@ _FLAGS = {
     "replace": "--force",
     "targets": "--target",
     "n_runs": "--runs",
+    "is_sure": "--yes",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,15 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 def echo_json(value: Any) -> None:
     """Print a value as JSON."""
-    click.echo(json.dumps(value, indent=1))
+    echo_unchanged(json.dumps(value, indent=1) + "\n")
 
 
-def echo_notes(notes: list[str]) -> None:
+def echo_unchanged(text: str) -> None:
+    """Print what another program reads, such as JSON or an exported model."""
+    click.echo(text, nl=False)
+
+
+def echo_notes(notes: Iterable[str]) -> None:
     """Print notes for the user beside the result."""
     for note in notes:
         echo(f"note: {note}", err=True)

@@ -1,40 +1,39 @@
-"""The options that say what to choose from, and what to ask for: of plan, advise and learn."""
+"""Options shared by plan, advise and learn: what to choose from, limits, which runs to make."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import Command, path_option
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
     from foretell.decide.question.objective import PlanRequest
     from foretell.model.saved.model import SavedModel
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _TEXTS = ("minimize", "confidence", "deadline", "budget", "max_energy", "max_carbon",
           "max_memory", "max_power", "seed")  # fmt: skip
 _OPTIONS = (
     click.option("--vary", multiple=True, metavar="COLUMN=VALUES",
-                 help="What to choose: workers=1..64, size=1..64*2 (by factors), x=0..1:0.1 (by "
-                 "steps), machine=m4,c4."),
+                 help="What can be chosen: workers=1..64, size=1..64*2 (by factors), x=0..1:0.1 "
+                 "(by steps), machine=m4,c4."),
     click.option("--fix", multiple=True, metavar="COLUMN=VALUE",
                  help="What is given: images=480000."),
     click.option("--derive", multiple=True, metavar="COLUMN=EXPRESSION",
-                 help="What follows from other columns: 'num_cpus=workers * cpus'."),
+                 help="A column computed from others: 'num_cpus=workers * cpus'."),
     click.option("--only", multiple=True, metavar="EXPRESSION",
-                 help="What must hold for a configuration: 'workers * cpus <= 64'."),
+                 help="A condition on configurations: 'workers * cpus <= 64'."),
     click.option("--max", "most", multiple=True, metavar="COLUMN=NUMBER",
-                 help="The most of a column: nodes=48."),
+                 help="The largest value of a column: nodes=48."),
     click.option("--min", "least", multiple=True, metavar="COLUMN=NUMBER",
-                 help="The least of a column."),
-    click.option("--request", type=click.Path(path_type=Path), metavar="FILE",
-                 help="A TOML file with any of these; options here come on top."),
-    click.option("--prices", type=click.Path(path_type=Path), metavar="FILE",
+                 help="The smallest value of a column."),
+    path_option("--request", metavar="FILE",
+                 help="A TOML file with any of these; options here override it."),
+    path_option("--prices", metavar="FILE",
                  help="A TOML file with prices, power and carbon intensity."),
     click.option("--deadline", metavar="TIME", help="The job must end within it: 90s, 1h30m."),
     click.option("--max-energy", metavar="ENERGY", help="It must take less: 500kJ, 1.5kWh."),
@@ -45,16 +44,32 @@ _OPTIONS = (
                  help="time, cost, energy or carbon [default: cost with prices, else time]."),
     click.option("--confidence", type=float, metavar="SHARE",
                  help="Probability with which each limit must hold [default: 0.9]."),
-    click.option("--allow-far", is_flag=True, help="Choose far outside the data, too."),
-    click.option("--seed", type=int, help="Of a search [default: 0]."),
+    click.option("--allow-far", is_flag=True, help="Also choose far outside the data."),
+    click.option("--seed", type=int, help="The seed of a search [default: 0]."),
 )  # fmt: skip
 
-#: A table in place of what is varied; learn has its sweep.
-candidates_option = click.option(
+#: A table in place of what is varied.
+candidates_option = path_option(
     "--candidates",
-    type=click.Path(path_type=Path),
     metavar="TABLE",
     help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
+)
+
+
+#: The runs that advise proposes, and learn makes, at a time.
+runs_option = click.option(
+    "-k", "--runs", "n_runs", type=int, default=1, help="Runs at a time [default: 1]."
+)
+run_budget_option = click.option(
+    "--budget",
+    metavar="AMOUNT",
+    help="What all runs may take together: 30m, 500kJ, or 20 in money with --prices.",
+)
+least_chance_option = click.option(
+    "--least-chance",
+    type=float,
+    metavar="SHARE",
+    help="Stop when no run changes the plan with a larger probability [default: 0.05].",
 )
 
 
@@ -66,7 +81,7 @@ def plan_options(command: Command) -> Command:
 
 
 def read_options(given: dict[str, Any]) -> PlanRequest:
-    """Make a request of what the command line says, on top of the request file."""
+    """Make a request from the command line, which overrides the request file."""
     from foretell.decide.question.objective import read_request
     from foretell.decide.question.prices import read_prices
 
@@ -102,7 +117,7 @@ def read_axes(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, values = read_axis(text)
         if name in axes:
-            raise UsageError(f"--vary {name} is given twice; write {name}=a,b,c")
+            raise UsageError(f"'{name}' is given twice; write {name}=a,b,c")
         axes[name] = values
     return axes
 
@@ -121,7 +136,7 @@ def _derived(texts: Sequence[str]) -> dict[str, str]:
     for text, (name, _, expression) in zip(texts, parts, strict=True):
         if not (name and expression):
             raise UsageError(
-                f"--derive {text}: write COLUMN=EXPRESSION, as num_cpus=workers * cpus"
+                f"--derive {text}: write COLUMN=EXPRESSION, such as num_cpus=workers * cpus"
             )
     return {name: expression for name, _, expression in parts}
 
@@ -131,7 +146,7 @@ def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
     found = {}
     for name, value in _fixed(texts).items():
         if isinstance(value, str):
-            raise UsageError(f"{flag} {name}={value}: '{value}' is no number")
+            raise UsageError(f"{flag} {name}={value}: '{value}' is not a number")
         found[name] = float(value)
     return found
 

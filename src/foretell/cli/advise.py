@@ -2,69 +2,66 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import (
+    flag,
+    force_option,
+    json_option,
+    models_argument,
+    output_option,
+    path_option,
+)
+from foretell.cli._output import echo, echo_json, echo_notes, write_file
 from foretell.cli._plan_options import (
     candidates_option,
+    least_chance_option,
     load_models,
     plan_options,
     read_axes,
     read_options,
+    run_budget_option,
+    runs_option,
 )
 from foretell.errors import UsageError
+from foretell.printable import printable_lines
 
 if TYPE_CHECKING:
-    from foretell.decide.advise.next_run import Advice
+    from foretell.decide.advise.advice import Advice
     from foretell.model.saved.model import SavedModel
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@models_argument
 @plan_options
 @candidates_option
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    help="What the proposed runs may take together: 30m, 500kJ, or 20 in money with --prices.",
-)
-@click.option("-k", "--runs", "n_runs", type=int, default=1, help="Runs to propose [default: 1].")
-@click.option(
+@run_budget_option
+@runs_option
+@path_option(
     "--data",
-    type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="The runs made so far, those that ran into a time limit too.",
+    help="The runs made so far, with those that hit a time limit [default: runs.csv of the model].",
 )
 @click.option(
     "--measure",
     multiple=True,
     metavar="COLUMN=VALUES",
-    help="What else can be measured: size=1..64*2 [default: smaller ones like the plan's].",
+    help="What else can be measured: size=1..64*2 [default: smaller jobs like the plan's].",
 )
-@click.option(
-    "--least-chance",
-    type=float,
-    metavar="SHARE",
-    help="Propose no run that changes the plan less probably [default: 0.05].",
-)
-@click.option(
+@least_chance_option
+@click.option("--repeats", is_flag=True, help="Also propose runs that were made before.")
+@path_option(
     "--sweep",
-    type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The sweep that measured the data [default: what stands beside --data].",
+    help="The sweep that measured the data [default: from the description beside the data].",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write the runs as a sweep for `foretell measure`.",
-)
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON.")
+@output_option("Write the runs as a sweep for `foretell measure`.")
+@force_option
+@json_option("Print the advice as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -73,6 +70,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     data: Path | None,
     measure: tuple[str, ...],
     least_chance: float | None,
+    repeats: bool,
     sweep: Path | None,
     output: Path | None,
     force: bool,
@@ -87,6 +85,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     from foretell.decide.advise.next_run import advise
     from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
 
+    loaded = load_models(models)
+    if data is None:
+        data = _runs_of_models(models, loaded)
     used = _sweep(sweep, data)
     if output is not None and used is None:
         raise UsageError(
@@ -99,22 +100,36 @@ def command(  # noqa: PLR0913 - one parameter per option
         measure=read_axes(measure) or None,
         least_chance=LEAST_CHANCE if least_chance is None else least_chance,
         sweep=used,
+        repeats=repeats,
     )
-    loaded = load_models(models)
     _note_unseen(loaded, data)
     advice = advise(loaded, read_options(given), data=data, candidates=candidates, options=options)
     if output is not None and used is not None and advice.proposals:
         _write(advice, used, output, force=force)
     if as_json:
-        click.echo(json.dumps(advice.to_json()))
+        echo_json(advice.to_json(flag))
         return
-    click.echo(repr(advice))
+    echo(repr(advice))
     if output is not None and advice.proposals:
-        click.echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
+        echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
+
+
+def _runs_of_models(paths: Sequence[Path], models: Sequence[SavedModel]) -> Path | None:
+    """Return the table of runs in the directory of a model, if it has all that is needed."""
+    from foretell.dataset import read_dataset
+    from foretell.model.directory import RUNS
+
+    needed = {name for model in models for name in [*model.columns, model.target]}
+    for path in paths:
+        table = (path if path.is_dir() else path.parent) / RUNS
+        if table.is_file() and needed <= set(read_dataset(table).columns):
+            echo_notes([f"the runs made so far are read from {table}; --data names others"])
+            return table
+    return None
 
 
 def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
-    """Say when the table has runs that a model has not learned from."""
+    """Say if the table has runs that a model was not fitted to."""
     from foretell.dataset import read_dataset
 
     if data is None:
@@ -124,11 +139,11 @@ def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
         dataset.require([model.target])
         n_runs = len(dataset.for_target(model.target)[0].frame)
         if n_runs > model.n_rows:
-            click.echo(
-                f"note: {data} has {n_runs} runs, and the model of {model.target} learned from "
-                f"{model.n_rows}; fit again, into another directory, to use them all",
-                err=True,
+            note = (
+                f"{data} has {n_runs} runs, and the model of {model.target} was fitted to "
+                f"{model.n_rows}; fit again, into another directory, to use them all"
             )
+            echo_notes([note])
 
 
 def _how_to_measure(output: Path, data: Path | None) -> str:
@@ -138,10 +153,10 @@ def _how_to_measure(output: Path, data: Path | None) -> str:
 
 
 def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
-    """Return the sweep that measured the data, as plain values; None where nobody knows it."""
+    """Return the sweep that measured the data, as plain values; None if it is not known."""
     from foretell.dataset import read_description
-    from foretell.measure.appending import dumped
     from foretell.measure.sweep import read_sweep
+    from foretell.measure.table_sweeps import dumped
 
     if sweep is not None:
         return dumped(read_sweep(sweep))
@@ -153,9 +168,9 @@ def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
 
 def _write(advice: Advice, sweep: dict[str, Any], output: Path, *, force: bool) -> None:
     from foretell.decide.advise.next_sweep import next_sweep, sweep_toml
-    from foretell.files.directory import write_new
 
     runs = [proposal.configuration for proposal in advice.proposals]
     proposed = next_sweep(sweep, runs, advice.n_past)
-    text = sweep_toml(proposed, f"Proposed by foretell advise.\n{advice!r}")
-    write_new(output, text.encode(), force=force)
+    remark = printable_lines(f"Proposed by foretell advise.\n{advice!r}")
+    text = sweep_toml(proposed, remark)
+    write_file(output, text, force=force)

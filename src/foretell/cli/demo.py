@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import click
 
+from foretell.cli._options import jobs_option, json_option, output_option
+from foretell.cli._output import echo, echo_json
 from foretell.errors import StorageError
 
 #: How many cores to use for 32 MiB of text, ready within 12 s.
@@ -16,21 +20,23 @@ _DEADLINE = "12s"
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("demo-output"),
-    show_default=True,
-    help="Directory for the results.",
-)
-@click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
+@output_option("Directory for the results.", default=Path("demo-output"), show_default=True)
+@jobs_option
+@json_option("Print where the results are as JSON, and the rest to stderr.")
 @click.pass_context
-def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
+def command(ctx: click.Context, output: Path, jobs: int | None, as_json: bool) -> None:
     """See it work: how long will xz take to compress a file, and how is it best run?
 
     The dataset holds measured runs of xz at several sizes, levels and thread counts.
     """
+    page = output / "report.html"
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        _show(ctx, output, page, jobs)
+    if as_json:
+        echo_json({"models": str(output), "report": str(page)})
+
+
+def _show(ctx: click.Context, output: Path, page: Path, jobs: int | None) -> None:
     from foretell.cli.fit import command as fit
     from foretell.cli.plan import command as plan
     from foretell.cli.predict import command as predict
@@ -40,19 +46,18 @@ def command(ctx: click.Context, output: Path, jobs: int | None) -> None:
         runs, new, prices = (
             data / name for name in ("runs.csv", "new_measured.csv", "prices.toml")
         )
-        click.echo(f"$ foretell fit {_shown(runs)} --target time_s -o {output}")
+        echo(f"$ foretell fit {_shown(runs)} --target time_s -o {output}")
         try:
             ctx.invoke(fit, source=runs, target="time_s", output=output, jobs=jobs)
         except StorageError as error:
             raise StorageError(f"{error} For the demo: foretell demo -o ANOTHER") from None
-        click.echo(f"\n$ foretell predict {output} {_shown(new)}")
+        echo(f"\n$ foretell predict {output} {_shown(new)}")
         ctx.invoke(predict, model=output, data=new)
         words = [*(f"--vary {v}" for v in _VARY), *(f"--fix {f}" for f in _FIX)]
         options = f"{' '.join(words)} --deadline {_DEADLINE} --prices {_shown(prices)}"
-        click.echo(f"\n$ foretell plan {output} {options}")
+        echo(f"\n$ foretell plan {output} {options}")
         ctx.invoke(plan, models=(output,), vary=_VARY, fix=_FIX, deadline=_DEADLINE, prices=prices)
-    page = output / "report.html"
-    click.echo(f"\n$ foretell report {output} -o {page}")
+    echo(f"\n$ foretell report {output} -o {page}")
     ctx.invoke(report, models=output, output=page, force=True)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from foretell.cli._options import force_option, json_option, model_argument, output_option
-from foretell.cli._output import echo, echo_json, write_file
+from foretell.cli._output import echo, echo_json, echo_unchanged, write_file
 from foretell.errors import ModelError
 
 
@@ -36,8 +36,8 @@ def command(model: Path, form: str, output: Path | None, force: bool, as_json: b
             echo_json({"form": form, "text": text})
         elif sys.stdout.isatty():
             echo(text, nl=False)
-        else:  # unchanged, for a file
-            click.echo(text, nl=False)
+        else:
+            echo_unchanged(text)
         return
     write_file(output, text, force=force)
     if as_json:

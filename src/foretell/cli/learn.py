@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,23 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._plan_options import plan_options, read_options
+from foretell.cli._options import flag, json_option, on_option, output_option, path_argument
+from foretell.cli._output import echo, echo_json
+from foretell.cli._plan_options import (
+    least_chance_option,
+    plan_options,
+    read_options,
+    run_budget_option,
+    runs_option,
+)
 from foretell.spaces.quantities import write_quantity
 
 if TYPE_CHECKING:
-    from foretell.learn import Learned, Round
+    from foretell.learn.result import Learned, Round
 
 _NO_PLAN = 1
 
 
 @click.command()
-@click.argument("sweep", metavar="SWEEP.toml", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
+@path_argument("sweep", metavar="SWEEP.toml")
+@output_option(
+    "Directory for the table of runs and the models. The same command continues there.",
     required=True,
-    help="Directory for the table of runs and the models. The same command continues there.",
 )
 @plan_options
 @click.option(
@@ -36,22 +40,12 @@ _NO_PLAN = 1
     metavar="COLUMN",
     help="What to model [default: wall_time_s]; several for a plan that needs energy or memory.",
 )
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    help="What all runs may take together: 30m, 500kJ, or 20 in money with --prices. A run that "
-    "was started is finished.",
-)
-@click.option("-k", "--runs", "n_runs", type=int, default=1, help="Runs between fits [default: 1].")
-@click.option(
-    "--least-chance",
-    type=float,
-    metavar="SHARE",
-    help="Stop when no run changes the plan more probably [default: 0.05].",
-)
-@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
-@click.option("-q", "--quiet", is_flag=True, help="No rounds, only the plan.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@run_budget_option
+@runs_option
+@least_chance_option
+@on_option
+@click.option("-q", "--quiet", is_flag=True, help="Print only the plan, not the rounds.")
+@json_option("Print the result as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path,
@@ -68,10 +62,12 @@ def command(  # noqa: PLR0913 - one parameter per option
 
     SWEEP.toml says how the job is run, and which values can be measured besides those to choose
     from. A few small runs come first; then each is the one that most improves the plan for what it
-    costs. Each is made once, whatever the sweep says of repeats.
+    costs. Each is made once, whatever the sweep says about repeats. A run that was started is
+    finished, even if it exceeds the budget.
     """
     from foretell.decide.advise.options import LEAST_CHANCE
-    from foretell.learn import LearnOptions, learn_plan
+    from foretell.learn.loop import learn_plan
+    from foretell.learn.result import LearnOptions
 
     options = LearnOptions(
         targets=target or ("wall_time_s",),
@@ -85,9 +81,12 @@ def command(  # noqa: PLR0913 - one parameter per option
         learned = learn_plan(sweep, read_options(given), output, options)
     except KeyboardInterrupt:
         again = shlex.join(["foretell", *sys.argv[1:]])
-        click.echo(f"\ninterrupted. What is measured is kept; continue with\n  {again}", err=True)
+        echo(f"\ninterrupted. Finished runs are kept; continue with\n  {again}", err=True)
         raise
-    click.echo(json.dumps(_to_json(learned)) if as_json else _text(learned))
+    if as_json:
+        echo_json(_to_json(learned))
+    else:
+        echo(_text(learned))
     if learned.plan.chosen is None:
         sys.exit(_NO_PLAN)
 
@@ -102,10 +101,10 @@ def _show(found: Round) -> None:
     if planned is not None:
         text += f" · plan {_settings(planned.configuration, found.plan.varied)}"
     if found.chance == found.chance:  # is known
-        text += f" · may change with {percent(found.chance)}"
+        text += f" · {percent(found.chance)} chance of a change"
     for run in found.runs:
         text += f" · next {_settings(run, list(run))}"
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -115,21 +114,25 @@ def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _text(learned: Learned) -> str:
+    from foretell.decide.plan.text import plan_text
+    from foretell.learn.result import SPENT, SURE
+
     last = learned.rounds[-1]
     cost = write_quantity(last.spent, learned.budget.kind, learned.plan.currency)
     why = {
-        "sure": "no affordable run can change the plan any more",
-        "spent": "the budget has no room for another run; the same command with a larger --budget "
-        "goes on",
+        SURE: "no affordable run is likely to change the plan",
+        SPENT: "the budget does not allow another run; the same command with a larger --budget "
+        "continues",
     }[learned.reason]
     files = " ".join(str(path) for path in learned.models.values())
-    return f"{learned!r}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"
+    plan = plan_text(learned.plan, flag)
+    return f"{plan}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"
 
 
 def _to_json(learned: Learned) -> dict[str, Any]:
     last = learned.rounds[-1]
     return {
-        "plan": learned.plan.to_json(),
+        "plan": learned.plan.to_json(flag),
         "reason": learned.reason,
         "n_runs": last.n_runs,
         "spent": {"kind": learned.budget.kind, "amount": last.spent},

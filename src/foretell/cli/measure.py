@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from foretell.spaces.quantities import duration
+from foretell.statuses import Status
 
 if TYPE_CHECKING:
-    from foretell.measure.measure import Estimate, MeasuredSweep, Planned, SweepProgress
+    from foretell.measure.measure import Estimate, MeasuredSweep, PreparedSweep, SweepProgress
 
 _MOST_ROWS_SHOWN = 20
 
@@ -49,15 +50,15 @@ def command(  # noqa: PLR0913 - one parameter per option
     The same command continues where it was stopped.
     """
     from foretell.cli._progress import shown_progress
-    from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, plan_sweep
+    from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, prepare_sweep
 
     if output is not None and append is not None:
         raise click.UsageError("-o writes a new table and --append adds to one; give one of them.")
     table = output or append
     if dry_run:
-        planned = plan_sweep(sweep, is_sure=True)
+        prepared = prepare_sweep(sweep, is_sure=True)
         click.echo(
-            f"{_plan_text(planned)}\n\n{_estimate_text(planned, estimate_time(planned, table))}"
+            f"{_plan_text(prepared)}\n\n{_estimate_text(prepared, estimate_time(prepared, table))}"
         )
         return
     if table is None:
@@ -75,26 +76,26 @@ def command(  # noqa: PLR0913 - one parameter per option
         click.echo(_summary(measured))
 
 
-def _plan_text(planned: Planned) -> str:
-    names = list(planned.runs[0].configuration)
+def _plan_text(prepared: PreparedSweep) -> str:
+    names = list(prepared.runs[0].configuration)
     rows = [["run", *names, "repeat"]]
-    for run in planned.runs[:_MOST_ROWS_SHOWN]:
+    for run in prepared.runs[:_MOST_ROWS_SHOWN]:
         values = [str(run.configuration[n]) for n in names]
         rows.append([str(run.index + 1), *values, str(run.repeat)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in rows]
-    more = len(planned.runs) - _MOST_ROWS_SHOWN
+    more = len(prepared.runs) - _MOST_ROWS_SHOWN
     if more > 0:
         lines.append(f"… and {more:,} more")
     return "\n".join(lines)
 
 
-def _estimate_text(planned: Planned, estimate: Estimate) -> str:
-    n_done = len(planned.runs) - estimate.n_left
-    text = f"{len(planned.runs):,} runs"
+def _estimate_text(prepared: PreparedSweep, estimate: Estimate) -> str:
+    n_done = len(prepared.runs) - estimate.n_left
+    text = f"{len(prepared.runs):,} runs"
     text += f", {n_done:,} of them finished" if n_done else ""
-    if planned.sweep.warm_up:
-        text += f", each after {planned.sweep.warm_up} to warm up"
+    if prepared.sweep.warm_up:
+        text += f", each after {prepared.sweep.warm_up} to warm up"
     if estimate.total_s is None or estimate.run_s is None:
         return f"{text}; write expected_s or time_limit_s into the sweep to know how long they take"
     total, each = duration(estimate.total_s), duration(estimate.run_s)
@@ -113,7 +114,7 @@ def _summary(measured: MeasuredSweep) -> str:
     lines = [f"{measured.table}   {len(records)} runs, {measured.n_ok} of them went well"]
     if measured.n_new < len(records):
         lines[0] += f"; {measured.n_new} {'is' if measured.n_new == 1 else 'are'} new"
-    failed = [r for r in records if r["status"] != "ok"]
+    failed = [r for r in records if r["status"] != Status.OK]
     for record in failed[:3]:
         settings = ", ".join(f"{n} = {v}" for n, v in record["configuration"].items())
         lines.append(f"{record['status']}: {settings}: {record['reason']}")
@@ -125,6 +126,9 @@ def _summary(measured: MeasuredSweep) -> str:
             f"{n_shared} of them shared the machine with other load: is_shared is yes. With "
             "most_other_load and retries in the sweep, such runs are made again"
         )
+    if measured.n_deleted:
+        rows = "1 row was" if measured.n_deleted == 1 else f"{measured.n_deleted} rows were"
+        lines.append(f"{rows} deleted from the table before; the runs are not made again")
     lines += [f"no {name}: {why}" for name, why in measured.missing.items()]
     lines.append(f"fit: foretell fit {measured.table} --target wall_time_s -o {_free_directory()}/")
     return "\n".join(lines)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from foretell.cli._options import (
+    flag,
+    force_option,
+    json_option,
+    models_argument,
+    output_option,
+)
+from foretell.cli._output import echo, echo_json, write_file
 from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
-
-if TYPE_CHECKING:
-    from foretell.decide.plan.answer import Plan
 
 _NO_PLAN = 1
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@models_argument
 @plan_options
 @click.option("--budget", metavar="MONEY", help="A run must cost less: 20.")
 @candidates_option
@@ -31,14 +35,9 @@ _NO_PLAN = 1
     metavar="ROLE=COLUMN",
     help="Which column says the workers, cpus, gpus or memory_bytes, for --as.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write the Pareto front of time, cost and energy to this CSV file.",
-)
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@output_option("Write the Pareto front of time, cost and energy to this CSV file.")
+@force_option
+@json_option("Print the plan as JSON.")
 def command(
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -52,32 +51,30 @@ def command(
     """Choose the configuration to use, under a deadline, a budget or a power cap.
 
     MODELS are directories of `foretell fit` or model files: one of a time, and others of energy or
-    memory if there are any. The exit code is 1 when no configuration keeps the limits.
+    memory if there are any. With everything fixed, it is a prediction. The exit code is 1 when no
+    configuration keeps the limits.
     """
     from foretell.adapters.handoff import check_form, hand_off, read_roles
     from foretell.decide.plan.plan import make_plan
+    from foretell.decide.plan.text import plan_text
 
     roles = read_roles(role)
     if form is not None:
         check_form(form)
     plan = make_plan(load_models(models), read_options(given), candidates)
     if output is not None:
-        _write_front(plan, output, force=force)
-    if plan.chosen is None:
-        click.echo(json.dumps(plan.to_json()) if as_json else repr(plan), err=not as_json)
-        sys.exit(_NO_PLAN)
-    if form is not None:
-        click.echo(repr(plan), err=True)
-        click.echo(hand_off(plan, form, roles), nl=False)
-    elif as_json:
-        click.echo(json.dumps(plan.to_json()))
+        write_file(output, plan.front.to_csv(index=False), force=force)
+    text = plan_text(plan, flag)
+    if as_json and (form is None or plan.chosen is None):
+        echo_json(plan.to_json(flag))
+    elif plan.chosen is None:
+        echo(text, err=True)
+    elif form is not None:
+        echo(text, err=True)
+        click.echo(hand_off(plan, form, roles), nl=False)  # unchanged, for another system
     else:
-        click.echo(repr(plan))
+        echo(text)
         told = f"{output} holds" if output else "-o front.csv writes"
-        click.echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
-
-
-def _write_front(plan: Plan, output: Path, *, force: bool) -> None:
-    from foretell.files.directory import write_new
-
-    write_new(output, plan.front.to_csv(index=False).encode(), force=force)
+        echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
+    if plan.chosen is None:
+        sys.exit(_NO_PLAN)

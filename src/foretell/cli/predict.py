@@ -16,7 +16,7 @@ from foretell.cli._options import (
     output_option,
     path_argument,
 )
-from foretell.cli._output import echo, echo_notes, write_file
+from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
 from foretell.errors import UsageError
 from foretell.predictor import TRUST_FAR, TRUST_MISSING
 
@@ -68,7 +68,7 @@ def command(
         write_file(output, predicted.to_csv(index=False), force=force)
     echo_notes(_notes(dataset, predicted))
     if as_json:
-        click.echo(predicted.to_json(orient="records", double_precision=15))
+        echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
     echo(_summary(loaded, predicted, list(passports.along)))

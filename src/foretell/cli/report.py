@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from foretell.cli._options import (
+    force_option,
+    json_option,
+    output_option,
+    path_argument,
+    path_option,
+)
+from foretell.cli._output import echo, echo_json, echo_notes
+
 
 @click.command()
-@click.argument("models", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="File to write [default: report.html, or of the format's name].",
-)
-@click.option(
+@path_argument("models")
+@output_option("File to write [default: report.html, or the format's suffix].")
+@path_option(
     "--data",
-    type=click.Path(path_type=Path),
     help="Table of measured runs to show beside predictions, with those that the fit kept.",
 )
 @click.option(
@@ -34,8 +36,8 @@ import click
     help="html: one page. md: text, and a folder of pictures. pdf: plain pages "
     "[default: what the output's name ends with, else html].",
 )
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@force_option
+@json_option("Print what was written as JSON.")
 def command(
     models: Path,
     output: Path | None,
@@ -45,7 +47,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write what a fit came to as one file to look at.
+    """Write the results of a fit as one file to look at.
 
     MODELS is an output directory of `foretell fit`, or a model file, which tells less. The page
     needs no network and no script: the data, the leaderboard, scaling curves, errors by distance,
@@ -62,8 +64,7 @@ def command(
             "sections": list(report.sections),
             "missing": list(report.missing),
         }
-        click.echo(json.dumps(told, indent=1))
+        echo_json(told)
         return
-    click.echo(f"{report.path}   {report.n_bytes / 1000:,.0f} kB")
-    for text in report.missing:
-        click.echo(f"note: {text}", err=True)
+    echo(f"{report.path}   {report.n_bytes / 1000:,.0f} kB")
+    echo_notes(report.missing)

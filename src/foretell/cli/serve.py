@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
-from foretell.errors import UsageError, listing
+from foretell.errors import Option, UsageError, listing
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
@@ -19,7 +21,7 @@ from foretell.errors import UsageError, listing
     type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
-    help="Port to listen on; 0 takes one that is free.",
+    help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
     "--token-file",
@@ -33,14 +35,15 @@ from foretell.errors import UsageError, listing
     help="Name under which clients may reach the server, besides its address; repeatable.",
 )
 @click.option("--read-only", is_flag=True, help="Fit no models.")
-@click.option("-j", "--workers", type=int, help="Processes that predict [default: all cores].")
-@click.option("--max-body", type=float, default=20, show_default=True, metavar="MB",
+@click.option("-j", "--workers", type=click.IntRange(min=1),
+              help="Processes that predict [default: all cores].")  # fmt: skip
+@click.option("--max-body", type=_POSITIVE, default=20, show_default=True, metavar="MB",
               help="Size of the largest request.")  # fmt: skip
-@click.option("--max-rows", type=int, default=100_000, show_default=True, metavar="N",
-              help="Rows predicted at once.")  # fmt: skip
-@click.option("--time-limit", type=float, default=30, show_default=True, metavar="S",
+@click.option("--max-rows", type=click.IntRange(min=1), default=100_000, show_default=True,
+              metavar="N", help="Rows predicted at once.")  # fmt: skip
+@click.option("--time-limit", type=_POSITIVE, default=30, show_default=True, metavar="S",
               help="Time to read a request, and time to answer it.")  # fmt: skip
-@click.option("--fit-time-limit", type=float, default=600, show_default=True, metavar="S",
+@click.option("--fit-time-limit", type=_POSITIVE, default=600, show_default=True, metavar="S",
               help="Time for one fit.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
@@ -60,14 +63,16 @@ def command(  # noqa: PLR0913 - one parameter per option
     """Answer over HTTP, and show a page, for the models in a directory.
 
     MODELS is a directory. Each output of `foretell fit` in it, and each model file, is a model
-    with a name. What is added, changed or removed there is noticed.
+    with a name. Models may be added, changed and removed while the server runs.
     """
     from foretell.executors.threads import n_cores
 
     try:
-        from foretell.adapters.http.server import listen, run_server, url_of
-        from foretell.adapters.http.settings import Limits, Settings
-        from foretell.adapters.http.shelf import Shelf
+        from foretell.adapters.http.models.app import make_app
+        from foretell.adapters.http.models.settings import Limits, Settings
+        from foretell.adapters.http.models.store import ModelStore
+        from foretell.adapters.http.server.run import listen, run_server, url_of
+        from foretell.adapters.http.server.settings import Access, RequestLimits
     except ModuleNotFoundError as error:
         raise UsageError(
             f"serving needs {error.name}, which is not installed: pip install 'foretell[serve]'"
@@ -75,33 +80,31 @@ def command(  # noqa: PLR0913 - one parameter per option
 
     settings = Settings(
         models,
-        _token(token_file),
-        frozenset(name.lower() for name in allow_host),
-        read_only,
+        Access(_token(token_file), frozenset(name.lower() for name in allow_host)),
+        RequestLimits(max_body_bytes=int(max_body * 1e6), request_s=time_limit),
         Limits(
             n_workers=n_cores() if workers is None else workers,
-            most_body_bytes=int(max_body * 1e6),
-            most_rows=max_rows,
-            request_s=time_limit,
+            max_rows=max_rows,
             fit_s=fit_time_limit,
         ),
+        read_only,
     )
-    opened = listen(host, port, has_token=settings.token is not None)
+    has_token = settings.access.token is not None
+    opened = listen(host, port, has_token=has_token)
     url = url_of(opened)
 
-    def tell() -> None:
-        names = Shelf(models).names()
+    def on_ready() -> None:
+        names = ModelStore(models).names()
         if as_json:
-            told = {"url": url, "needs_token": settings.token is not None, "models": names}
-            click.echo(json.dumps(told))
+            click.echo(json.dumps({"url": url, "needs_token": has_token, "models": names}))
         else:
-            many = "1 model" if len(names) == 1 else f"{len(names)} models"
-            which = f"{many} ({listing(names)})" if names else "no model yet"
+            count = "1 model" if len(names) == 1 else f"{len(names)} models"
+            which = f"{count} ({listing(names)})" if names else "no model yet"
             click.echo(f"{models} is served at {url}: {which}   ·  the interface: {url}/docs")
-            click.echo("Ctrl-C ends it.", err=True)
+            click.echo("Ctrl-C stops it.", err=True)
 
     with opened:
-        run_server(settings, opened, tell)
+        run_server(make_app(settings), settings.requests, opened, on_ready)
 
 
 def _token(file: Path | None) -> str | None:
@@ -111,4 +114,6 @@ def _token(file: Path | None) -> str | None:
         return file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(f"the token file {file} cannot be read: {reason}") from None
+        raise UsageError(
+            f"the file cannot be read: {reason}", option=Option("token_file", str(file))
+        ) from None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from foretell.cli._options import json_option
+from foretell.cli._output import echo, echo_json
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option("Print as JSON.")
 def command(as_json: bool) -> None:
     """List the techniques with each hyperparameter's default and default search."""
     from foretell.model.techniques import TECHNIQUES
@@ -21,13 +22,13 @@ def command(as_json: bool) -> None:
         for name in TECHNIQUES.names()
     }
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo_json(rows)
         return
     for name, hyperparameters in rows.items():
-        click.echo(name)
+        echo(name)
         for h in hyperparameters:
             grid = ", ".join(map(str, h["grid"])) or "–"
-            click.echo(
+            echo(
                 f"  {h['name']:<18} default {h['default']!s:<12} grid {grid:<28} "
                 f"prior {h['prior'] or '–'}"
             )

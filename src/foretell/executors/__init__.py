@@ -1,18 +1,21 @@
-"""Executors: where work runs; one small interface, used by every stage."""
+"""Executors: where work runs; one small interface with needs, used by every stage."""
 
 from __future__ import annotations
 
 import logging
 
-from foretell.executors._base import Executor, WorkerDied
+from foretell.executors._base import Done, Executor, WorkerDied
 from foretell.executors.processes import ProcessExecutor
 from foretell.executors.serial import SerialExecutor
+from foretell.executors.threaded import ThreadExecutor
 from foretell.executors.threads import by_blocks, n_cores, single_threaded
 
 __all__ = [
+    "Done",
     "Executor",
     "ProcessExecutor",
     "SerialExecutor",
+    "ThreadExecutor",
     "WorkerDied",
     "by_blocks",
     "n_cores",
@@ -29,13 +32,20 @@ def open_executor(
 ) -> Executor:
     """Choose the executor for a place and a number of workers.
 
-    No place is this machine, where one worker is this very process. No number is one worker here,
-    and every CPU of a cluster, whose losses are logged.
+    Parameters
+    ----------
+    n_workers
+        By default one worker on this machine, and one on every CPU of a cluster. One worker on
+        this machine is this very process.
+    on
+        None for this machine, ``ray`` or an address for a cluster.
+    log
+        Gets a warning of every worker that a cluster loses.
     """
     if on is not None:
-        from foretell.executors.distributed import RayExecutor
+        from foretell.executors.distributed import open_for_fits
 
-        return RayExecutor(state, n_workers, on, log)
+        return open_for_fits(state, n_workers, on, log)
     if n_workers is None or n_workers == 1:
         return SerialExecutor(state)
     return ProcessExecutor(state, n_workers)

@@ -1,19 +1,41 @@
-"""What an executor is: tasks go in, results come out as they finish."""
+"""What an executor is: tasks go in with their needs, results come out as they finish."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from foretell.closeable import Closeable
+from foretell.machines import Needs
 
 #: Module-level function of the shared state and one task.
 Work = Callable[[Any, Any], Any]
 
+ONE_CORE = Needs()
+
 
 class WorkerDied(Exception):  # noqa: N818 - it is a result, not a mistake
-    """The process that ran a task ended before the task did."""
+    """The process that ran a task ended before the task did, more often than it is retried."""
+
+
+class Done(NamedTuple):
+    """A task that has ended.
+
+    Attributes
+    ----------
+    result
+        What the work returned, or the exception it ended in.
+    node
+        The name of the node it ran on; None where there is only this machine.
+    n_lost
+        How often its worker or node was lost before.
+    """
+
+    task: Any
+    result: Any
+    node: str | None = None
+    n_lost: int = 0
 
 
 class Executor(Closeable):
@@ -33,13 +55,21 @@ class Executor(Closeable):
         """Whether another task would start soon; submitting more only fills a queue."""
         return self.n_pending < 2 * self.n_workers
 
+    def check(self, needs: Iterable[Needs]) -> None:
+        """Raise a UsageError if tasks with such needs could never run."""
+
     @abstractmethod
-    def submit(self, work: Work, task: Any) -> None:
+    def submit(self, work: Work, task: Any, needs: Needs = ONE_CORE) -> None:
         """Accept one task."""
 
     @abstractmethod
+    def wait(self) -> Done:
+        """Wait until any task has ended, and return it."""
+
     def collect(self) -> tuple[Any, Any]:
-        """Wait for any task to end; return it with its result or the exception it ended in."""
+        """Wait until any task has ended; return it with its result or the exception it ended in."""
+        done = self.wait()
+        return done.task, done.result
 
     @abstractmethod
     def close(self) -> None:

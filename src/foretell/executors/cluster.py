@@ -1,4 +1,4 @@
-"""A Ray cluster: find one or start one, know what its nodes have, and tell a loss from a fault."""
+"""A Ray cluster: find or start one, know what its nodes have, and tell a loss from an error."""
 
 from __future__ import annotations
 
@@ -6,65 +6,31 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
 from foretell._version import RESULTS_VERSION, __version__
-from foretell.errors import UsageError, listing
+from foretell.errors import Option, UsageError, listing
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.executors.threads import n_cores
+from foretell.machines import Needs, Node, NodeType, Resources
 
-#: How ``--on`` names any cluster: that of RAY_ADDRESS, one that runs here, or a new one here.
+#: How the option ``on`` names any cluster: that of RAY_ADDRESS, one that runs here, or a new one.
 ANY = "ray"
 
-_START_S = 90.0
-_MANY = 1_000_000
+_ANSWER_S = 90.0
 #: How long a cluster may lack a node that a task fits on: lost nodes are often replaced.
 _GRACE_S = 30.0
 _LOCAL_STORE_BYTES = 512 * 2**20
 #: Libraries whose version shows in the last digits of a model.
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")
-
-
-@dataclass(frozen=True)
-class Room:
-    """What a task asks for, or a node has for tasks."""
-
-    cpus: float = 1.0
-    gpus: float = 0.0
-    memory_bytes: int = 0
-
-    def n_fitting(self, asked: Room) -> int:
-        """Count the tasks of a kind that fit when nothing else runs."""
-        kinds = (
-            (self.cpus, asked.cpus),
-            (self.gpus, asked.gpus),
-            (self.memory_bytes, asked.memory_bytes),
-        )
-        return min((int(has // wanted) for has, wanted in kinds if wanted), default=_MANY)
-
-    def __str__(self) -> str:
-        parts = [f"{self.cpus:g} {'CPU' if self.cpus == 1 else 'CPUs'}"]
-        if self.gpus:
-            parts.append(f"{self.gpus:g} {'GPU' if self.gpus == 1 else 'GPUs'}")
-        if self.memory_bytes:
-            parts.append(f"{self.memory_bytes / 2**30:.3g} GiB of memory")
-        return " and ".join(parts)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A machine of the cluster, and what Ray may use of it."""
-
-    key: str
-    name: str
-    room: Room
+#: Amounts that Ray keeps for itself among the resources of a node.
+_RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory", "accelerator_type:", "node:")
 
 
 class Cluster:
-    """A connection to Ray, ended by ``close``; one that was there before is left open.
+    """A connection to Ray, ended by ``close``; one that existed before is left open.
 
     Parameters
     ----------
@@ -76,68 +42,77 @@ class Cluster:
 
     def __init__(self, on: str, n_cpus: int | None = None) -> None:
         if not is_installed():
-            raise UsageError(f"--on {on} needs Ray: pip install 'foretell[ray]'")
+            raise UsageError("needs Ray: pip install 'foretell[ray]'", option=Option("on", on))
         set_environment()
         import ray
 
         self._is_ours = not ray.is_initialized()
-        self._unfit_since: dict[Room, float] = {}
+        self._unfit_since: dict[Needs, float] = {}
+        self._names: dict[str, str] = {}
         if self._is_ours:
             _connect(_address(on), n_cpus)
         self.address: str = ray.get_runtime_context().gcs_address
 
-    def name_of(self, key: str) -> str:
-        """Return the name of a node, be it alive or lost."""
-        import ray
+    def nodes(self) -> dict[str, Node]:
+        """Return the nodes that are alive, by the keys that Ray gives them."""
+        return alive_nodes()
 
-        return next((_name(node) for node in ray.nodes() if node["NodeID"] == key), key)
+    def name_of(self, key: str) -> str:
+        """Return the name of a node, alive or lost."""
+        if key not in self._names:
+            import ray
+
+            self._names = {node["NodeID"]: _name(node) for node in ray.nodes()}
+        return self._names.get(key, key)
 
     @property
     def n_cpus(self) -> int:
         """How many CPUs all nodes have."""
-        return int(sum(node.room.cpus for node in alive_nodes()))
+        return int(sum(node.type.capacity.cpus for node in alive_nodes().values()))
 
-    def still_has_room(self, asked: Room, n_parts: int = 1) -> bool:
-        """Say what check_room says; raise only if lost nodes are not replaced for a while."""
+    def check(self, needs: Iterable[Needs]) -> None:
+        """Raise a UsageError if the cluster can never run tasks with such needs."""
+        for one in dict.fromkeys(needs):
+            check_room(one)
+
+    def still_has_room(self, needs: Needs) -> bool:
+        """Say whether the cluster can hold a task; raise only if it could not for a while."""
         now = time.monotonic()
-        if _n_fitting(alive_nodes(), asked) >= n_parts:
-            self._unfit_since.pop(asked, None)
+        if _has_room(alive_nodes(), needs):
+            self._unfit_since.pop(needs, None)
             return True
-        if now > self._unfit_since.setdefault(asked, now) + _GRACE_S:
-            check_room(asked, n_parts)
+        if now > self._unfit_since.setdefault(needs, now) + _GRACE_S:
+            check_room(needs)
         return False
 
+    def has_lost(self, keys: Collection[str]) -> bool:
+        """Whether one of these nodes is lost.
+
+        A task that uses several nodes may fail before Ray notices that one of them is gone. So
+        every node is asked for an answer; one that is gone has none.
+        """
+        if len(keys) < 2:  # the only node is the one that we are on
+            return False
+        answers, _ = _ask(alive_nodes(), os.getpid)
+        return not set(keys) <= set(answers)
+
     def ask_each(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Call a function once on every node; return what it says by the node's name.
+        """Call a function once on every node; return what it returns by the node's name.
 
         A node that is lost meanwhile is left out. One that cannot run our code is an error now,
-        rather than in the midst of the work.
+        rather than in the middle of the work.
         """
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        remote = ray.remote(num_cpus=0, max_retries=0)(function)
-        asked = {
-            remote.options(
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node.key, soft=False)
-            ).remote(*arguments): node.name
-            for node in alive_nodes()
-        }
-        ready, late = ray.wait(list(asked), num_returns=len(asked), timeout=_START_S)
+        nodes = alive_nodes()
+        answers, late = _ask(nodes, function, *arguments)
         if late:
-            raise UsageError(f"node {asked[late[0]]} of the Ray cluster does not answer")
-        answers = {}
-        for reference in ready:
-            try:
-                answers[asked[reference]] = ray.get(reference)
-            except losses():
-                continue
-            except Exception as error:
+            raise UsageError(f"node {nodes[late[0]].name} of the Ray cluster does not answer")
+        for key, answer in answers.items():
+            if isinstance(answer, Exception):
                 raise UsageError(
-                    f"node {asked[reference]} of the Ray cluster cannot run foretell: "
-                    f"{_last_line(error)}. Install the same version there."
-                ) from None
-        return answers
+                    f"node {nodes[key].name} of the Ray cluster cannot run foretell: "
+                    f"{_last_line(answer)}. Install the same version there."
+                )
+        return {nodes[key].name: answer for key, answer in answers.items()}
 
     def close(self) -> None:
         """Leave the cluster; what we still run there ends."""
@@ -147,40 +122,66 @@ class Cluster:
             ray.shutdown()
 
 
-def alive_nodes() -> list[Node]:
-    """Return the nodes of the cluster we are connected to that are alive."""
+def _ask(
+    nodes: Mapping[str, Node], function: Callable[..., Any], *arguments: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """Call a function on nodes; return what it returned or raised by key, and who is late.
+
+    Nodes that are lost are in neither.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    remote = ray.remote(num_cpus=0, max_retries=0)(function)
+    sent = [ray.put(argument) for argument in arguments]  # once for all nodes
+    asked = {
+        remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(key, soft=False)).remote(
+            *sent
+        ): key
+        for key in nodes
+    }
+    ready, late = ray.wait(list(asked), num_returns=len(asked), timeout=_ANSWER_S)
+    answers: dict[str, Any] = {}
+    for reference in ready:
+        try:
+            answers[asked[reference]] = ray.get(reference)
+        except losses():
+            continue
+        except Exception as error:
+            answers[asked[reference]] = error
+    return answers, [asked[reference] for reference in late]
+
+
+def alive_nodes() -> dict[str, Node]:
+    """Return the nodes that are alive of the cluster we are connected to, by Ray's keys."""
     import ray
 
-    return [
-        Node(
-            key=node["NodeID"],
-            name=_name(node),
-            room=Room(
-                cpus=node["Resources"].get("CPU", 0.0),
-                gpus=node["Resources"].get("GPU", 0.0),
-                memory_bytes=int(node["Resources"].get("memory", 0)),
-            ),
-        )
-        for node in ray.nodes()
-        if node["Alive"]
-    ]
+    return {node["NodeID"]: _node(node) for node in ray.nodes() if node["Alive"]}
 
 
-def check_room(asked: Room, n_parts: int = 1) -> None:
-    """Raise a UsageError if the cluster can never hold this: Ray would wait forever.
+def _node(found: Mapping[str, Any]) -> Node:
+    amounts: Mapping[str, float] = found["Resources"]
+    capacity = Resources(
+        cpus=amounts.get("CPU", 0.0),
+        gpus=amounts.get("GPU", 0.0),
+        memory_bytes=int(amounts.get("memory", 0)),
+        custom={name: n for name, n in amounts.items() if not name.startswith(_RAYS_OWN)},
+    )
+    return Node(_name(found), NodeType(_name(found), capacity))
 
-    A job of several parts asks for so much for each of them, on any nodes.
-    """
+
+def check_room(needs: Needs) -> None:
+    """Raise a UsageError if the cluster can never hold this: Ray would wait forever."""
     nodes = alive_nodes()
-    if _n_fitting(nodes, asked) < n_parts:
-        lacking = f"no node of the Ray cluster has {asked}"
-        if n_parts > 1:
-            lacking = f"the Ray cluster has no room for {n_parts} workers with {asked} each"
-        raise UsageError(f"{lacking}. {_listed(nodes)}")
+    if not _has_room(nodes, needs):
+        lacking = f"no node of the Ray cluster has {needs}"
+        if needs.n_parts > 1:
+            lacking = f"the Ray cluster has no room for {needs}"
+        raise UsageError(f"{lacking}. {_listed(nodes.values())}")
 
 
 def losses() -> tuple[type[BaseException], ...]:
-    """Return the exceptions that tell of a lost worker or node, and not of the task."""
+    """Return the exceptions that mean a lost worker or node, and not an error of the task."""
     from ray import exceptions
 
     return (
@@ -194,7 +195,7 @@ def losses() -> tuple[type[BaseException], ...]:
 
 
 def first_line(error: BaseException) -> str:
-    """Say in one line what Ray says in many."""
+    """Return the first of the many lines that an error of Ray has."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
@@ -218,34 +219,48 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str
     for node, found in there.items():
         for name, version in here.items():
             if found.get(name) != version:
+                has = f"has {name} {found[name]}" if name in found else f"does not have {name}"
                 raise UsageError(
-                    f"node {node} of the Ray cluster has {name} {found.get(name, 'not')}, and "
-                    f"here it is {version}: results would differ. Install the same version there."
+                    f"node {node} of the Ray cluster {has}, and here it is {version}: results "
+                    "would differ. Install the same version there."
                 )
 
 
 def _address(on: str) -> str | None:
-    """Return the address to connect to; None is a new cluster on this machine."""
+    """Return the address to connect to; None means a new cluster on this machine."""
     if on == "local":
         return None
     if on != ANY:
-        check_cluster(on, f"--on {on}")
+        check_cluster(on, option=Option("on", on))
         return on
     given = os.environ.get("RAY_ADDRESS")
     if given == "local":
         return None
     if given and given != "auto":
-        check_cluster(given, f"RAY_ADDRESS={given}")
+        check_cluster(given, at="RAY_ADDRESS")
         return given
-    from ray._private.services import find_bootstrap_address
-
-    found: str | None = find_bootstrap_address(None)
+    found = _running_here()
     if found is None:
         return None
     try:
-        check_cluster(found, found)
+        check_cluster(found)
     except UsageError:
         return None  # it was not shut down in order, and left its address behind
+    return found
+
+
+def _running_here() -> str | None:
+    """Return the address of a cluster that runs on this machine.
+
+    Ray looks it up for ``ray.init("auto")``, which tries for over a minute if the cluster is gone,
+    and has no public function that only looks. Where a version of Ray lacks this one, ``ray``
+    means a new cluster, and an address must be given to use one that runs.
+    """
+    try:
+        from ray._private.services import find_bootstrap_address
+    except ImportError:
+        return None
+    found: str | None = find_bootstrap_address(None)
     return found
 
 
@@ -260,7 +275,7 @@ def _connect(address: str | None, n_cpus: int | None) -> None:
             "include_dashboard": False,
             "object_store_memory": _LOCAL_STORE_BYTES,
         }
-    _hush()
+    _keep_off_standard_output()
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except (Exception, SystemExit) as error:
@@ -268,30 +283,33 @@ def _connect(address: str | None, n_cpus: int | None) -> None:
         raise UsageError(f"Ray {where} cannot be used: {_last_line(error)}") from None
 
 
-def _hush() -> None:
-    """Let Ray log what it says of lost nodes: it prints it where our results go.
+def _keep_off_standard_output() -> None:
+    """Let Ray log its remarks on lost nodes, which it prints where our results go.
 
-    It has no option for that. If it changes inside, its remarks are printed again, no more.
+    It has no option for that. Where a version of Ray lacks this function, it prints them.
     """
     from ray._private import worker
 
     def log(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
         logging.getLogger("ray").warning("%s", "\n".join(map(str, data["lines"])))
 
-    worker.print_to_stdstream = log
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = log
 
 
 def _name(node: Mapping[str, Any]) -> str:
     return str(node["NodeName"] or node["NodeManagerAddress"])
 
 
-def _n_fitting(nodes: Sequence[Node], asked: Room) -> int:
-    return sum(node.room.n_fitting(asked) for node in nodes)
+def _has_room(nodes: Mapping[str, Node], needs: Needs) -> bool:
+    n_fitting = sum(node.type.capacity.n_fitting(needs.each) for node in nodes.values())
+    return n_fitting >= needs.n_parts
 
 
-def _listed(nodes: Sequence[Node]) -> str:
-    told = listing((f"{node.name} with {node.room}" for node in nodes), most=8)
-    return f"It has {told}." if nodes else "It has no node at all."
+def _listed(nodes: Collection[Node]) -> str:
+    if not nodes:
+        return "It has no nodes."
+    return f"It has {listing((f'{n.name} with {n.type.capacity}' for n in nodes), most=8)}."
 
 
 def _last_line(error: BaseException) -> str:

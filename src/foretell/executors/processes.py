@@ -10,108 +10,139 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Collection, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import connection
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any
 
-from foretell.executors._base import Executor, Work, WorkerDied
+from foretell.executors._base import ONE_CORE, Done, Executor, Work
+from foretell.executors._retries import RetryQueue, Ticket
 from foretell.executors.threads import limit_threads
+from foretell.machines import Needs
 
 _PARENT_POLL_S = 0.5
-_WORKERS_POLL_S = 1.0
+_DIED = "the worker process died; it may have run out of memory"
 
-_state: Any = None  # each worker's copy of the shared state
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, our end of the pipe to it, and the task it has."""
+
+    process: BaseProcess
+    pipe: Connection
+    ticket: Ticket | None = None
 
 
 class ProcessExecutor(Executor):
     """Forks workers that inherit the state, so that no task carries data.
 
-    Where forking is not safe (macOS, Windows) the state is sent once to each worker. When a worker
-    dies, every task in flight runs again alone, so that only the culprit fails.
+    Where forking is not safe (macOS, Windows) the state is sent once to each worker. Each worker
+    has a pipe of its own and one task at a time, so a worker that dies takes nothing else along.
+    Its task runs once more, in case the worker was killed from outside.
     """
 
     def __init__(self, state: Any, n_workers: int) -> None:
         super().__init__(state, n_workers)
-        self._tasks: dict[Future[Any], tuple[Work, Any]] = {}
-        self._finished: deque[tuple[Any, Any]] = deque()
-        self._pool = self._open_pool(n_workers)
+        self._queue = RetryQueue(most_losses=1)
+        self._ended: deque[Done] = deque()
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(n_workers):
+                self._workers.append(_start(state))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def n_pending(self) -> int:
-        """How many tasks run, wait in the pool or wait to be collected."""
-        return len(self._tasks) + len(self._finished)
+        """How many tasks run, wait for a worker or wait to be collected."""
+        n_running = sum(worker.ticket is not None for worker in self._workers)
+        return len(self._queue) + n_running + len(self._ended)
 
-    def submit(self, work: Work, task: Any) -> None:
-        """Send one task to the pool."""
-        try:
-            future = self._pool.submit(_run, work, task)
-        except BrokenProcessPool:
-            self._recover([(work, task)])
-        else:
-            self._tasks[future] = (work, task)
+    def submit(self, work: Work, task: Any, needs: Needs = ONE_CORE) -> None:
+        """Send one task to a worker that is free, or let it wait for one."""
+        self._queue.add(work, task, needs)
+        self._send()
 
-    def collect(self) -> tuple[Any, Any]:
+    def wait(self) -> Done:
         """Wait for the next task to end."""
-        while not self._finished:
-            ended = {future: future.exception() for future in _wait(self._pool, self._tasks)}
-            for future, error in ended.items():
-                if not isinstance(error, BrokenProcessPool):
-                    _, task = self._tasks.pop(future)
-                    self._finished.append((task, error or future.result()))
-            if any(future in self._tasks for future in ended):
-                self._recover([])
-        return self._finished.popleft()
+        while not self._ended:
+            self._send()
+            busy = {worker.pipe: worker for worker in self._workers if worker.ticket is not None}
+            for pipe in wait(list(busy)):
+                self._receive(busy[pipe])  # type: ignore[index]
+            self._send()  # before the results are looked at, so that no worker is idle meanwhile
+        return self._ended.popleft()
 
     def close(self) -> None:
         """Kill the workers: results not collected are not wanted."""
-        _shut(self._pool)
+        self._queue.clear()
+        self._ended.clear()
+        for worker in self._workers:
+            _end(worker)
+        self._workers.clear()
 
-    def _recover(self, refused: list[tuple[Work, Any]]) -> None:
-        suspects = [*self._tasks.values(), *refused]
-        self._tasks.clear()
-        _shut(self._pool)
-        for work, task in suspects:
-            self._finished.append((task, self._run_alone(work, task)))
-        self._pool = self._open_pool(self.n_workers)
+    def _send(self) -> None:
+        for place, worker in enumerate(self._workers):
+            if worker.ticket is not None or not len(self._queue):
+                continue
+            ticket = self._queue.pop()
+            try:
+                worker.pipe.send((ticket.work, ticket.task))
+            except OSError:  # it died while it had nothing to do
+                self._queue.put_back(ticket)
+                self._replace(place)
+                return self._send()
+            except Exception as error:  # a task that cannot be sent
+                self._ended.append(Done(ticket.task, error))
+            else:
+                worker.ticket = ticket
+        return None
 
-    def _run_alone(self, work: Work, task: Any) -> Any:
-        pool = self._open_pool(1)
+    def _receive(self, worker: _Worker) -> None:
+        ticket = worker.ticket
+        assert ticket is not None
+        worker.ticket = None
         try:
-            future = pool.submit(_run, work, task)
-            _wait(pool, [future])
-            return future.result()
-        except BrokenProcessPool:
-            return WorkerDied("the worker process died; it may have run out of memory")
-        except Exception as error:
-            return error
-        finally:
-            _shut(pool)
+            result = worker.pipe.recv()
+        except (EOFError, OSError):
+            if (done := self._queue.lost(ticket, _DIED)) is not None:
+                self._ended.append(done)
+            self._replace(self._workers.index(worker))
+        except Exception as error:  # what was sent cannot be read
+            self._ended.append(Done(ticket.task, error, n_lost=ticket.n_lost))
+        else:
+            self._ended.append(Done(ticket.task, result, n_lost=ticket.n_lost))
 
-    def _open_pool(self, n_workers: int) -> ProcessPoolExecutor:
-        method = "fork" if sys.platform == "linux" else "spawn"
-        pool = ProcessPoolExecutor(
-            n_workers,
-            mp_context=multiprocessing.get_context(method),
-            initializer=_start_worker,
-            initargs=(self.state, os.getpid()),
-        )
-        try:
-            with _uninterrupted(), warnings.catch_warnings():
-                # Python 3.12 warns of forking beside threads; ours wait, and hold no lock.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                pool.submit(int)  # forks all workers now
-        except BaseException:
-            _shut(pool)
-            raise
-        return pool
+    def _replace(self, place: int) -> None:
+        _end(self._workers[place])
+        self._workers[place] = _start(self.state)
+
+
+def _start(state: Any) -> _Worker:
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    own, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, state, os.getpid()), daemon=True)
+    with _uninterrupted(), warnings.catch_warnings():
+        # Python 3.12 warns of forking beside threads; ours wait, and hold no lock.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    theirs.close()
+    return _Worker(process, own)
+
+
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.join()
+    worker.process.close()
+    worker.pipe.close()
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait: Python drops it in the midst of a fork, and a new worker must not see it."""
+    """Let Ctrl-C wait: Python drops it during a fork, and a new worker must not see it."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -122,13 +153,30 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start_worker(state: Any, parent: int) -> None:
-    global _state
+def _serve(pipe: Connection, state: Any, parent: int) -> None:
+    """Run tasks until the parent hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _state = state
     limit_threads()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    while True:
+        try:
+            work, task = pipe.recv()
+        except EOFError:
+            return
+        except Exception as error:  # a task that can be sent and not be read
+            pipe.send(error)
+            continue
+        try:
+            result = work(state, task)
+        except Exception as error:
+            result = error
+        try:
+            pipe.send(result)
+        except OSError:
+            return
+        except Exception as error:  # a result that cannot be sent
+            pipe.send(error)
 
 
 def _end_with(parent: int) -> None:
@@ -136,34 +184,3 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_PARENT_POLL_S)
     os._exit(1)
-
-
-def _run(work: Work, task: Any) -> Any:
-    return work(_state, task)
-
-
-def _wait(pool: ProcessPoolExecutor, futures: Collection[Future[Any]]) -> set[Future[Any]]:
-    """Wait for some of the futures to end, be it because a worker died."""
-    while True:
-        ended, _ = wait(futures, timeout=_WORKERS_POLL_S, return_when=FIRST_COMPLETED)
-        if ended:
-            return ended
-        if connection.wait([worker.sentinel for worker in _workers(pool)], timeout=0):
-            _kill(pool)  # one died while sending, and the pool waits for the rest forever
-
-
-def _workers(pool: ProcessPoolExecutor) -> list[Any]:
-    return list((pool._processes or {}).values())
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    results: Any = pool._result_queue
-    if results is not None:
-        results._writer.close()  # else the pool waits for a result that was cut off halfway
-    for worker in _workers(pool):
-        worker.kill()
-
-
-def _shut(pool: ProcessPoolExecutor) -> None:
-    _kill(pool)
-    pool.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Reaching Ray at an address: is a cluster there, and does it let us in; within bounded time."""
+"""Ray at an address: check within bounded time that a cluster is there, and lets us in."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 
 _REACH_S = 5.0
 _ANSWER_S = 30.0
-#: Ray is quiet, and tells nobody that it was used.
+#: Ray prints less, and does not report over the network that it was used.
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -32,28 +33,37 @@ def is_installed(name: str = "ray") -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def knock(address: str, named: str) -> None:
+def check_listening(address: str, **place: Any) -> None:
     """Raise a UsageError unless something listens at an address of the form host:port."""
     if address.startswith("ray://"):
-        raise UsageError(f"{named}: run this on a node of the cluster, and give its host:port")
+        raise UsageError("run this on a node of the cluster, and give its host:port", **place)
     parts = re.fullmatch(r"(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
     if parts is None or int(parts[2]) > 65535:
-        raise UsageError(f"{named}: must be 'ray', or an address such as 10.0.0.5:6379")
+        raise UsageError("must be 'ray', or an address such as 10.0.0.5:6379", **place)
     try:
         socket.create_connection((parts[1].strip("[]"), int(parts[2])), _REACH_S).close()
     except OSError as error:
         raise UsageError(
-            f"{named}: no Ray cluster can be reached there ({error.strerror or error}). Start one "
-            f"with: ray start --head --port={parts[2]}"
+            f"no Ray cluster can be reached there ({error.strerror or error}). Start one with: "
+            f"ray start --head --port={parts[2]}",
+            **place,
         ) from None
 
 
-def check_cluster(address: str, named: str) -> None:
+def check_cluster(address: str, at: str = "", option: Option | None = None) -> None:
     """Raise a UsageError unless a Ray cluster answers there, and lets us in.
 
     Ray itself tries for 80 seconds and then ends the process, so it is tried in another one.
+
+    Parameters
+    ----------
+    at, option
+        Where the address comes from, for the message: a variable, or an option of a call.
     """
-    knock(address, named)
+    place: dict[str, Any] = {"at": (f"{at}={address}" if at else address,)}
+    if option is not None:
+        place = {"option": option}
+    check_listening(address, **place)
     code = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False)"
     try:
         tried = subprocess.run(  # noqa: S603 - our own line of code
@@ -67,9 +77,9 @@ def check_cluster(address: str, named: str) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UsageError(f"{named}: something answers there, but it is no Ray cluster") from None
+        raise UsageError("something answers there, but not a Ray cluster", **place) from None
     if tried.returncode != 0:
-        raise UsageError(f"{named}: {_refusal(tried.stderr)}")
+        raise UsageError(_refusal(tried.stderr), **place)
 
 
 def _refusal(text: str) -> str:

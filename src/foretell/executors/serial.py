@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from foretell.executors._base import Executor, Work
+from foretell.executors._base import ONE_CORE, Done, Executor, Work
+from foretell.machines import Needs
 
 
 class SerialExecutor(Executor):
@@ -25,17 +26,17 @@ class SerialExecutor(Executor):
         """Whether no task waits."""
         return not self._waiting
 
-    def submit(self, work: Work, task: Any) -> None:
+    def submit(self, work: Work, task: Any, needs: Needs = ONE_CORE) -> None:
         """Accept one task."""
         self._waiting.append((work, task))
 
-    def collect(self) -> tuple[Any, Any]:
+    def wait(self) -> Done:
         """Run the oldest waiting task."""
         work, task = self._waiting.popleft()
         try:
-            return task, work(self.state, task)
+            return Done(task, work(self.state, task))
         except Exception as error:
-            return task, error
+            return Done(task, error)
 
     def close(self) -> None:
         """Forget what waits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString, get_args, get_origin
 
@@ -23,17 +23,43 @@ _RULES = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
+    "int_parsing_size": "a smaller whole number",
     "string_type": "a text in quotes",
     "list_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
+    "dict_type": "{table}",
+    "model_type": "{table}",
+    "model_attributes_type": "{table}",
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
     "literal_error": "{expected}",
 }
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a format calls its parts.
+
+    Attributes
+    ----------
+    table
+        A mapping from names to values.
+    missing, elsewhere
+        Where to write an entry that is missing, and in which table an unknown one belongs.
+    """
+
+    table: str
+    missing: Callable[[Place], str]
+    elsewhere: Callable[[Place], str]
+
+
+def _missing_in_toml(place: Place) -> str:
+    where = f"under [{dotted(place[:-1])}]" if place[1:] else f"as a table [{place[-1]}]"
+    return f"write it {where}"
+
+
+TOML = Words("a table", _missing_in_toml, lambda place: f"under [{dotted(place)}]")
 
 
 @dataclass(frozen=True)
@@ -81,20 +107,27 @@ def dotted(place: Place) -> str:
 
 
 def explain(
-    error: pydantic.ValidationError, source: Mapping[str, Any], model: type[pydantic.BaseModel]
+    error: pydantic.ValidationError,
+    source: Any,
+    model: type[pydantic.BaseModel],
+    words: Words = TOML,
 ) -> Complaint:
-    """Choose the most helpful of the errors, and word it."""
+    """Choose the most helpful of the errors, and word it in the terms of a format."""
     found = [(_place(details, source), details) for details in error.errors(include_url=False)]
     for place, details in found:
         # A misspelled name also makes the right one missing, so report the misspelling first.
         if details["type"] == "extra_forbidden":
-            return Complaint(place, _unknown(place, source, model), "unknown")
+            return Complaint(place, _unknown(place, source, model, words), "unknown")
     first = found[0][0]
     deepest = max((p for p, _ in found if p[: len(first)] == first), key=len)
     details = next(d for p, d in found if p == deepest)
-    if details["type"] in _RULES:
-        same = [d for p, d in found if p == deepest and d["type"] in _RULES]
-        return Complaint(deepest, _must_be(same), details["type"])
+    if is_rule(details):
+        same = [d for p, d in found if p == deepest and is_rule(d)]
+        return Complaint(deepest, must_be(same, words), details["type"])
+    if details["type"] == "missing":
+        return Complaint(
+            deepest, f"is required and missing; {words.missing(deepest)}", details["type"]
+        )
     rule = _special(deepest, details, source, model)
     return Complaint(deepest, rule, details["type"], details.get("ctx", {}).get("remedy", ""))
 
@@ -113,8 +146,17 @@ def _place(details: ErrorDetails, source: Any) -> Place:
     return (*place, *details.get("ctx", {}).get("at", ()))
 
 
-def _must_be(alternatives: list[ErrorDetails]) -> str:
-    rules = [_RULES[d["type"]].format(**_numbers(d.get("ctx", {}))) for d in alternatives]
+def is_rule(details: ErrorDetails) -> bool:
+    """Whether a fault is that of a simple rule, such as a type or a bound."""
+    return details["type"] in _RULES
+
+
+def must_be(alternatives: list[ErrorDetails], words: Words = TOML) -> str:
+    """Say what was expected and what came."""
+    rules = [
+        _RULES[d["type"]].format(table=words.table, **_numbers(d.get("ctx", {})))
+        for d in alternatives
+    ]
     value = alternatives[0]["input"]
     text = f"must be {' or '.join(dict.fromkeys(rules))}, not {shown(value)}"
     is_lone = isinstance(value, str) and alternatives[0]["type"] == "list_type"
@@ -129,11 +171,10 @@ def _special(
     place: Place, details: ErrorDetails, source: Any, model: type[pydantic.BaseModel]
 ) -> str:
     match details["type"]:
-        case "missing":
-            where = f"under [{dotted(place[:-1])}]" if place[1:] else f"as a table [{place[-1]}]"
-            return f"is required and missing; write it {where}"
         case "too_short":
             return "must not be empty"
+        case "too_long":
+            return f"must have at most {details['ctx']['max_length']} entries"
         case "union_tag_not_found":
             methods = _methods(_models_at(place, source, model))
             return f"has no method; write method = one of {', '.join(methods)}"
@@ -145,7 +186,7 @@ def _special(
             return details["msg"].removeprefix("Value error, ")
 
 
-def _unknown(place: Place, source: Mapping[str, Any], model: type[pydantic.BaseModel]) -> str:
+def _unknown(place: Place, source: Any, model: type[pydantic.BaseModel], words: Words) -> str:
     name, table = str(place[-1]), place[:-1]
     here = _models_at(table, source, model)[0]
     homes = _tables_with(name, model, (), is_vague=False)
@@ -153,7 +194,7 @@ def _unknown(place: Place, source: Mapping[str, Any], model: type[pydantic.BaseM
     if name in model.model_fields:
         hint = "It belongs at the top level."
     elif homes and len(table) < 2:
-        hint = f"It belongs under [{dotted(homes[0])}]."
+        hint = f"It belongs {words.elsewhere(homes[0])}."
     else:
         hint = suggest(name, here.model_fields)
     return f"unknown option '{name}'. {hint}"

@@ -22,6 +22,7 @@ from foretell.files.complaints import shown
 FORMAT = 1
 _MOST_HEADER_BYTES = 1_000_000
 
+_CHECKSUM = re.compile(rb"[0-9a-f]{8} ")
 #: A first line, or the part of it that a crash left.
 _START = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*)?")
 
@@ -87,12 +88,12 @@ class Journal(Closeable):
         if records:
             self._check_header(records[0])
         if sound < len(content):
-            if content.find(b"\n", sound, len(content) - 1) != -1:
+            if not _is_cut_short(content[sound:]):
                 raise StorageError(
                     f"{self._path} is damaged at byte {sound}, before its last line. Move it "
                     "away to start again."
                 )
-            with self._path.open("r+b") as file:  # a crash cut the last line short
+            with self._path.open("r+b") as file:
                 file.truncate(sound)
         return records
 
@@ -139,3 +140,13 @@ def decode(content: bytes) -> tuple[list[dict[str, Any]], int]:
         records.append(json.loads(body))
         start = end + 1
     return records, start
+
+
+def _is_cut_short(rest: bytes) -> bool:
+    """Whether what follows the sound records is one line that a crash cut short.
+
+    A damaged line break joins two lines, so a sound record inside the line also means damage.
+    """
+    if b"\n" in rest[:-1]:
+        return False
+    return not any(decode(rest[found.start() :])[0] for found in _CHECKSUM.finditer(rest))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+#: What pandas calls columns that may hold something else than plain values.
+_TO_INSPECT = {"bytes", "decimal", "mixed", "mixed-integer", "unknown-array"}
 _NESTED = {"list": "lists", "tuple": "lists", "ndarray": "lists", "dict": "tables"}
 
 
@@ -30,7 +32,9 @@ def plain_columns(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
                 others[name] = found
             elif found is not None:
                 changed[name] = found
-    return frame.assign(**changed).drop(columns=list(others)), others
+    if changed or others:
+        frame = frame.assign(**changed).drop(columns=list(others))
+    return frame, others
 
 
 def _is_arrow(values: pd.Series[Any]) -> bool:
@@ -44,6 +48,8 @@ def _plain(values: pd.Series[Any]) -> pd.Series[Any] | str | None:
     """Convert a column of objects: None leaves it as it is, a text says why it cannot be."""
     import pandas as pd
 
+    if pd.api.types.infer_dtype(values, skipna=True) not in _TO_INSPECT:
+        return None
     present = values[values.notna()]
     samples = {type(value): value for value in present}
     nested = [kind for kind, value in samples.items() if not pd.api.types.is_scalar(value)]

@@ -1,4 +1,4 @@
-"""Measuring, the one path: a sweep in, a table of runs out; nothing that was measured is lost."""
+"""Measuring, the one path: a sweep in, a table of runs out; no finished run is ever lost."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.errors import NothingUsableError, UsageError
-from foretell.files.directory import locked, logged
+from foretell.errors import NothingUsableError, Option, StorageError, UsageError
+from foretell.files.directory import locked, logged, write_whole
 from foretell.files.journal import Journal, decode
-from foretell.measure.appending import Belonging
-from foretell.measure.lanes import Finished, Lanes, LocalLanes
-from foretell.measure.machine import describe_machine, describe_versions
-from foretell.measure.outcome import OK
-from foretell.measure.plan import MANY_RUNS, Run, count_runs, plan_runs
-from foretell.measure.supervisor import open_meters, sources_of
+from foretell.measure.running.attempt import now
+from foretell.measure.running.machine import describe_machine, describe_versions
+from foretell.measure.running.places import Finished, Place, open_place
+from foretell.measure.runs import MANY_RUNS, Run, count_runs, list_runs
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import (
     Record,
     check_foreign,
-    check_untouched,
+    deleted_rows,
     describe,
     n_usable,
+    traces_folder,
     write_table,
 )
+from foretell.measure.table_sweeps import SweepInTable
 from foretell.measure.workloads import Workload
+from foretell.statuses import Status
+from foretell.traces import SUFFIX as TRACE
 
 _WRITE_EVERY_S = 5.0
 
@@ -54,14 +55,14 @@ class MeasureOptions:
         Where runs are made: None is this machine, ``ray`` a cluster found as Ray does, anything
         else the address of one.
     is_sure
-        Whether a very large sweep was asked for on purpose.
+        Whether a very large sweep is meant.
     append
-        Whether the runs come on top of a table that another sweep of the same job has written.
+        Whether the runs are added to a table that another sweep of the same job has written.
     folder
-        Where modules of the user's own lie, for a sweep that is no file.
+        Where the user's own modules are, for a sweep that is not a file.
     may_start
-        Asked before runs are started: with the records of all runs so far, and the settings of
-        those that would be started together. A run that may not is left for another time.
+        Called before runs are started, with the records of all runs so far and the settings of
+        those that would be started together. If it returns False, they are left for another time.
     """
 
     on: str | None = None
@@ -73,7 +74,7 @@ class MeasureOptions:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PreparedSweep:
     """A sweep ready to run."""
 
     sweep: Sweep
@@ -83,14 +84,15 @@ class Planned:
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long the rest of a sweep takes, and how that is known.
+    """How long the rest of a sweep takes, and where the estimate comes from.
 
     Attributes
     ----------
     run_s, total_s
-        Seconds of one run and of all that are left; None where nobody knows.
+        Seconds of one run and of all that are left; None if not known.
     source
-        ``finished`` (their mean), ``expected`` (given in the sweep) or ``limit`` (at most).
+        ``finished``: the mean of finished runs; ``expected``: given in the sweep; ``limit``: the
+        time limit, so that it takes at most so long.
     """
 
     n_left: int
@@ -103,11 +105,11 @@ class Estimate:
         return None if self.run_s is None else self.n_left * self.run_s
 
 
-def estimate_time(planned: Planned, table: Path | None = None) -> Estimate:
-    """Say how long a sweep will take: by its finished runs, by what its file says, or at most."""
-    sweep = planned.sweep
+def estimate_time(prepared: PreparedSweep, table: Path | None = None) -> Estimate:
+    """Estimate how long a sweep takes: from its finished runs, from its file, or at most."""
+    sweep = prepared.sweep
     finished = _finished(sweep, table) if table is not None else []
-    n_left = len(planned.runs) - len(finished)
+    n_left = len(prepared.runs) - len(finished)
     if finished:
         mean_s = sum(r["spent_s"] for r in finished) / len(finished)
         return Estimate(n_left, mean_s / sweep.at_once, "finished")
@@ -124,17 +126,26 @@ def _finished(sweep: Sweep, table: Path) -> list[Record]:
     if not path.is_file():
         return []
     records = decode(path.read_bytes())[0]
-    return Belonging.of(records, sweep).own(r for r in records if r["kind"] == "run")
+    return SweepInTable.of(records, sweep).own_runs(r for r in records if r["kind"] == "run")
 
 
 @dataclass
 class MeasuredSweep:
-    """A finished sweep: the table, and all records it was written from."""
+    """A finished sweep: the table, and all records it was written from.
+
+    Attributes
+    ----------
+    missing
+        Why meters do not work, by their names.
+    n_new, n_deleted
+        How many runs were made now, and how many rows the user has deleted from the table.
+    """
 
     table: Path
     records: list[Record]
     missing: dict[str, str] = field(default_factory=dict)
     n_new: int = 0
+    n_deleted: int = 0
 
     @property
     def n_ok(self) -> int:
@@ -142,28 +153,29 @@ class MeasuredSweep:
         return n_usable(self.records)
 
 
-def plan_sweep(
+def prepare_sweep(
     source: Path | str | Mapping[str, Any], *, is_sure: bool = False, folder: Path | None = None
-) -> Planned:
-    """Read a sweep and list its runs; refuse very many, unless they are meant."""
+) -> PreparedSweep:
+    """Read a sweep and list its runs; refuse very many, unless the caller is sure."""
     sweep = read_sweep(source)
     if isinstance(source, Mapping):
-        return _planned(sweep, folder or Path.cwd(), is_sure=is_sure)
+        return _prepared(sweep, folder or Path.cwd(), is_sure=is_sure)
     try:
-        return _planned(sweep, Path(source).resolve().parent, is_sure=is_sure)
+        return _prepared(sweep, Path(source).resolve().parent, is_sure=is_sure)
     except UsageError as error:
-        raise UsageError(f"{source}, {error}") from None
+        raise UsageError(f"{source}, {error.text}", remedy=error.remedy) from None
 
 
-def _planned(sweep: Sweep, folder: Path, *, is_sure: bool) -> Planned:
+def _prepared(sweep: Sweep, folder: Path, *, is_sure: bool) -> PreparedSweep:
     workload = sweep.make_workload(folder)
     n_runs = count_runs(sweep)
     if n_runs > MANY_RUNS and not is_sure:
         raise UsageError(
-            f"{n_runs:,} runs before 'only' and 'exclude': add --yes if you mean it, or draw some "
-            'of them: design = {method = "latin", n = 100}'
+            f"{n_runs:,} runs before 'only' and 'exclude'. Draw some of them, by "
+            'design = {method = "latin", n = 100}',
+            remedy=("or make all of them with ", Option("is_sure")),
         )
-    return Planned(sweep, workload, plan_runs(sweep, workload))
+    return PreparedSweep(sweep, workload, list_runs(sweep, workload))
 
 
 def measure_sweep(
@@ -173,74 +185,108 @@ def measure_sweep(
 ) -> MeasuredSweep:
     """Make the runs of a sweep that the journal does not hold, and write the table."""
     options = options or MeasureOptions()
-    planned = plan_sweep(source, is_sure=options.is_sure, folder=options.folder)
-    return _Job(planned, Path(output), options).run()
+    prepared = prepare_sweep(source, is_sure=options.is_sure, folder=options.folder)
+    return _Measurement(prepared, Path(output), options).run()
 
 
 @dataclass
-class _Job:
-    planned: Planned
+class _Measurement:
+    prepared: PreparedSweep
     table: Path
     options: MeasureOptions
     records: list[Record] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    nodes: dict[str, Any] = field(default_factory=dict)
+    deleted: list[Record] = field(default_factory=list)
     sessions: list[Record] = field(default_factory=list)
+    nodes: dict[str, Any] = field(default_factory=dict)
     written_at: float = 0.0
     n_new: int = 0
-    belonging: Belonging = field(init=False)
+    place: Place = field(init=False)
+    in_table: SweepInTable = field(init=False)
 
     def run(self) -> MeasuredSweep:
         """Claim the files, run what is missing, and write the table: top to bottom."""
-        sweep = self.planned.sweep
         journal_path = self.table.with_suffix(".journal")
         with ExitStack() as stack:
             check_foreign(self.table, journal_path)
             stack.enter_context(locked(self.table.with_suffix(".lock"), self.table))
-            if self.options.append:
-                self.belonging = Belonging.on_top(self.table, sweep)
-            else:
-                self.belonging = Belonging(sweep)
-            journal = stack.enter_context(Journal(journal_path, self.belonging.header))
-            journal.append(self.belonging.announced(journal.records))
-            self.records = [r for r in journal.records if r["kind"] == "run"]
-            self.sessions = [r for r in journal.records if r["kind"] == "session"]
-            check_untouched(self.table, self.records)
+            self.in_table = self._in_table()
+            journal = stack.enter_context(Journal(journal_path, self.in_table.header))
             log = stack.enter_context(logged(self.table.with_suffix(".log")))
-            lanes = stack.enter_context(self._lanes(journal, log))
-            for name, why in self.missing.items():
+            self._read(journal, log)
+            sweep, workload = self.prepared.sweep, self.prepared.workload
+            self.place = stack.enter_context(open_place(sweep, workload, self.options.on, log))
+            for name, why in self.place.missing.items():
                 log.warning("no %s: %s", name, why)
-            done = {r["run"] for r in self._own()}
-            waiting = [run for run in self.planned.runs if run.index not in done]
-            log.info("%d runs, %d of them finished before", len(self.planned.runs), len(done))
-            self._tell()
+            self._note_nodes(journal)
+            done = {r["run"] for r in self.in_table.own_runs([*self.records, *self.deleted])}
+            waiting = [run for run in self.prepared.runs if run.index not in done]
+            log.info("%d runs, %d of them finished before", len(self.prepared.runs), len(done))
+            self._report_progress()
             try:
-                self._make(lanes, waiting, journal, log)
+                self._make(waiting, journal, log)
             except KeyboardInterrupt:
                 if self.records:  # what is finished is in the table, too
                     self._write(is_last=True)
                 raise
             if not self.records:
-                raise NothingUsableError(f"none of {len(waiting)} runs may be started")
+                raise NothingUsableError(self._why_empty(len(waiting)))
             self._write(is_last=True)
         return self._result()
 
-    def _make(
-        self, lanes: Lanes, waiting: list[Run], journal: Journal, log: logging.Logger
-    ) -> None:
-        """Make runs, and note each as it ends."""
+    def _in_table(self) -> SweepInTable:
+        sweep = self.prepared.sweep
+        is_appended = self.options.append
+        return SweepInTable.appended_to(self.table, sweep) if is_appended else SweepInTable(sweep)
+
+    def _read(self, journal: Journal, log: logging.Logger) -> None:
+        """Take over the finished runs, but for those that were deleted from the table."""
+        journal.append(self.in_table.new_records(journal.records))
+        runs = [r for r in journal.records if r["kind"] == "run"]
+        self.sessions = [r for r in journal.records if r["kind"] == "session"]
+        self.nodes = {r["node"]: r["about"] for r in journal.records if r["kind"] == "node"}
+        gone = {i for r in journal.records if r["kind"] == "deleted" for i in r["runs"]}
+        kept = [i for i in range(len(runs)) if i not in gone]
+        new = [kept[i] for i in deleted_rows(self.table, [runs[i] for i in kept])]
+        if new:
+            log.warning("%d rows were deleted from the table, and stay deleted", len(new))
+            journal.append([{"kind": "deleted", "runs": new}])
+        self.deleted = [runs[i] for i in sorted(gone.union(new))]
+        self.records = [runs[i] for i in kept if i not in new]
+
+    def _note_nodes(self, journal: Journal) -> None:
+        new = {name: about for name, about in self.place.nodes.items() if name not in self.nodes}
+        journal.append({"kind": "node", "node": n, "about": about} for n, about in new.items())
+        self.nodes |= new
+
+    def _make(self, waiting: list[Run], journal: Journal, log: logging.Logger) -> None:
+        """Make runs, and record each as it ends."""
         for i, batch in enumerate(self._batches(waiting)):
             if i == 0:
                 self._begin_session(journal)
-            for finished in lanes.measure(batch):
-                record = _record(finished, len(self.sessions) - 1) | self.belonging.mark
+            for finished in self.place.measure(batch):
+                record = _record(finished, len(self.sessions) - 1) | self.in_table.mark
+                self._write_trace(finished, record)
                 journal.append([record])
                 self.records.append(record)
                 self.n_new += 1
-                _complain(finished, log)
-                self._tell()
+                _log_problems(finished, log)
+                self._report_progress()
                 self._write(is_last=False)
+
+    def _write_trace(self, finished: Finished, record: Record) -> None:
+        """Write the trace of a run, if there is one, under its number: its row, if none is gone."""
+        trace = finished.attempted.measured.trace
+        if trace is None:
+            return
+        told = ("configuration", "repeat", "status", "started_at", "node")
+        number = len(self.records) + len(self.deleted) + 1
+        about = {n: record[n] for n in told if n in record}
+        folder = traces_folder(self.table)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be made: {error.strerror}") from None
+        write_whole(folder / f"{number}{TRACE}", replace(trace, about=about).to_bytes())
 
     def _batches(self, waiting: list[Run]) -> Iterator[list[Run]]:
         """Yield runs to start together: all of them, or those that may, as many as run at once."""
@@ -252,45 +298,26 @@ class _Job:
         for run in waiting:
             if may_start(self.records, [r.configuration for r in [*batch, run]]):
                 batch.append(run)
-            if len(batch) == self.planned.sweep.at_once:
+            if len(batch) == self.prepared.sweep.at_once:
                 yield batch
                 batch = []
         if batch:
             yield batch
 
     def _begin_session(self, journal: Journal) -> None:
-        """Note where the runs to come are made, and where their numbers come from.
+        """Record where the next runs are made, and where their numbers come from.
 
-        Another command may go on with the sweep on another machine, with other meters.
+        Another command may continue the sweep on another machine, with other meters.
         """
         session = {
             "kind": "session",
-            "started_at": _now(),
+            "started_at": now(),
             "machine": describe_machine(),
             "versions": describe_versions(),
-            "sources": self.sources,
+            "sources": self.place.sources,
         }
         journal.append([session])
         self.sessions.append(session)
-
-    def _lanes(self, journal: Journal, log: logging.Logger) -> Lanes:
-        """Open the place where runs are made, and learn what can be measured there."""
-        sweep, workload = self.planned.sweep, self.planned.workload
-        if self.options.on is None:
-            meters, self.missing = open_meters(sweep)
-            self.sources = sources_of(meters)
-            return LocalLanes(sweep, workload, meters)
-        from foretell.measure.ray_lanes import RayLanes
-        from foretell.measure.spread_lanes import SpreadLanes
-
-        kind = SpreadLanes if workload.is_spread else RayLanes
-        lanes = kind(sweep, workload, self.options.on, log)
-        self.missing, self.sources = lanes.missing, lanes.sources
-        self.nodes = {r["node"]: r["about"] for r in journal.records if r["kind"] == "node"}
-        new = {name: about for name, about in lanes.nodes.items() if name not in self.nodes}
-        journal.append({"kind": "node", "node": n, "about": about} for n, about in new.items())
-        self.nodes |= new
-        return lanes
 
     def _write(self, *, is_last: bool) -> None:
         """Write the table now and then, and at the end; the journal has everything in between."""
@@ -298,26 +325,27 @@ class _Job:
             return
         about = {
             **({"nodes": self.nodes} if self.nodes else {}),
-            "meters_missing": self.missing,
-            **self.belonging.described(),
+            "meters_missing": self.place.missing,
+            **self.in_table.described(),
         }
         description = describe(self.records, self.sessions, self.table, about)
         write_table(self.records, self.table, description)
         self.written_at = time.monotonic()
 
-    def _own(self) -> list[Record]:
-        """Return the finished runs of this sweep, not of others in the same table."""
-        return self.belonging.own(self.records)
-
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self.options.progress is None:
             return
-        own = self._own()
-        n_done, n_total = len(own), len(self.planned.runs)
+        own = self.in_table.own_runs(self.records)
+        n_done, n_total = len(own), len(self.prepared.runs)
         mean_s = sum(r["spent_s"] for r in own) / n_done if n_done else None
-        left_s = mean_s and mean_s * (n_total - n_done) / self.planned.sweep.at_once
+        left_s = mean_s and mean_s * (n_total - n_done) / self.prepared.sweep.at_once
         n_failed = n_done - n_usable(own)
         self.options.progress(SweepProgress(n_done, n_failed, n_total, left_s))
+
+    def _why_empty(self, n_waiting: int) -> str:
+        if n_waiting:
+            return f"none of {n_waiting} runs may be started"
+        return f"all rows were deleted from {self.table}; write a new table to measure them again"
 
     def _result(self) -> MeasuredSweep:
         if not n_usable(self.records):
@@ -326,19 +354,21 @@ class _Job:
                 f"no run of {len(self.records)} went well. The first {first['status']}: "
                 f"{first['reason']}. {self.table.with_suffix('.log')} has what the jobs printed."
             )
-        return MeasuredSweep(self.table, self.records, self.missing, self.n_new)
+        return MeasuredSweep(
+            self.table, self.records, self.place.missing, self.n_new, len(self.deleted)
+        )
 
 
-def _complain(finished: Finished, log: logging.Logger) -> None:
-    number, measured = finished.run.index + 1, finished.measured
+def _log_problems(finished: Finished, log: logging.Logger) -> None:
+    number, measured = finished.run.index + 1, finished.attempted.measured
     for complaint in measured.complaints:
         log.warning("run %d: %s", number, complaint)
-    if measured.status != OK:
+    if measured.status != Status.OK:
         log.warning("run %d %s: %s\n%s", number, measured.status, measured.reason, measured.output)
 
 
 def _record(finished: Finished, session: int) -> dict[str, Any]:
-    run, plain = finished.run, finished.measured.to_json()
+    run, attempted = finished.run, finished.attempted
     of_cluster = {"node": finished.node, "n_lost": finished.n_lost}
     return {
         "kind": "run",
@@ -346,16 +376,12 @@ def _record(finished: Finished, session: int) -> dict[str, Any]:
         "session": session,
         "configuration": run.configuration,
         "repeat": run.repeat,
-        "status": plain["status"],
-        "reason": plain["reason"],
-        "values": plain["values"],
-        "n_attempts": finished.n_attempts,
+        "status": str(attempted.measured.status),
+        "reason": attempted.measured.reason,
+        "values": attempted.measured.values,
+        "n_attempts": attempted.n_attempts,
         **({} if finished.node is None else of_cluster),
-        "started_at": finished.started_at,
-        "ended_at": _now(),
-        "spent_s": finished.spent_s,
+        "started_at": attempted.started_at,
+        "ended_at": now(),
+        "spent_s": attempted.spent_s,
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,7 +1,7 @@
 """Sweep files: what to run, typed and checked.
 
 A sweep names a workload, its parameters and their values, how to combine them, and how to run:
-repeats, order, limits. Its shape is that of the TOML file.
+repeats, order, limits. Its fields are those of the TOML file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,8 +18,9 @@ import pydantic
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
+from foretell.machines import Needs, Resources
 from foretell.measure.meters import METERS
-from foretell.measure.workloads import Needs, Workload, load_workload
+from foretell.measure.workloads import Workload, load_workload
 from foretell.predictor import FORECAST_COLUMNS
 from foretell.spaces.expressions import Expression
 from foretell.spaces.values import Range, Scalar, Values, listed
@@ -29,7 +30,7 @@ SWEEP_FILE = FileKind("sweep", "a workload and its parameters", (".toml",))
 Count = Annotated[int, pydantic.Field(ge=0)]
 Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 
-#: Columns that tables of runs and of predictions have, and a folder: no names for parameters.
+#: Columns of tables of runs and of predictions, and a folder: parameters cannot have these names.
 _RESERVED = (
     "scratch", "repeat", "status", "reason", "started_at", "n_attempts", "is_shared", "wall_time_s",
     "node", "n_lost", *FORECAST_COLUMNS,
@@ -44,8 +45,8 @@ def reserved_names() -> set[str]:
 class Design(pydantic.BaseModel):
     """How the values of parameters become configurations.
 
-    ``grid`` takes every combination, ``random`` draws each value by itself, ``latin`` draws so that
-    every parameter has its whole range covered evenly.
+    ``grid`` takes every combination, ``random`` draws each value independently, ``latin`` draws so
+    that the range of every parameter is covered evenly.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -70,8 +71,8 @@ class Power(pydantic.BaseModel):
         return self
 
 
-class Asked(pydantic.BaseModel):
-    """What each run asks of a cluster: numbers, or expressions of its parameters."""
+class NeedsTable(pydantic.BaseModel):
+    """What each run needs of a node: numbers, or expressions of its parameters."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
@@ -80,14 +81,16 @@ class Asked(pydantic.BaseModel):
     memory_mib: float | str = 0.0
 
     def of(self, configuration: Mapping[str, Any]) -> Needs:
-        """Return what a run with these settings asks for."""
+        """Return what a run with these settings needs."""
         found = {}
         for name, given in self:
             value = Expression(given).value(configuration) if isinstance(given, str) else given
-            if not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise UsageError(f"needs.{name}: must be a number from 0 on, not {shown(value)}")
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not 0 <= value < math.inf:
+                raise UsageError(f"needs.{name}: must be a non-negative number, not {shown(value)}")
             found[name] = float(value)
-        return Needs(found["cpus"], found["gpus"], int(found["memory_mib"] * 2**20))
+        memory_bytes = round(found["memory_mib"] * 2**20)
+        return Needs(Resources(found["cpus"], memory_bytes, found["gpus"]))
 
 
 class Sweep(pydantic.BaseModel):
@@ -114,7 +117,8 @@ class Sweep(pydantic.BaseModel):
     at_once: Annotated[int, pydantic.Field(ge=1, le=10_000)] = 1
     meters: list[str] | None = None
     power: Power | None = None
-    needs: Asked | None = None
+    needs: NeedsTable | None = None
+    traces: bool = False
 
     @pydantic.field_validator("only", "exclude", mode="before")
     @classmethod
@@ -128,10 +132,13 @@ class Sweep(pydantic.BaseModel):
         return list(dict.fromkeys([*self.parameters, *of_configurations]))
 
     def fingerprint(self) -> str:
-        """Tell sweeps apart whose runs must not mix: all that decides what a run is."""
+        """Return a text that differs between sweeps whose runs must not mix."""
         # Without defaults, so that an option of a later version refuses no old journal.
         own = self.model_dump(
-            mode="json", exclude={"expected_s", "needs"}, exclude_defaults=True, by_alias=True
+            mode="json",
+            exclude={"expected_s", "needs", "traces"},
+            exclude_defaults=True,
+            by_alias=True,
         )
         return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
 
@@ -139,7 +146,7 @@ class Sweep(pydantic.BaseModel):
         """Return the workload, ready to run; ``folder`` is where its own modules may lie."""
         workload = load_workload(self.workload, folder)
         workload.check(self.names)
-        felt = self._asked_for()  # by OMP_NUM_THREADS
+        felt = self._needs_depend_on()  # jobs see it in OMP_NUM_THREADS
         for name in workload.ignored(self.names):
             if self._varies(name) and name not in felt:
                 raise UsageError(
@@ -148,8 +155,8 @@ class Sweep(pydantic.BaseModel):
                 )
         return workload
 
-    def _asked_for(self) -> set[str]:
-        """Return the columns that what a run asks of a cluster depends on."""
+    def _needs_depend_on(self) -> set[str]:
+        """Return the columns that the needs of a run depend on."""
         found: set[str] = set()
         texts = [text for _, text in self.needs or () if isinstance(text, str)]
         while texts:
@@ -187,7 +194,7 @@ def _checked(source: dict[str, Any], place: str) -> Sweep:
 
 
 def _complaint(error: pydantic.ValidationError, source: dict[str, Any]) -> str:
-    """Say what is wrong; of a parameter's values, in one sentence for all that they may be."""
+    """Say what is wrong; of the values of a parameter, in one sentence for all allowed forms."""
     for details in error.errors(include_url=False):
         place = details["loc"]
         if place and place[0] == "parameters" and len(place) > 1:
@@ -216,7 +223,7 @@ def _wrong_values(value: Any) -> str:
 
 def _check_names(sweep: Sweep) -> None:
     if not sweep.names:
-        raise UsageError("names no parameter; write them under [parameters]")
+        raise UsageError("has no parameters; write them under [parameters]")
     for name in [*sweep.names, *sweep.derive]:
         if not name.isidentifier():
             raise UsageError(f"parameters: '{name}' must be a name of letters, digits and _")
@@ -224,12 +231,12 @@ def _check_names(sweep: Sweep) -> None:
             raise UsageError(f"parameters: '{name}' is a name that foretell uses itself; rename it")
     for name in sweep.derive:
         if name in sweep.names:
-            raise UsageError(f"derive: '{name}' is a parameter already; rename it")
+            raise UsageError(f"derive: '{name}' is already a parameter; rename it")
     _check_expressions(sweep)
 
 
 def check_expressions(sweep: Sweep, derived: Collection[str]) -> None:
-    """Raise a UsageError if expressions speak of what is unknown, or derive what is there already.
+    """Raise a UsageError if expressions use unknown names, or derive a column that exists.
 
     Parameters
     ----------
@@ -238,12 +245,12 @@ def check_expressions(sweep: Sweep, derived: Collection[str]) -> None:
     """
     for name in sweep.derive:
         if name in derived:
-            raise UsageError(f"derive: '{name}' is a column of the workload already; rename it")
+            raise UsageError(f"derive: '{name}' is already a column of the workload; rename it")
     _check_expressions(sweep, [*sweep.names, *derived])
 
 
 def _check_expressions(sweep: Sweep, names: list[str] | None = None) -> None:
-    """Check that expressions can be read; and what they speak of, once the names are known."""
+    """Check that expressions can be read; and the names in them, once all names are known."""
     for word, texts in (("only", sweep.only), ("exclude", sweep.exclude)):
         for text in texts:
             _expression(text, word, names and [*names, *sweep.derive])
@@ -266,12 +273,15 @@ def _expression(text: str, place: str, known: list[str] | None) -> None:
 def _check_design(sweep: Sweep) -> None:
     is_grid = sweep.design.method == "grid"
     if sweep.configurations and not is_grid:
-        raise UsageError("design: listed configurations are not drawn; remove one of the two")
+        raise UsageError(
+            "design: listed configurations cannot be drawn; remove [design] or [[configurations]]"
+        )
     if is_grid and sweep.design.n is not None:
         raise UsageError("design.n: a grid has as many runs as combinations; remove n")
     if not is_grid and sweep.design.n is None:
         raise UsageError(f"design.n: a {sweep.design.method} sample needs a number of draws")
     for name, values in sweep.parameters.items():
+        _check_finite(f"parameters.{name}", [] if isinstance(values, Range) else listed(values))
         if isinstance(values, Range) and values.is_continuous and is_grid:
             raise UsageError(
                 f"parameters.{name}: a range in a grid needs a step, a factor or n values"
@@ -281,20 +291,28 @@ def _check_design(sweep: Sweep) -> None:
         if not (isinstance(values, Range) and values.is_continuous) and len(
             set(map(repr, listed(values)))
         ) < len(listed(values)):
-            raise UsageError(f"parameters.{name}: holds a value twice; use repeats for that")
+            raise UsageError(f"parameters.{name}: has a value twice; use repeats for that")
     _check_configurations(sweep)
 
 
 def _check_configurations(sweep: Sweep) -> None:
     for i, configuration in enumerate(sweep.configurations):
         place = f"configurations[{i}]"
+        for name, value in configuration.items():
+            _check_finite(f"{place}.{name}", [value])
         twice = [name for name in configuration if name in sweep.parameters]
         if twice:
-            raise UsageError(f"{place}: '{twice[0]}' stands in [parameters], too; remove one")
+            raise UsageError(f"{place}: '{twice[0]}' is in [parameters], too; remove one")
         if configuration in sweep.configurations[:i]:
-            raise UsageError(f"{place}: stands there twice; use repeats for that")
+            raise UsageError(f"{place}: is listed twice; use repeats for that")
         missing = [n for n in sweep.names if n not in {**sweep.parameters, **configuration}]
         if missing:
             raise UsageError(
                 f"configurations[{i}]: has no '{missing[0]}'. {suggest(missing[0], configuration)}"
             )
+
+
+def _check_finite(place: str, values: Iterable[Scalar]) -> None:
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"{place}: must be a finite number, not {value}")

@@ -10,18 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foretell.dataset import KIND_OF_RUNS, PARAMETER, description_path
-from foretell.errors import StorageError
+from foretell.dataset import KIND_OF_RUNS, PARAMETER, description_path, read_description
+from foretell.errors import Option, StorageError
 from foretell.files.directory import write_whole
 from foretell.files.journal import is_journal
-from foretell.measure.outcome import OK
+from foretell.statuses import Status
 
 FORMAT = 1
 #: Cores kept busy by others from which on a run has shared the machine.
 _HEAVY_LOAD = 0.25
 
-#: Remarks on runs that were made on a cluster; columns that are remarks, before and after what
-#: was measured.
+#: Remarks on runs that were made on a cluster; remarks before and after what was measured.
 _OF_CLUSTERS = ("node", "n_lost")
 _FIRST_REMARKS = ("repeat", "status")
 _LAST_REMARKS = ("is_shared", "n_attempts", *_OF_CLUSTERS, "started_at", "reason")
@@ -65,34 +64,54 @@ def to_csv(records: Sequence[Record]) -> bytes:
 
 
 def check_foreign(table: Path, journal: Path) -> None:
-    """Raise a StorageError if any file that would be written is someone else's."""
+    """Raise a StorageError if foretell did not write a file that it would replace."""
     if journal.exists() and not (journal.is_file() and is_journal(journal)):
         raise _foreign(journal)
     if journal.exists():
         return
-    for path in (table, description_path(table), table.with_suffix(".log")):
+    for path in (table, description_path(table), table.with_suffix(".log"), traces_folder(table)):
         if path.exists():
             raise _foreign(path)
 
 
 def _foreign(path: Path) -> StorageError:
     return StorageError(
-        f"{path} exists already, and foretell did not write it for this sweep; nothing is written "
-        "over. Give another file with -o."
+        f"{path} exists already, and foretell did not write it for this sweep; it is kept",
+        remedy=("name another table with ", Option("output", "FILE")),
     )
 
 
-def check_untouched(path: Path, records: Sequence[Record]) -> None:
-    """Raise a StorageError if a table is not what foretell wrote from its journal."""
+def deleted_rows(path: Path, records: Sequence[Record]) -> list[int]:
+    """Return which records the user has deleted from a table; raise if it was changed otherwise.
+
+    The table may lack the last runs because foretell was stopped before it wrote them. How many it
+    had written is in the description.
+    """
     if not path.exists():
-        return
-    content = path.read_bytes()
-    n_rows = content.count(b"\n") - 1  # no cell has a second line
-    if n_rows > len(records) or to_csv(records[: max(n_rows, 0)]) != content:
+        return []
+    lines = path.read_bytes().splitlines(keepends=True)
+    n_described = sum(read_description(path).get("runs", {}).values())
+    n_written = min(max(len(lines) - 1, n_described), len(records))
+    header, *written = to_csv(records[:n_written]).splitlines(keepends=True)
+    deleted = []
+    rows = iter(lines[1:])
+    row = next(rows, None)
+    for i, line in enumerate(written):
+        if line == row:
+            row = next(rows, None)
+        else:
+            deleted.append(i)
+    if lines[:1] != [header] or row is not None:
         raise StorageError(
-            f"{path} is not what foretell wrote from its journal, and would be written over. Move "
-            "it away to keep it, and run the same command again: the journal has every run."
+            f"{path} was changed since foretell wrote it, and would be replaced. Move it away to "
+            "keep it, and run the same command again: the journal has every run."
         )
+    return deleted
+
+
+def traces_folder(table: Path) -> Path:
+    """Return where the traces of a table are: ``runs.traces`` beside ``runs.csv``."""
+    return table.with_suffix(".traces")
 
 
 def describe(
@@ -101,7 +120,7 @@ def describe(
     table: Path,
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what the table does not say: what each column is, and where it was measured."""
+    """Return what the table does not contain: what each column is, and where it was measured."""
     settings = {name for r in records for name in r["configuration"]}
     columns = {
         name: PARAMETER if name in settings else _role(name, records, sessions)
@@ -124,7 +143,7 @@ def describe(
 
 
 def _role(name: str, records: Sequence[Record], sessions: Sequence[Record]) -> str:
-    """Say what a column is: a remark, or measured, and by what in each session that has it."""
+    """Return what a column is: a remark, or measured, and by what in each session that has it."""
     if name in {*_FIRST_REMARKS, *_LAST_REMARKS}:
         return "remark"
     used = dict.fromkeys(r["session"] for r in records if name in r["values"])
@@ -141,4 +160,4 @@ def write_table(records: Sequence[Record], table: Path, description: Mapping[str
 
 def n_usable(records: Sequence[Record]) -> int:
     """Count the runs that went well."""
-    return sum(r["status"] == OK for r in records)
+    return sum(r["status"] == Status.OK for r in records)

@@ -137,6 +137,13 @@ def _target(
 ) -> NDArray[np.float64]:
     name, at = campaign.data.target, ("data", "target")
     y = _numbers(name, values, table, row_numbers, at=at)
+    is_tiny = (y != 0) & (np.abs(y) < np.finfo(float).tiny)
+    if is_tiny.any():
+        raise DatasetError(
+            f"{table}, column '{name}' has {describe_rows(is_tiny, row_numbers, 'value')} below "
+            "1e-307, which have too few digits to compute with; use a smaller unit",
+            at=at,
+        )
     if campaign.score == "mape" and (y <= 0).any():
         raise DatasetError(
             f"{table}, column '{name}' has {describe_rows(y <= 0, row_numbers, 'value ≤ 0')}, and "

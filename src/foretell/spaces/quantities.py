@@ -1,4 +1,4 @@
-"""Quantities and their units: told by names of columns, read from texts, written for people."""
+"""Quantities and their units: read from names of columns and from texts, written for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BYTES = {"b": 1.0, "bytes": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
           "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40}  # fmt: skip
 _GRAMS = {"g": 1.0, "kg": 1e3, "t": 1e6}
 _WATTS = {"w": 1.0, "kw": 1e3}
-#: Units whose first letter says by its size what it is; the others may be written in any.
+#: Units in which a capital first letter means another size; the others may be written either way.
 _BY_CASE = {
     "mJ": 1e-3, "MJ": 1e6, "GJ": 1e9, "mWh": 3.6, "MWh": 3.6e9, "mW": 1e-3, "MW": 1e6,
 }  # fmt: skip
@@ -39,7 +39,7 @@ class Kind:
     example
         What people may write.
     by_case
-        Units that mean another thing in other letters.
+        Units that mean another size in capitals.
     """
 
     name: str
@@ -57,24 +57,24 @@ KINDS = {
     MEMORY: Kind(MEMORY, "bytes", _BYTES, "512MiB or 16GB"),
     POWER: Kind(POWER, "W", _WATTS, "250W or 4kW", _BY_CASE),
 }
-#: How names of columns end that say a unit, and what it is a unit of.
+#: Ends of column names that are units, and the quantity that each measures.
 _OF_NAMES = {
     unit: (kind, factor)
     for kind, units in ((TIME, _SECONDS), (ENERGY, _JOULES), (MEMORY, _BYTES))
     for unit, factor in units.items()
-    if unit not in {"d", "b"}  # too short to mean it
+    if unit not in {"d", "b"}  # too short to be sure
 }
-#: Names without a unit that are a time all the same; seconds are the custom.
+#: Words that mean a time even without a unit; then it is in seconds.
 _TIMES = ("time", "duration", "runtime", "makespan", "latency", "elapsed", "seconds")
-#: Units that mean something else in many a name: the least, or hours of nodes.
+#: Units that often mean something else in a name: a minimum, or node hours.
 _UNSURE = ("min", "h")
-#: Words of rates, of which more is better.
+#: Words that mean a rate, of which more is better.
 _RATES = ("per", "rate", "throughput", "speed", "bandwidth", "frequency", "flops", "iops")
 _PART = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([a-zµ]*)", re.I)
 
 
 def quantity_of_name(name: str) -> tuple[str, float] | None:
-    """Return the kind of quantity a column is by its name, and the size of its unit.
+    """Return the kind of quantity that a column has by its name, and the size of its unit.
 
     >>> quantity_of_name("wall_time_s"), quantity_of_name("energy_kj")
     (('time', 1.0), ('energy', 1000.0))
@@ -87,7 +87,7 @@ def quantity_of_name(name: str) -> tuple[str, float] | None:
     is_time = any(word in _TIMES for word in words)
     if len(words) > 1 and words[-1] in _OF_NAMES:
         if words[-2] in _OF_NAMES or (words[-1] in _UNSURE and not is_time):
-            return None  # megabytes a second; the least of something
+            return None  # megabytes per second; the minimum of something
         return _OF_NAMES[words[-1]]
     if words and words[-1] in _TIMES:
         return TIME, 1.0
@@ -103,7 +103,9 @@ def read_quantity(text: str | float, kind: str) -> float:
     of = KINDS[kind]
     value = _sum_of_parts(text, of) if isinstance(text, str) else float(text)
     if not (math.isfinite(value) and value > 0):
-        raise UsageError(f"'{text}' is no {kind}: it must be more than 0; write {of.example}")
+        raise UsageError(
+            f"'{text}' cannot be used as {kind}: it must be more than 0; write {of.example}"
+        )
     return value
 
 
@@ -113,22 +115,26 @@ def _sum_of_parts(text: str, kind: Kind) -> float:
     while place < len(rest):
         found = _PART.match(rest, place)
         if found is None:
-            raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}")
+            raise _unreadable(text, kind)
         number, unit = found[1], found[2].lower()
         is_alone = place == 0 and found.end() == len(rest)
         size = kind.units.get(unit, kind.by_case.get(found[2], 1.0))
         is_unit = unit in kind.units or found[2] in kind.by_case
         if not is_unit and not (unit == "" and is_alone):
-            wrong = f"'{found[2]}' is no unit of it" if unit else f"{number} has no unit"
-            raise UsageError(f"'{text}' is no {kind.name}: {wrong}; write {kind.example}")
+            wrong = f"'{found[2]}' is not a unit of it" if unit else f"{number} has no unit"
+            raise _unreadable(text, kind, f": {wrong}")
         try:
             total += float(number) * size
         except ValueError:
-            raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}") from None
+            raise _unreadable(text, kind) from None
         place = found.end()
     if place == 0:
-        raise UsageError(f"'{text}' is no {kind.name}; write {kind.example}")
+        raise _unreadable(text, kind)
     return total
+
+
+def _unreadable(text: str, kind: Kind, why: str = "") -> UsageError:
+    return UsageError(f"'{text}' cannot be read as {kind.name}{why}; write {kind.example}")
 
 
 def write_quantity(value: float, kind: str, currency: str = "") -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Scalar = bool | int | float | str
 _MOST_VALUES = 1_000_000
@@ -14,7 +18,7 @@ _MOST_NUMBER = 2**53  # up to which every whole number is one in floating point
 
 
 class Range(pydantic.BaseModel):
-    """From one number to another: by a step, by a factor, in n values, or anywhere between.
+    """From one number to another: by a step, by a factor, in n values, or any number between.
 
     >>> Range.model_validate({"from": 1, "to": 8, "factor": 2}).values()
     [1, 2, 4, 8]
@@ -56,12 +60,12 @@ class Range(pydantic.BaseModel):
 
     @property
     def is_continuous(self) -> bool:
-        """Whether it names no values of its own: random samples draw from anywhere in it."""
+        """Whether it lists no values: random samples may draw any number in it."""
         return self.step is None and self.factor is None and self.n is None
 
     @property
     def is_whole(self) -> bool:
-        """Whether its values are whole numbers: said so, or all the numbers it is made of are."""
+        """Whether its values are whole numbers: because it says so, or its ends and step are."""
         if self.whole is not None:
             return self.whole
         parts = [self.start, self.stop, self.step or 1.0, self.factor or 1.0]
@@ -91,7 +95,7 @@ class Range(pydantic.BaseModel):
         return self.start + share * (self.stop - self.start)
 
     def draw(self, share: float) -> Scalar:
-        """Return the value at a share of the way, where a sample falls."""
+        """Return the value at a share of the way, for random samples."""
         if self.is_continuous:
             # Each whole number as likely as any other, the ends included.
             if self.is_whole and self.spacing == "linear":
@@ -110,7 +114,7 @@ class Range(pydantic.BaseModel):
         return [float(f"{v:.12g}") for v in values]  # 0.1 + 0.2 is 0.3
 
 
-#: What stands for a parameter in a sweep file.
+#: How the values of a parameter are written in a file.
 Values = Range | list[Scalar] | Scalar
 
 
@@ -129,3 +133,13 @@ def listed(values: Values) -> list[Scalar]:
 def drawn(values: Values, share: float) -> Scalar:
     """Return the value of a parameter at a share between 0 and 1."""
     return values.draw(share) if isinstance(values, Range) else pick(listed(values), share)
+
+
+def latin_hypercube(n: int, n_columns: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """Draw points in the unit cube that cover every column evenly: one in each of n equal parts."""
+    import numpy as np
+
+    shares = random.random((n, n_columns))
+    parts = np.column_stack([random.permutation(n) for _ in range(n_columns)])
+    found: NDArray[np.float64] = (parts + shares) / n
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 import psutil
 
@@ -49,12 +50,19 @@ def _check_run(meter: Meter) -> None:
         meter.start(tree)
         while tree.runner.status() != psutil.STATUS_ZOMBIE:
             meter.sample(tree)
+            _check_numbers(name, "reading", meter.reading(tree), meter.trace_columns)
         found = meter.stop(tree)
     finally:
         job.kill()
         job.wait()
-    unknown = set(found) - set(meter.columns)
-    assert not unknown, f"{name}.stop() must return its columns only, not {unknown}"
+    _check_numbers(name, "stop", found, meter.columns)
+
+
+def _check_numbers(
+    meter: str, method: str, found: Mapping[str, float], columns: Sequence[str]
+) -> None:
+    unknown = set(found) - set(columns)
+    assert not unknown, f"{meter}.{method}() must return its columns only, not {unknown}"
     for column, value in found.items():
         is_number = math.isfinite(value) and value >= 0
-        assert is_number, f"{name}: {column} must be a number from 0 on, not {value}"
+        assert is_number, f"{meter}: {column} must be a non-negative number, not {value}"

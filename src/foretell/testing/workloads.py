@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from foretell.measure.outcome import OK
-from foretell.measure.supervisor import Supervisor
+from foretell.measure.running.supervisor import Supervisor
 from foretell.measure.sweep import Sweep, reserved_names
 from foretell.measure.workloads import Needs, Options
+from foretell.statuses import Status
 
 
 def check_workload(
@@ -40,12 +40,11 @@ def check_workload(
     assert not taken, f"derived() must not return {taken}: other columns have these names"
     needs = workload.needs(configuration)
     assert isinstance(needs, Needs), "needs() must return Needs"
-    assert min(needs.cpus, needs.gpus, needs.memory_bytes) >= 0, "a run cannot need less than 0"
     supervisor = Supervisor(sweep, workload, [])
     try:
         for _ in range(2):  # a run must leave room for the next
             measured = supervisor.measure({**configuration, **derived})
-            assert measured.status == OK, f"the run must go well, and {measured.reason}"
+            assert measured.status == Status.OK, f"the run must succeed: {measured.reason}"
             assert measured.values["wall_time_s"] > 0, "a run must take some time"
             for name, value in measured.values.items():
                 is_number = isinstance(value, int | float) and math.isfinite(value)

@@ -43,22 +43,26 @@ PLAIN = {
 class Server:
     """`foretell serve` in a process of its own."""
 
-    def __init__(self, models, *options, token=None):
+    def __init__(self, models, *options, token=None, environment=()):
         self.models = models
-        environment = {k: v for k, v in os.environ.items() if k != "FORETELL_TOKEN"}
+        environment = {**os.environ, **dict(environment)}
+        environment.pop("FORETELL_TOKEN", None)
         if token is not None:
             environment["FORETELL_TOKEN"] = token
+        self._errors = models.with_name(f"{models.name}-stderr-{time.monotonic_ns()}")
         command = ["serve", models, "--port", "0", "--json", *options]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "foretell", *map(str, command)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
+        with self._errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "foretell", *map(str, command)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
         told = self.process.stdout.readline()
-        assert told, "the server did not start"
+        assert told, self.printed()
         self.url = json.loads(told)["url"]
         self.port = int(self.url.rpartition(":")[2])
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -96,6 +100,35 @@ class Server:
 
         return self.wait_for(look)
 
+    def printed(self):
+        """Return what was written to stderr so far."""
+        return self._errors.read_text()
+
+    def works(self):
+        """Whether a prediction is answered."""
+        row = {"size": 33, "nodes": 3, "machine": "m4", "is_big": True}
+        return self.client.post("/models/sort/predict", json={"rows": [row]}).status_code == 200
+
+    @staticmethod
+    def problem_of(response):
+        """Return the kind and the detail of a problem, and check its shape."""
+        assert response.headers["content-type"] == "application/problem+json", response.text
+        problem = response.json()
+        assert {"type", "title", "status", "detail"} <= set(problem)
+        assert set(problem) <= {"type", "title", "status", "detail", "option", "remedy"}
+        assert problem["status"] == response.status_code
+        assert all(problem.values())
+        assert "Traceback" not in response.text and "--" not in problem["detail"]
+        return problem["type"].removeprefix("urn:foretell:problem:"), problem["detail"]
+
+    @staticmethod
+    def problem_in(answer):
+        """Read the kind of a problem from the bytes of an answer."""
+        head, _, body = answer.partition(b"\r\n\r\n")
+        problem = json.loads(body)
+        assert int(head.split()[1]) == problem["status"]
+        return problem["type"].removeprefix("urn:foretell:problem:")
+
     def close(self):
         """End it with all its processes."""
         self.client.close()
@@ -108,6 +141,7 @@ class Server:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process.stdout.close()
+            sys.stderr.write(self.printed())  # pytest shows it when a test fails
 
 
 def read_all(connection):
@@ -168,8 +202,8 @@ def serve(tmp_path, fitted):
     shutil.copytree(fitted, models)
     started = []
 
-    def start(*options):
-        started.append(Server(models, *options))
+    def start(*options, **more):
+        started.append(Server(models, *options, **more))
         return started[-1]
 
     yield start

@@ -75,7 +75,7 @@ def test_prices_may_speak_of_what_is_given_and_no_column_of_runs():
 
 @pytest.mark.parametrize(
     ("budget", "words"),
-    [("1x", "no time, energy or money"), ("20", "needs --prices"), ("5kJ", "no model tells")],
+    [("1x", "must be a time"), ("20", "needs prices"), ("5kJ", "no model predicts the energy")],
 )
 def test_budgets_that_cannot_be_used_are_refused(budget, words):
     with pytest.raises(UsageError, match=words):

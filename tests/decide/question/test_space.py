@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.decide.question import space as spaces
-from foretell.decide.question.rules import Rules
 from foretell.decide.question.space import Grid, Listed, make_grid, read_axis
 from foretell.errors import UsageError
 from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
+from foretell.spaces.rules import Rules
 from foretell.spaces.values import Range, listed
 
 

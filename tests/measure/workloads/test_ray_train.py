@@ -7,10 +7,11 @@ import psutil
 import pytest
 
 from foretell.errors import UsageError
-from foretell.measure.measure import plan_sweep
-from foretell.measure.supervisor import Supervisor
+from foretell.machines import Needs, Resources
+from foretell.measure.measure import prepare_sweep
+from foretell.measure.running.supervisor import Supervisor
 from foretell.measure.sweep import read_sweep
-from foretell.measure.workloads import Needs, Watch
+from foretell.measure.workloads import Watch
 from foretell.measure.workloads._training import Report, make_network
 from foretell.measure.workloads.ray_train import _add_stages, _details
 
@@ -144,7 +145,7 @@ def test_networks_have_about_400_thousand_and_3_million_parameters(model, n_para
 
 def test_number_of_cpus_and_launcher_are_parameters_of_the_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    planned = plan_sweep(
+    planned = prepare_sweep(
         {
             "workload": {"use": "ray_train", "launcher": "actors"},
             "parameters": {"workers": [1, 2], "cpus_per_worker": 3},
@@ -160,7 +161,7 @@ def test_number_of_cpus_and_launcher_are_parameters_of_the_table(tmp_path, monke
 def test_a_run_needs_the_cpus_and_gpus_of_all_workers(tmp_path):
     workload = sweep({}).make_workload(tmp_path)
     configuration = {"workers": 3, "cpus_per_worker": 2, "gpus_per_worker": 1}
-    assert workload.needs(configuration) == Needs(cpus=2.0, gpus=1.0, n_parts=3)
+    assert workload.needs(configuration) == Needs(Resources(cpus=2, gpus=1), n_parts=3)
 
 
 REFUSED = {
@@ -191,7 +192,7 @@ def test_sweep_that_cannot_run_is_refused_before_ray_starts(complaint, tmp_path,
         "parameters": {"workers": 1, **parameters},
     }
     with pytest.raises(UsageError, match=complaint):
-        plan_sweep(source)
+        prepare_sweep(source)
 
 
 def test_missing_ray_is_answered_with_the_extra_to_install(tmp_path, monkeypatch):

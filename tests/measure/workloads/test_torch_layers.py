@@ -9,7 +9,7 @@ import pytest
 
 from foretell.dataset import read_dataset
 from foretell.errors import UsageError
-from foretell.measure.measure import measure_sweep, plan_sweep
+from foretell.measure.measure import measure_sweep, prepare_sweep
 from foretell.measure.workloads import load_workload
 from foretell.measure.workloads.torch_layers import layers
 
@@ -79,7 +79,7 @@ def test_layer_is_described_by_its_shape():
 
 
 def test_derived_columns_can_be_derived_from_and_ruled_out_by():
-    plan = plan_sweep(
+    plan = prepare_sweep(
         sweep(
             {"layer": [1, 2, 3, 4], "image_size": 64},
             derive={"mflops": "flops / 1e6"},
@@ -93,7 +93,7 @@ def test_derived_columns_can_be_derived_from_and_ruled_out_by():
 
 
 def test_layers_that_a_network_lacks_can_be_excluded():
-    plan = plan_sweep(
+    plan = prepare_sweep(
         sweep(
             {"network": ["vgg16", "vgg19"], "layer": {"from": 1, "to": 16, "step": 1}},
             exclude="network == 'vgg16' and layer > 13",
@@ -120,12 +120,12 @@ def test_layers_that_a_network_lacks_can_be_excluded():
 )
 def test_runs_that_cannot_be_are_refused_before_any_is_made(parameters, said):
     with pytest.raises(UsageError, match=said):
-        plan_sweep(sweep(parameters))
+        prepare_sweep(sweep(parameters))
 
 
 def test_missing_parameter_is_named():
     with pytest.raises(UsageError, match="torch_layers needs 'batch_size'"):
-        plan_sweep(
+        prepare_sweep(
             {
                 "workload": {"use": "torch_layers"},
                 "parameters": {"network": "vgg16", "layer": 1, "image_size": 32},
@@ -135,18 +135,18 @@ def test_missing_parameter_is_named():
 
 def test_unknown_name_in_a_rule_is_named_with_the_columns_of_the_workload():
     with pytest.raises(UsageError, match=r"only: 'flop > 1' speaks of 'flop'.*'flops'"):
-        plan_sweep(sweep(only="flop > 1"))
+        prepare_sweep(sweep(only="flop > 1"))
 
 
 def test_column_of_the_workload_is_not_derived_again():
     with pytest.raises(UsageError, match="derive: 'flops' is a column of the workload already"):
-        plan_sweep(sweep(derive={"flops": "layer * 2"}))
+        prepare_sweep(sweep(derive={"flops": "layer * 2"}))
 
 
 def test_missing_torch_is_said_with_the_extra_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'foretell\[torch\]'"):
-        plan_sweep(sweep())
+        prepare_sweep(sweep())
 
 
 # Real runs

@@ -156,14 +156,15 @@ def test_quantiles_of_an_outlook_are_the_ends_of_the_interval_with_as_much_outsi
     rows = table(row(), row(size=160), row(size=5))
     forecast = model.forecast(rows, interval=0.8)
     outlook = model.outlook(rows, [0.1, 0.5, 0.9])
-    assert np.allclose(outlook.quantiles[:, 0], forecast.lower)
-    assert np.allclose(outlook.quantiles[:, 1], forecast.value)
-    assert np.allclose(outlook.quantiles[:, 2], forecast.upper)
+    assert np.allclose(outlook.quantiles.at(0.1), forecast.lower)
+    assert np.allclose(outlook.quantiles.at(0.5), forecast.value)
+    assert np.allclose(outlook.quantiles.at(0.9), forecast.upper)
     assert outlook.trust.tolist() == forecast.trust.tolist()
 
 
 def test_quantiles_of_an_outlook_grow_with_the_probability(model):
-    quantiles = model.outlook(table(row(size=160)), [0.05, 0.3, 0.5, 0.8, 0.99]).quantiles[0]
+    outlook = model.outlook(table(row(size=160)), [0.05, 0.3, 0.5, 0.8, 0.99])
+    quantiles = outlook.quantiles.values[0]
     assert (np.diff(quantiles) >= 0).all()
     assert quantiles[0] < quantiles[-1]
 

@@ -103,7 +103,7 @@ def test_level_of_text_is_taken_as_it_is_written(tmp_path):
     for i, level in enumerate(levels):
         assert predicted(model, tmp_path, level) == [10 * (i + 1)]
     predicted(model, tmp_path, "1.100")
-    assert model.outside(tmp_path / "new.csv") == ["k: unknown level 1.100"]
+    assert model.outside(tmp_path / "new.csv") == ["k: unknown level 1.100 (did you mean 1.10?)"]
 
 
 def test_levels_that_were_numbers_match_however_the_number_is_written(tmp_path):

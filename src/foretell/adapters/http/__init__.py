@@ -1,1 +1,1 @@
-"""The HTTP adapter: a small server in front, and processes of their own that hold the models."""
+"""HTTP: parts of a server, the application that serves models, and its web page."""

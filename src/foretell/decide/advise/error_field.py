@@ -1,8 +1,8 @@
-"""How far off predictions may be at several configurations at once, and what a run tells of it.
+"""How far off predictions may be at several configurations at once, and what a run reveals.
 
-The error of a model, in logs, is taken for a Gaussian field: as large at each configuration as the
-model's own intervals say, and alike at configurations that are near one another. A run tells the
-error where it was made, and a part of it elsewhere.
+The error of a model, in logs, is treated as a Gaussian field: as large at each configuration as
+the intervals of the model say, and correlated between configurations that are near one another. A
+run reveals the error where it was made, and part of the error elsewhere.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from foretell.predictor import Predictor
 
 Array = NDArray[np.float64]
 
-#: Between the ends of a Gaussian's 90 % interval.
+#: The width of a 90 % interval of a Gaussian, in standard deviations.
 _Z_90 = 2 * 1.6448536269514722
-#: How far apart along a column errors have little to do with one another, in measured ranges; and
-#: what they share all the same: part of an error comes from the other columns.
+#: The distance along a column, in measured ranges, over which the correlation of errors falls; and
+#: the part that never falls, because it comes from the other columns.
 _REACH, _SHARED = 0.5, 0.5
-#: What the errors of two levels of a category share.
+#: The correlation of the errors at two levels of a category.
 _SHARED_BY_LEVELS = 0.5
-#: An interval also holds the noise of runs; at least this share of it is the model's error.
+#: An interval includes the noise of runs; at least this share of its variance is the model's error.
 _LEAST_SHARE = 0.25
 _LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Scales:
-    """How configurations are compared: the columns that models know, and what was measured.
+    """How distances between configurations are measured, by the ranges of the models.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Scales:
 
     @classmethod
     def of(cls, predictors: Sequence[Predictor]) -> Scales:
-        """Take the ranges from models; where they differ, the widest."""
+        """Take the ranges of models; if they differ, the widest."""
         ranges: dict[str, tuple[float, float]] = {}
         for predictor in predictors:
             for name, (low, high) in predictor.ranges.items():
@@ -88,7 +88,7 @@ def log_sizes(lower: Array, upper: Array, noise: float) -> Array:
 
 @dataclass
 class ErrorField:
-    """The errors at some configurations: what is expected of each, and how they go together.
+    """The errors at some configurations: their expected values and their covariance.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class ErrorField:
 
     @classmethod
     def of(cls, sizes: Array, alike: Array, noise: float) -> ErrorField:
-        """Start from what the model says of itself."""
+        """Start from the standard deviations that the model gives, and their correlations."""
         return cls(np.zeros(len(sizes)), alike * np.outer(sizes, sizes), noise)
 
     @property
@@ -118,7 +118,7 @@ class ErrorField:
         return ErrorField(self.mean[:n], self.covariance[:n, :n].copy(), self.noise)
 
     def see_runs(self, rows: NDArray[np.int64], n_runs: Array) -> None:
-        """Take note that some rows were measured; the model knows what came of it."""
+        """Account for runs that were made, and that the model was fitted to."""
         if not len(rows):
             return
         inner = self.covariance[np.ix_(rows, rows)] + np.diag(self.noise**2 / n_runs)
@@ -127,17 +127,17 @@ class ErrorField:
         self.covariance = self.covariance - cross @ np.linalg.solve(inner, cross.T)
 
     def widen(self, sizes: Array) -> None:
-        """Make errors at least as large as given; how they go together stays."""
+        """Make errors at least as large as given; correlations stay."""
         now = np.sqrt(self.variance)
         wider = np.maximum(sizes / now, 1.0)
         self.covariance = self.covariance * np.outer(wider, wider)
 
     def see_run(self, row: int) -> None:
-        """Take note that a row will be measured, whatever comes of it."""
+        """Account for a run that will be made, whatever its result."""
         self.see_runs(np.array([row]), np.ones(1))
 
     def see_at_least(self, row: int, log_error: float) -> None:
-        """Take note that a row takes at least so much more than is predicted."""
+        """Account for a run that was stopped: its error is at least this large."""
         from scipy.stats import norm
 
         variance = float(self.variance[row] + self.noise**2)
@@ -145,12 +145,12 @@ class ErrorField:
         place = (log_error - float(self.mean[row])) / deviation
         hazard = math.exp(norm.logpdf(place) - norm.logsf(place))
         weights = self.covariance[:, row] / variance
-        shrunk = hazard * (hazard - place)  # the share of the variance that is gone
+        shrunk = hazard * (hazard - place)  # the share of the variance that is removed
         self.mean = self.mean + weights * (deviation * hazard)
         self.covariance = self.covariance - np.outer(weights, weights) * variance * shrunk
 
     def effect(self, row: int) -> Array:
-        """Return by how much all errors move when that of a run at a row is one deviation more."""
+        """Return how much all errors move if a run at a row is one standard deviation higher."""
         variance = float(self.variance[row] + self.noise**2)
         moved: Array = self.covariance[:, row] / math.sqrt(variance)
         return moved

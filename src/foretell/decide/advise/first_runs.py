@@ -1,4 +1,4 @@
-"""The first runs, when nothing is known: small ones that tell what each column does by itself."""
+"""The first runs, before there is a model: small ones that show the effect of each column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
-#: A model needs so many runs at least.
+#: The number of first runs, at least.
 FEWEST = 4
 _MOST = 10_000
 
@@ -15,18 +15,18 @@ _MOST = 10_000
 def first_runs(
     values: Mapping[str, Sequence[Any]], given: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """List runs that change one column at a time from the least of everything, small jobs first.
+    """List runs that change one column at a time from the smallest values, small jobs first.
 
-    The least of everything is usually the cheapest run. A time is often a product of what each
-    column does, so the effect of a column on a small job says much about a large one.
+    The run with the smallest values is usually the cheapest. A time is often a product of the
+    effects of columns, so the effect of a column on a small job says much about a large one.
 
     Parameters
     ----------
     values
         What can be measured, by column.
     given
-        What the job to plan for has: these numbers are tried, and no larger ones; of these
-        categories, no other.
+        The values of the job to plan for: these numbers are tried, and no larger ones; of a
+        category, only this level.
 
     >>> first_runs({"size": [1, 2, 4], "threads": [1, 2]}, {"size": 2})
     [{'size': 1, 'threads': 1}, {'size': 1, 'threads': 2}, {'size': 2, 'threads': 1}, \
@@ -60,7 +60,7 @@ def job_size(run: Mapping[str, Any], given: Mapping[str, Any]) -> float:
 def small_runs(
     values: Mapping[str, Sequence[Any]], given: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """List all runs up to the job that is given, those with the least of everything first."""
+    """List all runs up to the size of the given job, those with the smallest values first."""
     axes = {name: _up_to(listed, given.get(name)) for name, listed in values.items()}
     places = islice(product(*(range(len(axis)) for axis in axes.values())), _MOST)
     return [
@@ -76,7 +76,7 @@ def _up_to(listed: Sequence[Any], given: Any) -> list[Any]:
 
 
 def _levels(listed: Sequence[Any], given: Any) -> list[Any]:
-    """Return the values of a column to try, the least first."""
+    """Return the values of a column to try, the smallest first."""
     if _are_levels(listed):
         return list(dict.fromkeys(listed)) if given is None else [given]
     ends = [min(listed), max(listed) if given is None else given]

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
+from foretell.decide.advise.advice import CHANGE, PLAN, Advice, Proposal
 from foretell.decide.advise.error_field import Array, ErrorField, Scales, log_sizes
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.advise.past_runs import PastRuns
@@ -21,101 +23,18 @@ from foretell.decide.advise.runs_to_measure import Source
 from foretell.decide.plan.answer import Plan
 from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.plan import Planner
-from foretell.decide.question.equal_rows import places_in, plain_rows, without
 from foretell.decide.question.objective import PlanRequest, read_request
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.predictor import Predictor
 from foretell.spaces.quantities import TIME, write_quantity
+from foretell.spaces.rows import places_in, plain_rows, without
 
 _PESSIMISTIC = 0.95
-_MOST_SIZE = 1.5  # of an error, in logs: beyond it, nothing is known anyway
+_MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
 _MOST_PAST = 800
-#: What a run may confirm.
-PLAN, CHANGE = "plan", "change"
-#: How fast what a run tells of its surroundings falls with the likeness of errors there.
+#: How fast the information from a run falls with the correlation of errors around it.
 _NEAR = 8
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """One run to make.
-
-    Attributes
-    ----------
-    cost
-        What it is predicted to take, in the unit of the budget.
-    time_s
-        Its predicted time; NaN where no model tells.
-    chance, gain
-        How likely it changes the plan, and the expected improvement of the plan as a share; with a
-        single configuration to predict, the share by which its interval narrows.
-    instead
-        The configuration that would be planned most often if the plan changed.
-    checks
-        What it confirms, where no run is worth its cost otherwise: PLAN, which was never run; or
-        CHANGE, what differs from it in a column of which no other value was run next to it.
-    """
-
-    configuration: dict[str, Any]
-    cost: float
-    time_s: float
-    chance: float
-    gain: float
-    instead: dict[str, Any] | None
-    checks: str = ""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """The answer.
-
-    Attributes
-    ----------
-    plan
-        What would be planned without any further run.
-    proposals
-        The runs to make, the most valuable for its cost first; none when the stop rule says so.
-    best_chance, left_chance
-        How likely the most telling affordable run changes the plan: now, and after the proposals.
-    left_gain
-        What the best run after them would bring.
-    n_runs, n_unaffordable, n_too_long
-        How many runs were looked at; how many of them exceed the budget, and how many would run
-        into the time limit, as far as is known.
-    n_past
-        How many runs were made before.
-    is_target
-        Whether a single configuration is to be predicted, so that there is nothing to choose.
-    """
-
-    plan: Plan
-    proposals: list[Proposal]
-    budget: Budget
-    least_chance: float
-    best_chance: float
-    left_chance: float
-    left_gain: float
-    n_runs: int
-    n_unaffordable: int
-    n_too_long: int
-    n_past: int
-    is_target: bool
-
-    @property
-    def cost(self) -> float:
-        """What all proposed runs take."""
-        return sum(p.cost for p in self.proposals)
-
-    def __repr__(self) -> str:
-        from foretell.decide.advise.text import advice_text
-
-        return advice_text(self)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        from foretell.decide.advise.text import advice_json
-
-        return advice_json(self)
+_SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
 
 
 def advise(
@@ -133,8 +52,7 @@ def advise(
     models, request, candidates
         As for a plan.
     data
-        The runs made so far. What was measured is known, and what ran into a time limit takes at
-        least so long.
+        The runs made so far, with those that failed or hit a time limit.
     options
         A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
@@ -143,8 +61,7 @@ def advise(
     planner = Planner.of(predictors, read_request(request), candidates, past.broken)
     if len(planner.chooser.question.certainties) == 1:
         raise UsageError(
-            "the model knows no intervals, so nobody can say what a run would tell; fit it in "
-            "automatic mode: foretell fit TABLE --target ..."
+            "the model has no intervals, so the value of a run is unknown; fit it in automatic mode"
         )
     return _Adviser(planner, predictors, past, options_of(AdviceOptions, options)).advise()
 
@@ -157,8 +74,7 @@ class _Adviser:
     options: AdviceOptions
 
     def advise(self) -> Advice:
-        """Find what may be planned and what may be measured, and weigh one against the other."""
-        plan = self.planner.plan()
+        """Find what may be planned and what may be measured, and pick the runs that matter."""
         choice = self._choice()
         affordable = self._affordable()
         worths = self._worths(choice, affordable)
@@ -172,21 +88,23 @@ class _Adviser:
             affordable = [r for r in affordable if r != run and self._cost[r] <= left]
             for field in choice.fields.values():
                 field.see_run(len(choice) + run)
-            choice = replace(choice)  # what was worked out of the fields is no longer so
+            choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
         if not proposals and (check := self._check(choice, affordable)) is not None:
             proposals = [check]
         return Advice(
-            plan=plan,
+            plan=self.plan,
             proposals=proposals,
             budget=self.budget,
             least_chance=self.options.least_chance,
             best_chance=best,
             left_chance=max((w.chance for w in worths.values()), default=0.0),
             left_gain=max((w.gain for w in worths.values()), default=0.0),
+            noise={target: float(np.expm1(n)) for target, n in self.past.noise.items()},
             n_runs=len(self.runs),
             n_unaffordable=int((self._cost > self.budget.most).sum()),
             n_too_long=int(self._is_too_long.sum()),
+            n_repeats=int((self._n_before > 0).sum()) if not self._may_repeat else 0,
             n_past=int(self.past.n_runs.sum()) + len(self.past.too_long) + len(self.past.broken),
             is_target=self.is_target,
         )
@@ -201,9 +119,18 @@ class _Adviser:
         """Whether there is nothing to choose."""
         return len(self.choices) == 1
 
-    @cached_property
+    @property
+    def plan(self) -> Plan:
+        """What would be planned without any further run."""
+        return self._looked_at[0]
+
+    @property
     def choices(self) -> Figures:
         """The configurations that may turn out to be best."""
+        return self._looked_at[1]
+
+    @cached_property
+    def _looked_at(self) -> tuple[Plan, Figures]:
         return plausible(self.planner)
 
     @cached_property
@@ -220,50 +147,65 @@ class _Adviser:
         frame = without(source.runs(self.choices.frame), self.past.broken).reset_index(drop=True)
         if not len(frame):
             raise UsageError(
-                "there is no run to choose from: each went wrong before, or the sweep excludes it"
+                "there is no run to choose from: each failed before, or the sweep excludes it",
+                remedy=("allow other runs with ", Option("measure")),
             )
         return self.planner.assessor.assess(frame, (OPTIMISTIC, _PESSIMISTIC))
 
     def _affordable(self) -> list[int]:
-        """Return the runs within the budget; raise an error when there is none."""
-        possible = np.flatnonzero(~self._is_too_long)
-        if not len(possible):
+        """Return the runs that may be proposed; raise an error if all are too long or too dear."""
+        if self._is_too_long.all():
+            limit = write_quantity(self.options.time_limit_s, TIME)
             raise NothingUsableError(
-                f"each of {len(self.runs)} runs would take longer than the time limit of "
-                f"{write_quantity(self.options.time_limit_s, TIME)}; raise time_limit_s in the "
-                "sweep, or measure smaller ones: --measure COLUMN=VALUES"
+                f"each of {len(self.runs)} runs would take longer than the time limit of {limit}",
+                remedy=("raise time_limit_s in the sweep, or ", *_SMALLER_RUNS),
             )
+        is_made = np.zeros(len(self.runs), dtype=bool) if self._may_repeat else self._n_before > 0
+        possible = np.flatnonzero(~self._is_too_long & ~is_made)
         found = [int(r) for r in possible if self._cost[r] <= self.budget.most]
-        if not found:
+        if len(possible) and not found:
             currency = self.planner.assessor.tariff.prices.currency
             least, most = (
                 write_quantity(value, self.budget.kind, currency)
                 for value in (float(self._cost[possible].min()), self.budget.most)
             )
             raise TooLittleError(
-                f"--budget {most} is below the cheapest run, which takes about {least}; raise it, "
-                "or measure smaller ones: --measure COLUMN=VALUES"
+                f"is below the cheapest run, which takes about {least}",
+                option=Option("budget", most),
+                remedy=("raise it, or ", *_SMALLER_RUNS),
             )
         return found
 
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether runs that were made before may be proposed: if asked for, or noise was seen."""
+        return self.options.repeats or self.past.has_repeats
+
     @cached_property
-    def _cost(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _n_before(self) -> NDArray[np.int64]:
+        """How often each run was made before."""
+        places = places_in(self.runs.frame, self.past.measured)
+        counts = np.append(self.past.n_runs, 0.0)  # position -1 means never
+        return counts[places].astype(np.int64)
+
+    @cached_property
+    def _cost(self) -> Array:
         return self.options.n_passes * self.runs.value(self.budget.kind)
 
     @cached_property
-    def _is_too_long(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Say which runs would be killed: they were before, or are predicted to take too long."""
+    def _is_too_long(self) -> NDArray[np.bool_]:
+        """Say which runs would hit the time limit: they did before, or are predicted to."""
         limit_s = self.options.time_limit_s
         found = np.zeros(len(self.runs), dtype=bool)
         if TIME in self.planner.assessor.predictors:
             predictor, unit = self.planner.assessor.predictors[TIME]
             found |= predictor.predict(self.runs.frame) * unit > limit_s
-        # Where nobody names the limit, nobody says that it was raised.
+        # Without a limit in the sweep, there is no sign that it was raised since.
         is_late = self.past.limit_s >= limit_s if np.isfinite(limit_s) else self.past.limit_s > 0
         return found | (places_in(self.runs.frame, self.past.too_long[is_late]) >= 0)
 
     def _choice(self) -> Choice:
-        """Put together what is known of the errors: from models, past runs and time limits."""
+        """Combine what models, past runs and time limits say about the errors."""
         n_choices, n_runs = len(self.choices), len(self.runs)
         columns = list(self.past.measured.columns)
         rng = np.random.default_rng([self.planner.seed, 3])
@@ -278,7 +220,8 @@ class _Adviser:
         for kind, (predictor, unit) in self.planner.assessor.predictors.items():
             known = predicted[kind]
             noise = self.past.noise[predictor.target]
-            sizes = log_sizes(known.quantiles[:, 0], known.quantiles[:, 1], noise)
+            lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
+            sizes = log_sizes(lower, upper, noise)
             sizes = np.minimum(sizes, _MOST_SIZE)
             field = ErrorField.of(sizes, alike, noise)
             field.see_runs(seen, self.past.n_runs[kept])
@@ -308,10 +251,10 @@ class _Adviser:
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
 
     def _check(self, choice: Choice, affordable: Sequence[int]) -> Proposal | None:
-        """Propose to run the plan itself, or a change of it, if no run ever was it.
+        """Propose to run the plan itself, or a change of it, if it was never run.
 
-        A model may be sure and wrong. That two threads are no faster was seen in small runs, and
-        nobody has tried them on the job.
+        A model may be sure and wrong: small runs may show that two threads are no faster, which
+        need not hold for the large job.
         """
         if self.is_target or not len(self.past.measured):
             return None
@@ -324,9 +267,9 @@ class _Adviser:
         return None
 
     def _untried(self, choice: Choice) -> list[int]:
-        """Return the plan, or what differs from it in a column that no run tried next to it.
+        """Return the plan if it was never run, or else the changes of one column never tried.
 
-        They are places among the choices, the best first; none that is much worse than the plan.
+        They are positions among the choices, the best first; none is much worse than the plan.
         """
         frame = choice.figures.frame
         planned = frame.iloc[[choice.chosen]]
@@ -355,13 +298,15 @@ class _Adviser:
             instead=None
             if instead is None
             else plain_rows(choice.figures.frame.iloc[[instead]])[0],
+            n_before=int(self._n_before[run]),
         )
 
 
 def _remaining(alike: Array, sizes: Array) -> Array:
-    """Return how large errors are, whatever was measured elsewhere: only near runs are they less.
+    """Return how large errors remain: only near a run that was made are they smaller.
 
-    The intervals of a model are those of configurations that it has not seen, given all runs.
+    The intervals of a model already account for all runs, but hold for configurations that it has
+    not seen.
     """
     known = alike.max(axis=1, initial=0.0) ** _NEAR
     remaining: Array = sizes * np.sqrt(1 - known)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 
-#: What belongs to the sweep that measured the data, and not to single runs.
+#: Entries of a sweep file that describe which runs to make; the proposed runs replace them.
 _OF_WHOLE_SWEEPS = ("parameters", "configurations", "design", "repeats", "order", "expected_s")
 
 
@@ -21,10 +21,10 @@ def next_sweep(
     sweep
         The sweep that measured the data, as plain values.
     runs
-        The settings of each; columns that are derived from others are left to the sweep.
+        The settings of each; the sweep itself derives columns from others.
     n_before
         How many runs were made before. It becomes the seed, so that the same runs, proposed again
-        later, are another sweep.
+        later, count as another sweep.
     """
     parameters = dict(sweep.get("parameters", {}))
     listed = [name for c in sweep.get("configurations", []) for name in c]
@@ -33,7 +33,7 @@ def next_sweep(
     names = [name for name in dict.fromkeys([*parameters, *listed]) if name not in fixed]
     for run in runs:
         for name, value in fixed.items():
-            if run.get(name, value) != value:  # measured at one value so far, and now at another
+            if run.get(name, value) != value:  # was measured at one value, and now at another
                 names.append(name)
     names = list(dict.fromkeys(names))
     configurations = [{name: _setting(run, name, fixed) for name in names} for run in runs]
@@ -51,8 +51,8 @@ def next_sweep(
 def _setting(run: Mapping[str, Any], name: str, fixed: Mapping[str, Any]) -> Any:
     if name not in run and name not in fixed:
         raise UsageError(
-            f"the sweep has a parameter '{name}' of several values, which no model knows; give the "
-            "sweep with one value of it: --sweep FILE"
+            f"the sweep has several values of '{name}', which no model uses",
+            remedy=("name a sweep that has one value of it: ", Option("sweep")),
         )
     return run.get(name, fixed.get(name))
 

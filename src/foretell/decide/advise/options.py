@@ -1,20 +1,21 @@
-"""What is asked of advice: a budget, how many runs, what may be measured, and when to stop."""
+"""Options of advice: a budget, how many runs, what may be measured, and when to stop."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from foretell.errors import UsageError, suggest
-from foretell.spaces.expressions import Expression
+from foretell.errors import Option, UsageError, suggest
 from foretell.spaces.quantities import COST, ENERGY, TIME, read_quantity
+from foretell.spaces.rules import Rules
 from foretell.spaces.values import Values
 
-#: Below this probability of changing the plan, no run is worth its cost.
+#: A run that changes the plan with a smaller probability is not worth its cost.
 LEAST_CHANCE = 0.05
 _UNITS = (TIME, ENERGY)
 Options = TypeVar("Options")
@@ -29,7 +30,7 @@ class Budget:
 
     @classmethod
     def of(cls, written: str | float | Budget | None, kinds: Sequence[str]) -> Budget:
-        """Read a budget; its unit says of what it is."""
+        """Read a budget; its unit says which quantity it bounds."""
         if isinstance(written, Budget):
             return written
         usual = next((kind for kind in (TIME, COST, ENERGY) if kind in kinds), kinds[0])
@@ -38,8 +39,9 @@ class Budget:
         if not isinstance(written, str) or _is_number(written):
             if COST not in kinds:
                 raise UsageError(
-                    f"--budget {written}: a number is money, which needs --prices; write a time as "
-                    "30m or 2h"
+                    "a number without a unit is money, which needs prices",
+                    option=Option("budget", str(written)),
+                    remedy=("add ", Option("prices"), ", or write a time such as 30m or 2h"),
                 )
             return cls(COST, read_quantity(written, COST))
         for kind in _UNITS:
@@ -48,15 +50,19 @@ class Budget:
             except UsageError:
                 continue
             if kind not in kinds:
-                raise UsageError(f"--budget {written}: no model tells the {kind} of a run")
+                raise UsageError(
+                    f"no model predicts the {kind} of a run; add one, or write another budget",
+                    option=Option("budget", written),
+                )
             return found
         raise UsageError(
-            f"--budget {written}: that is no time, energy or money; write 30m, 500kJ or 20"
+            "must be a time, an energy or money, such as 30m, 500kJ or 20",
+            option=Option("budget", written),
         )
 
 
 class TooLittleError(UsageError):
-    """The budget is below the cheapest run."""
+    """The budget is smaller than the cost of the cheapest run."""
 
 
 def _is_number(text: str) -> bool:
@@ -78,12 +84,15 @@ class AdviceOptions:
     n_runs
         How many runs to propose.
     measure
-        What may be measured: values by column, or a table of all runs there are. By default what
-        may be planned, and smaller ones like it.
+        What may be measured: values by column, or a table of all possible runs. By default the
+        configurations that may be planned, and smaller jobs with the same settings.
     least_chance
-        Runs that change the plan less probably are not proposed.
+        Runs that change the plan with a smaller probability are not proposed.
     sweep
         The sweep that measured the data: its time limit and its rules hold for proposed runs.
+    repeats
+        Whether runs may be proposed that were made before. Otherwise they are only if repeats in
+        the data show noise that makes another one worth its cost.
     """
 
     budget: str | float | Budget | None = None
@@ -91,13 +100,15 @@ class AdviceOptions:
     measure: Mapping[str, Values] | pd.DataFrame | None = None
     least_chance: float = LEAST_CHANCE
     sweep: Mapping[str, Any] | None = None
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         if self.n_runs < 1:
-            raise UsageError(f"the number of runs must be at least 1, not {self.n_runs}")
+            raise UsageError(f"must be at least 1, not {self.n_runs}", option=Option("n_runs"))
         if not 0 < self.least_chance < 1:
             raise UsageError(
-                f"a probability lies between 0 and 1, such as 0.05, not {self.least_chance:g}"
+                f"must be a probability between 0 and 1, such as 0.05, not {self.least_chance:g}",
+                option=Option("least_chance"),
             )
 
     @property
@@ -105,15 +116,11 @@ class AdviceOptions:
         """The time limit of runs; infinite without one."""
         return float((self.sweep or {}).get("time_limit_s") or np.inf)
 
-    @property
-    def rules(self) -> list[tuple[Expression, bool]]:
-        """What must hold for a run, and what must not."""
-        found = []
-        for word, wanted in (("only", True), ("exclude", False)):
-            texts = (self.sweep or {}).get(word) or []
-            texts = [texts] if isinstance(texts, str) else texts
-            found += [(Expression(text), wanted) for text in texts]
-        return found
+    @cached_property
+    def rules(self) -> Rules:
+        """The conditions that a run must meet."""
+        sweep = self.sweep or {}
+        return Rules.of(only=sweep.get("only") or (), exclude=sweep.get("exclude") or ())
 
     @property
     def n_passes(self) -> int:
@@ -122,7 +129,7 @@ class AdviceOptions:
 
 
 def options_of(kind: type[Options], given: Options | Mapping[str, Any] | None) -> Options:
-    """Make options of a dict; raise a UsageError where a name is unknown."""
+    """Make options of a dict; raise a UsageError if a name is unknown."""
     if given is None:
         return kind()
     if not isinstance(given, Mapping):

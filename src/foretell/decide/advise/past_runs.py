@@ -1,4 +1,4 @@
-"""The runs that were made already: where, how often, how noisy, and which ran into a time limit."""
+"""The runs made so far: where, how often, how noisy, which failed and which hit a time limit."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import STATUS_OK, Dataset, read_dataset
-from foretell.decide.question.equal_rows import without
+from foretell.dataset import Dataset, read_dataset
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
+from foretell.spaces.rows import without
+from foretell.statuses import Status
 
 Array = NDArray[np.float64]
 
-#: Of runs that were never repeated, what is taken for their noise, in logs.
+#: The noise that is assumed if no run was repeated, in logs.
 _USUAL_NOISE = 0.03
 _LEAST_NOISE = 0.002
-_TIMED_OUT = "timed out"
 
 
 @dataclass(frozen=True)
 class PastRuns:
-    """What is known of earlier runs; nothing, without a table of them.
+    """What is known of earlier runs; nothing without a table of them.
 
     Attributes
     ----------
@@ -35,19 +35,22 @@ class PastRuns:
         How often each of them was measured.
     noise
         By target: how much runs of the same configuration differ, in logs.
+    has_repeats
+        Whether any configuration was measured more than once, so that the noise is measured.
     too_long
         One row per configuration that was killed at a time limit.
     at_least
-        By target: what each of those took at least; NaN where nobody knows.
+        By target: what each of those took at least; NaN if unknown.
     limit_s
-        The time limits that they ran into.
+        The time limits that they hit.
     broken
-        One row per configuration that went wrong in any other way, and never well.
+        One row per configuration that failed in any other way, and never went well.
     """
 
     measured: pd.DataFrame
     n_runs: Array
     noise: Mapping[str, float]
+    has_repeats: bool
     too_long: pd.DataFrame
     at_least: Mapping[str, Array]
     limit_s: Array
@@ -64,25 +67,27 @@ class PastRuns:
         targets = [p.target for p in predictors]
         if data is None:
             none, empty = pd.DataFrame({name: [] for name in columns}), np.zeros(0)
-            return cls(none, empty, dict.fromkeys(targets, _USUAL_NOISE), none, {}, empty, none)
+            noise = dict.fromkeys(targets, _USUAL_NOISE)
+            return cls(none, empty, noise, False, none, {}, empty, none)
         dataset = read_dataset(data)
         dataset.require([*columns, *targets])
         frame = dataset.frame
-        status = frame["status"] if "status" in frame else pd.Series(STATUS_OK, frame.index)
-        good = frame[(status == STATUS_OK) & (frame[targets] > 0).all(axis=1)]
+        status = frame["status"] if "status" in frame else pd.Series(Status.OK, frame.index)
+        good = frame[(status == Status.OK) & (frame[targets] > 0).all(axis=1)]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
         counts = good.groupby(columns, sort=False, dropna=False).size()
         measured = counts.index.to_frame(index=False)
-        late = frame[status == _TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
-        # Of a table that foretell did not measure, how runs ended may be a column of the model.
+        late = frame[status == Status.TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
+        # In a table that foretell did not measure, ``status`` may be a column of the model.
         settings = [name for name in columns if name != "status"]
-        wrong = frame.loc[~status.isin([STATUS_OK, _TIMED_OUT]), settings].drop_duplicates()
+        wrong = frame.loc[~status.isin([Status.OK, Status.TIMED_OUT]), settings].drop_duplicates()
         limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
             measured,
             counts.to_numpy().astype(float),
             {target: _noise(good, columns, target) for target in targets},
+            bool((counts > 1).any()),
             late[columns],
             {target: late[target].to_numpy(dtype=float) for target in targets},
             np.asarray(limit_s, dtype=float),

@@ -1,68 +1,79 @@
-"""Which configurations may turn out to be the best, when models are off as far as they may be."""
+"""Which configurations may turn out to be the best, given how far off the models may be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
+from foretell.decide.plan.answer import Plan
 from foretell.decide.plan.assess import Figures, join
 from foretell.decide.plan.choose import Chooser, Rows, Shortlist
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import LIMITS
 from foretell.decide.question.space import Grid
-from foretell.errors import UsageError
 
-#: The probability with which runs take less than the optimist hopes.
+#: An optimistic guess: the probability that a run takes even less.
 OPTIMISTIC = 0.05
 MOST_PLAUSIBLE, _MOST_FAR = 256, 32
 _N_DRAWN = 20_000
 
 
-def plausible(planner: Planner) -> Figures:
-    """Return what may be best, the most promising first.
+def plausible(planner: Planner) -> tuple[Plan, Figures]:
+    """Return the plan, and what may be best after all, the most promising first.
 
-    It is assessed at the certainties of the question, and last at the optimist's.
+    Both come from one walk through the space. The figures have the probabilities of the question
+    and the optimistic one.
     """
-    chooser = planner.chooser
-    certainties = (*chooser.question.certainties, OPTIMISTIC)
-    shortlist = Shortlist(chooser)
-    kept: Figures | None = None
-    for frame in _blocks(planner):
-        if not len(frame):
-            continue
-        figures = planner.assessor.assess(frame, certainties)
-        shortlist.add(figures)
-        joined = figures if kept is None else join([kept, figures])
-        kept = joined.take(_hopeful(joined, chooser))
-    if kept is None or shortlist.figures is None:
-        raise UsageError("no configuration is left to choose from; widen 'only' and --max")
-    chosen = chooser.chosen(shortlist.figures, chooser.asked)
-    first = shortlist.figures.take(chosen if len(chosen) else chooser.closest(shortlist.figures))
-    both = join([first, kept])
+    probabilities = (*planner.chooser.question.certainties, OPTIMISTIC)
+    promising = _Promising(planner.chooser)
+    if planner.is_searched:
+        assert isinstance(planner.space, Grid)
+        shortlist = planner.shortlist()
+        seen = [] if shortlist.figures is None else [shortlist.figures.frame]
+        for frame in (*seen, planner.space.draw(_N_DRAWN, planner.seed)):
+            if len(frame):
+                promising.add(planner.assessor.assess(frame, probabilities))
+    else:
+        shortlist = Shortlist(planner.chooser)
+        for figures in planner.walk(probabilities):
+            shortlist.add(figures)
+            promising.add(figures)
+    plan = planner.answer(shortlist)  # which refuses a space without any configuration
+    assert shortlist.figures is not None and promising.figures is not None
+    first = _planned(planner.chooser, shortlist.figures)
+    if planner.is_searched:
+        first = planner.assessor.assess(first.frame, probabilities)
+    both = join([part for part in (first, promising.figures) if len(part)])
     is_new = ~both.frame.duplicated().to_numpy()
-    return both.take(np.flatnonzero(is_new))
+    return plan, both.take(np.flatnonzero(is_new))
 
 
-def _blocks(planner: Planner) -> Iterator[pd.DataFrame]:
-    if not planner.is_searched:
-        yield from planner.space.blocks()
-        return
-    assert isinstance(planner.space, Grid)
-    found = planner.shortlist().figures
-    if found is not None:
-        yield found.frame
-    yield planner.space.draw(_N_DRAWN, planner.seed)
+def _planned(chooser: Chooser, figures: Figures) -> Figures:
+    """Return the configuration that is planned, or the one that is closest to the limits."""
+    chosen = chooser.chosen(figures, chooser.question.confidence)
+    return figures.take(chosen if len(chosen) else chooser.closest(figures))
+
+
+@dataclass
+class _Promising:
+    """The configurations that are best if all goes well, of those seen so far."""
+
+    chooser: Chooser
+    figures: Figures | None = None
+
+    def add(self, figures: Figures) -> None:
+        """Look at more configurations."""
+        joined = figures if self.figures is None else join([self.figures, figures])
+        self.figures = joined.take(_hopeful(joined, self.chooser))
 
 
 def _hopeful(figures: Figures, chooser: Chooser) -> Rows:
-    """Return the rows that are best if all goes well; of those far outside the data, a few."""
-    hope = len(chooser.question.certainties)
+    """Return the rows that are best if all goes well; only a few of those far outside the data."""
     missed = np.ones(len(figures))
     for word, most in chooser.question.limits.items():
-        missed = np.maximum(missed, figures.at(LIMITS[word], hope) / most)
-    order = np.lexsort((figures.at(chooser.minimize, hope), missed))
+        missed = np.maximum(missed, figures.at(LIMITS[word], OPTIMISTIC) / most)
+    order = np.lexsort((figures.at(chooser.minimize, OPTIMISTIC), missed))
     is_far = figures.is_far[order] & (not chooser.question.allow_far)
     near, far = order[~is_far][:MOST_PLAUSIBLE], order[is_far][:_MOST_FAR]
     return np.concatenate([near, far])

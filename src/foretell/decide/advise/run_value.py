@@ -1,4 +1,4 @@
-"""What a run is worth: how likely it changes the plan, and how much better the plan gets by it."""
+"""The value of a run: how likely it changes the plan, and how much better the plan then gets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.choose import Chooser
 from foretell.decide.question.objective import LIMITS
 
-#: A plan that gets better by less is the same plan.
+#: A smaller improvement does not count as a change of the plan.
 WORTH = 0.01
-#: What missing a limit counts, against as much more of the objective.
+#: Exceeding a limit counts this much more than exceeding the objective.
 _PENALTY = 5.0
-#: What is worse by no more, in logs, may be better after all: half as much again.
+#: A configuration that is at most half as much worse than the plan may be better after all; a log.
 _CLOSE = math.log(1.5)
 _N_OUTCOMES = 64
 _TOLERANCE = 1e-9
@@ -33,11 +33,11 @@ class Worth:
     Attributes
     ----------
     chance
-        The probability that another configuration is chosen after it, and is better by what counts.
+        The probability that a configuration is chosen after it that is better by more than WORTH.
     gain
         The expected improvement of the plan, as a share of its objective.
     instead
-        The place of the configuration that would be chosen most often then; None for none.
+        The position of the configuration that would be chosen most often then; None for none.
     """
 
     chance: float
@@ -51,15 +51,13 @@ class Choice:
 
     Attributes
     ----------
-    figures
-        What models predict of them, at the certainties of the question and one more.
     fields
-        By the kind of quantity: the errors at these configurations first, then at all runs that
-        may be made.
+        By kind of quantity: the errors at these configurations first, then at all runs that may be
+        made.
     is_allowed
-        Which may be chosen as things stand; others only once they are measured.
+        Which may be chosen now; the others only after they were measured.
     place_of
-        By the place of a run: that of the same configuration among the choices, or -1.
+        For each run, the position of the same configuration among the choices, or -1.
     """
 
     figures: Figures
@@ -74,7 +72,7 @@ class Choice:
 
     @cached_property
     def _deviates(self) -> Array:
-        """How far off runs may be, in deviations: evenly spread, one column per quantity."""
+        """How far off runs may be, in standard deviations: evenly spread, a column per quantity."""
         from scipy.stats import norm
 
         shares = (np.arange(_N_OUTCOMES) + 0.5) / _N_OUTCOMES
@@ -85,11 +83,11 @@ class Choice:
 
     @cached_property
     def _now(self) -> dict[str, tuple[Array, Array, Array]]:
-        """By quantity: the log of what is expected, that of its risk, and the variance."""
+        """By quantity, in logs: what is expected, how much more it may be, and the variance."""
         found = {}
         for kind, known in self.figures.known.items():
             value = np.log(known.value)
-            risk = np.log(known.quantiles[:, self.chooser.asked]) - value
+            risk = np.log(known.quantiles.at(self.chooser.question.confidence)) - value
             field = self.fields[kind]
             mean, variance = field.mean[: len(self)], field.variance[: len(self)] + field.noise**2
             found[kind] = (value + mean, risk, variance)
@@ -97,28 +95,28 @@ class Choice:
 
     @cached_property
     def _score(self) -> Array:
-        """What the choice goes by now."""
+        """The score by which a configuration is chosen now; less is better."""
         known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
         score: Array = self._scores(known, self.is_allowed)[0][0]
         return score
 
     @cached_property
     def ranked(self) -> list[int]:
-        """The places of all that may be chosen now, the best first."""
+        """The positions of all that may be chosen now, the best first."""
         order = np.argsort(self._score, kind="stable")
         return [int(place) for place in order if self.is_allowed[place]]
 
     def is_close(self, place: int) -> bool:
-        """Say whether a configuration is not much worse than what is chosen."""
+        """Say whether a configuration is not much worse than the chosen one."""
         return bool(self._score[place] - self._score[self.chosen] <= _CLOSE)
 
     @property
     def chosen(self) -> int:
-        """The place of the configuration that is chosen now."""
+        """The position of the configuration that is chosen now."""
         return self.ranked[0]
 
     def worth(self, run: int) -> Worth:
-        """Play through what may come of a run."""
+        """Simulate the possible results of a run, and what would be chosen after each."""
         known = {}
         for column, (kind, (value, risk, variance)) in enumerate(self._now.items()):
             effect = self.fields[kind].effect(len(self) + run)[: len(self)]
@@ -139,7 +137,7 @@ class Choice:
         return Worth(float(is_other.mean()), gain, instead)
 
     def narrowing(self, run: int) -> Worth:
-        """Say by which share a run narrows the interval of the first configuration."""
+        """Say by what share a run narrows the interval of the first configuration."""
         shares = []
         for kind, (_, _, variance) in self._now.items():
             effect = self.fields[kind].effect(len(self) + run)[0]
@@ -149,9 +147,9 @@ class Choice:
     def _scores(
         self, known: Mapping[str, tuple[Array, Array]], allowed: NDArray[np.bool_]
     ) -> tuple[Array, Array]:
-        """Return what a choice goes by, and what it costs: a row per outcome, the less the better.
+        """Return the score and the loss of each choice: a row per outcome; less is better.
 
-        One that misses no limit comes before any that misses one.
+        A choice that keeps all limits has a better score than any that exceeds one.
         """
         question = self.chooser.question
         values = {kind: np.exp(value) for kind, (value, _) in known.items()}

@@ -1,4 +1,4 @@
-"""Which runs could be made: what may be planned, smaller ones like it, and what is asked for."""
+"""The runs that could be made: plausible plans, smaller jobs like them, and others allowed."""
 
 from __future__ import annotations
 
@@ -6,40 +6,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from foretell.decide.advise.past_runs import PastRuns
-from foretell.decide.question.equal_rows import plain_rows
 from foretell.decide.question.space import Grid, Space, make_grid
-from foretell.errors import UsageError, suggest
+from foretell.errors import Option, UsageError, suggest
 from foretell.predictor import Predictor
-from foretell.spaces.expressions import Expression
+from foretell.spaces.rules import NO_RULES, Rules
 from foretell.spaces.values import Values
 
 MOST_RUNS = 500
-#: Of so many configurations that may be planned, runs with other values are looked at.
+#: For how many of the most promising configurations, smaller jobs are considered.
 _N_VARIED = 40
 _N_OTHERS = 100
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where runs are looked for.
+    """Where runs come from.
 
     Attributes
     ----------
     measure
-        Values to measure at, by column, besides those that may be planned; or all runs there are.
+        Values that can be measured, by column, besides those that may be planned; or a table of all
+        possible runs.
     rules
-        What must hold for a run, and what must not.
+        The conditions that a run must meet.
     """
 
     space: Space
     predictors: Sequence[Predictor]
     past: PastRuns
     measure: Mapping[str, Values] | pd.DataFrame | None = None
-    rules: Sequence[tuple[Expression, bool]] = ()
+    rules: Rules = NO_RULES
     seed: int = 0
 
     def runs(self, choices: pd.DataFrame) -> pd.DataFrame:
@@ -47,22 +46,17 @@ class Source:
         if isinstance(self.measure, pd.DataFrame):
             missing = [name for name in choices.columns if name not in self.measure.columns]
             if missing:
-                raise UsageError(f"the runs to choose from have no column '{missing[0]}'")
-            return self._allowed(self.measure[list(choices.columns)])
+                raise UsageError(
+                    f"the table of possible runs has no column '{missing[0]}'",
+                    option=Option("measure"),
+                )
+            return self.rules.applied(self.measure[list(choices.columns)])
         parts = [choices, self._varied(choices), self._others(choices)]
         frame = pd.concat([part for part in parts if len(part)], ignore_index=True)
-        return self._allowed(frame.drop_duplicates(ignore_index=True))[:MOST_RUNS]
-
-    def _allowed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        kept = np.ones(len(frame), dtype=bool)
-        for expression, wanted in self.rules:
-            if set(expression.names) <= set(frame.columns):
-                found = [bool(expression.value(c)) is wanted for c in plain_rows(frame)]
-                kept &= np.array(found, dtype=bool)
-        return frame[kept].reset_index(drop=True)
+        return self.rules.applied(frame.drop_duplicates(ignore_index=True))[:MOST_RUNS]
 
     def _varied(self, choices: pd.DataFrame) -> pd.DataFrame:
-        """Vary what is given: by what was asked for, or else towards smaller ones."""
+        """Vary what is given: over the values that the user allows, or else toward smaller jobs."""
         asked = self.measure if isinstance(self.measure, Mapping) else None
         axes = self._smaller(choices) if asked is None else self._asked(asked, choices)
         best = choices[:_N_VARIED]
@@ -74,7 +68,11 @@ class Source:
 
     def _crossed(self, frame: pd.DataFrame, axes: Mapping[str, list[Any]]) -> pd.DataFrame:
         for name, values in axes.items():
-            others = [frame.assign(**{name: pd.Series([v] * len(frame))}) for v in values]
+            others = []
+            for value in values:
+                other = frame.copy()
+                other[name] = [value] * len(frame)
+                others.append(other)
             frame = pd.concat(others, ignore_index=True)
         return self.space.rules.derived(frame)[list(frame.columns)]
 
@@ -82,14 +80,14 @@ class Source:
         for name in asked:
             if name not in choices.columns:
                 raise UsageError(
-                    f"--measure {name}=...: no model knows a column '{name}'. "
-                    f"{suggest(name, choices.columns)}"
+                    f"no model has a column '{name}'. {suggest(name, choices.columns)}",
+                    option=Option("measure", key=name),
                 )
         grid = make_grid(asked, {})
         return {name: list(grid.values(name)) for name in grid.names}
 
     def _smaller(self, choices: pd.DataFrame) -> dict[str, list[Any]]:
-        """Return, for each number that is given and not chosen, what was measured below it."""
+        """Return, for each number that is given, the measured values below it."""
         axes = {}
         for name in choices.columns:
             measured = [p.ranges[name] for p in self.predictors if name in p.ranges]
@@ -106,10 +104,10 @@ class Source:
         return {name: values for name, values in axes.items() if values}
 
     def _others(self, choices: pd.DataFrame) -> pd.DataFrame:
-        """Return some of the space that look less likely to be planned."""
+        """Return some configurations that are less likely to be planned."""
         if isinstance(self.space, Grid):
             frame = self.space.draw(_N_OTHERS, self.seed)
         else:
-            frame = next(self.space.blocks())
+            frame = next(self.space.blocks(), choices[:0])
             frame = frame.sample(min(_N_OTHERS, len(frame)), random_state=self.seed)
         return frame[list(choices.columns)] if len(frame) else choices[:0]

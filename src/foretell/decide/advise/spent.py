@@ -1,4 +1,4 @@
-"""What runs that were made have cost, and whether another one is within the budget."""
+"""What the runs so far have cost, and whether another one fits into the budget."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import STATUS_OK
 from foretell.decide.advise.first_runs import job_size
 from foretell.decide.advise.options import Budget
-from foretell.decide.plan.assess import Figures, Known, kinds_told, match_targets
+from foretell.decide.plan.assess import Figures, Known, known_kinds, match_targets
 from foretell.decide.plan.plan import check_known
 from foretell.decide.question.objective import PlanRequest
 from foretell.decide.question.prices import Prices, Tariff
 from foretell.decide.question.space import Listed
+from foretell.predictor import Quantiles
 from foretell.spaces.quantities import TIME, write_quantity
+from foretell.statuses import Status
 
 _WALL_TIME, _ATTEMPTS = "wall_time_s", "n_attempts"
 
 
 @dataclass(frozen=True)
 class Account:
-    """What measuring may cost, and what it did.
+    """What measuring may cost, and what it has cost.
 
     Attributes
     ----------
     targets
         The columns that are modeled, one of them a time.
     given
-        What the job to plan for has; prices may speak of it though no run has such a column.
+        The values of the job to plan for; prices may use them even if no run has such a column.
     n_warm_up
         How often a run executes the job before it is measured.
     """
@@ -52,20 +53,24 @@ class Account:
         runs: Sequence[Mapping[str, Any]],
         n_warm_up: int = 0,
     ) -> Account:
-        """Read a budget; refuse what can be told to be wrong before any of the runs is made."""
+        """Read a budget, and check all that can be checked before the first run."""
         prices = request.prices or Prices()
         account = cls(Budget(TIME), targets, prices, request.fix, n_warm_up)
         tariff = Tariff.of(prices, Listed(account.with_given(pd.DataFrame(list(runs)))))
-        kinds = kinds_told(match_targets(targets), tariff)
+        kinds = known_kinds(match_targets(targets), tariff)
         check_known(kinds, request.question(), request.minimize)
         return replace(account, budget=Budget.of(written, kinds))
 
     def with_given(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add what is given to a table of runs, where it has no such column."""
-        return frame.assign(**{n: v for n, v in self.given.items() if n not in frame.columns})
+        """Add the values of the job to a table of runs that has no such columns."""
+        frame = frame.copy()
+        for name, value in self.given.items():
+            if name not in frame.columns:
+                frame[name] = value
+        return frame
 
     def spent(self, frame: pd.DataFrame) -> float:
-        """Return what all runs of a table took together, of the kind of the budget."""
+        """Return what all runs of a table took together, in the quantity of the budget."""
         return float(np.nansum(self._costs(frame))) if len(frame) else 0.0
 
     def has_room(self, frame: pd.DataFrame) -> bool:
@@ -73,17 +78,18 @@ class Account:
         return self.spent(frame) < self.budget.most
 
     def affords(self, frame: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> bool:
-        """Say whether further runs are within what is left, as far as one can guess."""
+        """Say whether further runs probably cost no more than is left."""
         spent = self.spent(frame)
         return spent < self.budget.most and spent + self.guess(frame, runs) <= self.budget.most
 
     def guess(self, frame: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> float:
-        """Guess what runs will cost, when there is no model yet; 0 where nothing is known.
+        """Guess what runs will cost before there is a model; 0 if no run went well yet.
 
-        They are taken to be as long as the first run that went well, in proportion to the job.
-        Later runs do not count: so a guess stays, and what was stopped goes on with the same runs.
+        They are assumed to take as long as the first run that went well, in proportion to the size
+        of the job. Later runs are not used: the guess stays the same, so that learning that was
+        interrupted continues with the same runs.
         """
-        good = frame[frame["status"] == STATUS_OK] if len(frame) else frame
+        good = frame[frame["status"] == Status.OK] if len(frame) else frame
         if good.empty:
             return 0.0
         first = {str(name): value for name, value in good.iloc[0].items()}
@@ -96,11 +102,11 @@ class Account:
         return float(np.nansum(self._costs(pd.DataFrame(rows))))
 
     def written(self, amount: float) -> str:
-        """Write an amount of what the budget is of."""
+        """Write an amount in the unit of the budget."""
         return write_quantity(amount, self.budget.kind, self.prices.currency)
 
     def _costs(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return what each run took; one that went wrong counts with its wall time, if any."""
+        """Return what each run took; a run that failed counts with its wall time, if it has one."""
         frame = self.with_given(frame)
         known = {}
         for quantity, (target, unit) in match_targets(self.targets).items():
@@ -108,7 +114,7 @@ class Account:
             if quantity == TIME:
                 values = np.where(np.isfinite(values), values, _column(frame, _WALL_TIME))
             values = np.nan_to_num(values) * (self.n_warm_up + _column(frame, _ATTEMPTS, 1.0))
-            known[quantity] = Known(values, values[:, None])
+            known[quantity] = Known(values, Quantiles((0.5,), values[:, None]))
         bill = Tariff.of(self.prices, Listed(frame)).bill(frame)
         figures = Figures(frame, self.prices, known, bill, np.zeros(len(frame), dtype=bool))
         return figures.value(self.budget.kind)

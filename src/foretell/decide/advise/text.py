@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from foretell.decide.plan.text import number_text, option_text, percent
+from foretell.decide.plan.text import Write, candidate_text, number_text, percent
 from foretell.spaces.quantities import TIME, write_quantity
 
 if TYPE_CHECKING:
-    from foretell.decide.advise.next_run import Advice, Proposal
+    from foretell.decide.advise.advice import Advice, Proposal
+    from foretell.decide.plan.answer import Candidate
 
 
 def advice_text(advice: Advice) -> str:
@@ -22,19 +23,29 @@ def advice_text(advice: Advice) -> str:
     if advice.proposals:
         lines.append(f"  {_left(advice)}")
     if advice.n_too_long:
-        many = "run is" if advice.n_too_long == 1 else "runs are"
         lines.append(
-            f"  {advice.n_too_long} {many} not proposed: killed at the time limit before, or sure "
-            "to be."
+            f"  {_n_runs(advice.n_too_long)} not proposed: stopped at the time limit before, or "
+            "predicted to be."
         )
+    if advice.n_repeats:
+        lines.append(f"  {_n_runs(advice.n_repeats)} not proposed: made before.")
     return "\n".join(lines)
+
+
+def _n_runs(n: int) -> str:
+    return "1 run is" if n == 1 else f"{n} runs are"
 
 
 def _run(advice: Advice, proposal: Proposal) -> str:
     first = proposal is advice.proposals[0]
     settings = settings_text(advice, proposal.configuration)
     text = f"Run {settings} next" if first else f"Then {settings}"
-    text += f" (about {_cost(advice, proposal)}): "
+    text += f" (about {_cost(advice, proposal)}"
+    if proposal.n_before:
+        noise = percent(max(advice.noise.values()))
+        times = "once" if proposal.n_before == 1 else f"{proposal.n_before} times"
+        text += f"; measured {times} before, repeats differ by about {noise}"
+    text += "): "
     if advice.is_target:
         return f"{text}it narrows the interval of the prediction by about {percent(proposal.gain)}."
     if proposal.checks:
@@ -47,8 +58,8 @@ def _run(advice: Advice, proposal: Proposal) -> str:
     else:
         text += "it "
     return (
-        f"{text}changes the plan with {percent(proposal.chance)}; the plan gets better by "
-        f"{percent(proposal.gain)} on average."
+        f"{text}has a {percent(proposal.chance)} chance of changing the plan, which gets "
+        f"{percent(proposal.gain)} better on average."
     )
 
 
@@ -60,7 +71,7 @@ def _cost(advice: Advice, proposal: Proposal) -> str:
 
 
 def settings_text(advice: Advice, configuration: Mapping[str, Any]) -> str:
-    """Write what is chosen, and what differs from the job that is planned."""
+    """Write the settings that are chosen, and those that differ from the planned job."""
     planned = advice.plan.chosen or advice.plan.closest
     base = {} if planned is None else planned.configuration
     names = [n for n, v in configuration.items() if n in advice.plan.varied or base.get(n) != v]
@@ -80,8 +91,10 @@ def _no_run(advice: Advice) -> str:
         runs += f", {advice.n_runs - advice.n_unaffordable} of them within the budget"
     if advice.is_target:
         return f"{runs}, none narrows the interval of the prediction by more than {share}."
-    can = "change the plan" if advice.plan.chosen else "lead to a plan that keeps the limits"
-    return f"No more runs: no affordable run can {can} with more than {share}. {runs}."
+    can = "of changing the plan"
+    if advice.plan.chosen is None:
+        can = "of leading to a plan that keeps the limits"
+    return f"No more runs: no affordable run has a chance above {share} {can}. {runs}."
 
 
 def _planned(advice: Advice) -> str:
@@ -89,9 +102,17 @@ def _planned(advice: Advice) -> str:
     if found is None:
         return "There is no plan yet."
     if advice.is_target:
-        return f"Predicted now: {option_text(advice.plan, found)}."
+        return f"Predicted now: {candidate_text(advice.plan, found)}.{_passport(found)}"
     word = "Planned now" if advice.plan.chosen is not None else "No plan keeps the limits; closest"
-    return f"{word}: {option_text(advice.plan, found)}."
+    return f"{word}: {candidate_text(advice.plan, found)}."
+
+
+def _passport(found: Candidate) -> str:
+    """Say how far outside the data a prediction is, and how far off others were there."""
+    text = "" if not found.outside else f" {found.trust.capitalize()}: {found.outside}."
+    if math.isfinite(found.expected_error):
+        text += f" Such predictions were about {percent(found.expected_error)} off."
+    return text
 
 
 def _left(advice: Advice) -> str:
@@ -103,15 +124,17 @@ def _left(advice: Advice) -> str:
         within = f" within the {amount} that are left"
     share = percent(advice.least_chance)
     if advice.left_gain <= 0:
-        does = "narrow the interval by" if advice.is_target else "change the plan with"
-        return f"{after}, no run{within} would {does} more than {share}."
+        if advice.is_target:
+            return f"{after}, no run{within} would narrow the interval by more than {share}."
+        return f"{after}, no run{within} has a chance above {share} of changing the plan."
     if advice.is_target:
         share = percent(advice.left_gain)
         return f"{after}, another run{within} could narrow the interval by {share}."
-    return f"{after}, another run{within} could change the plan with {percent(advice.left_chance)}."
+    chance = percent(advice.left_chance)
+    return f"{after}, another run{within} has a {chance} chance of changing the plan."
 
 
-def advice_json(advice: Advice) -> dict[str, Any]:
+def advice_json(advice: Advice, write: Write = str) -> dict[str, Any]:
     """Return advice as plain values, in base units."""
     return {
         "runs": [
@@ -123,6 +146,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
                 "gain": p.gain,
                 "instead": p.instead,
                 "checks": p.checks or None,
+                "n_before": p.n_before,
             }
             for p in advice.proposals
         ],
@@ -137,7 +161,8 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "n_runs": advice.n_runs,
         "n_unaffordable": advice.n_unaffordable,
         "n_too_long": advice.n_too_long,
+        "n_repeats": advice.n_repeats,
         "is_target": advice.is_target,
-        "plan": advice.plan.to_json(),
+        "plan": advice.plan.to_json(write),
         "text": advice_text(advice),
     }

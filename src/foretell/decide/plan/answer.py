@@ -1,4 +1,4 @@
-"""The answer: what is told of the few configurations that matter."""
+"""The answer: the chosen configuration, the others worth knowing, and the reasons."""
 
 from __future__ import annotations
 
@@ -12,23 +12,29 @@ from numpy.typing import NDArray
 
 from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.choose import N_KEPT, N_RUNNERS_UP, Shortlist
-from foretell.decide.plan.text import number_text
+from foretell.decide.plan.text import Write, number_text, plan_json, plan_text
 from foretell.decide.question.objective import LIMITS, Question
 from foretell.decide.question.space import Space
-from foretell.spaces.quantities import COST, TIME
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR, TRUST_UNKNOWN
+from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME
 
 if TYPE_CHECKING:
     from foretell.decide.plan.plan import Planner
 
-#: Where the probability that a limit holds is looked up, and the ends of intervals.
+#: The probabilities at which a limit is looked up, to find the one with which it holds.
 _SHARES = tuple(round(0.01 * i, 2) for i in range(1, 100))
-_LOWER, _UPPER = _SHARES.index(0.05), _SHARES.index(0.95)
-_TRUST = ("inside", "near", "far", "unknown level")
+_LOWER, _UPPER = 0.05, 0.95  # the ends of an interval of 90 %
+#: From the most to the least trusted.
+_TRUST = (TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN)
+_STARTED = (TIME, COST, ENERGY, CARBON)
+#: The names of quantities as columns of a table.
+_COLUMNS = {TIME: "time_s", COST: "cost", ENERGY: "energy_j", CARBON: "carbon_g",
+            MEMORY: "memory_bytes", POWER: "power_w"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A predicted quantity, and the interval that holds 90 % of such runs; NaN if unknown."""
+    """A predicted quantity, and an interval that should hold 90 % of such runs; NaN if unknown."""
 
     value: float
     lower: float
@@ -36,23 +42,26 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Option:
-    """One configuration, and what is predicted of it.
+class Candidate:
+    """One configuration, and what is predicted for it.
 
     Attributes
     ----------
     estimates
         By kind of quantity, in base units: seconds, joules, grams, bytes, and the currency.
+    start_up
+        The part of an estimate that the start-up of machines takes; empty if nothing is known.
     certainties
         For each limit, the probability that it holds.
     margins
-        For each limit, which share of it is left over at the confidence asked for.
+        For each limit, the share of it that is left over at the confidence asked for.
     outside
         Where it leaves the data of some model; empty if nowhere.
     """
 
     configuration: dict[str, Any]
     estimates: dict[str, Estimate]
+    start_up: dict[str, float]
     certainties: dict[str, float]
     margins: dict[str, float]
     trust: str
@@ -61,7 +70,7 @@ class Option:
 
     @property
     def certainty(self) -> float:
-        """The probability of the limit that is least sure to hold; 1 without limits."""
+        """The probability of the limit that is least likely to hold; 1 without limits."""
         return min(self.certainties.values(), default=1.0)
 
 
@@ -72,9 +81,9 @@ class Plan:
     Attributes
     ----------
     chosen
-        None when nothing keeps the limits; ``closest`` then comes nearest.
+        None if nothing keeps the limits; ``closest`` then comes nearest.
     by_certainty
-        The best configuration for each certainty; None where there is none.
+        The best configuration for each probability of keeping the limits; None if there is none.
     binding
         The limits without which a better configuration would be chosen.
     far
@@ -82,21 +91,21 @@ class Plan:
     is_searched
         Whether the space was searched, not looked at as a whole.
     has_estimated_energy
-        Whether energy is power × time, for want of a model of it.
+        Whether energy is power × time, because no model predicts it.
     front
-        What no configuration beats in time, cost and energy at once.
+        The configurations that no other beats in time, cost and energy at once.
     """
 
     question: Question
     minimize: str
     varied: list[str]
     currency: str
-    chosen: Option | None
-    closest: Option | None
-    runners_up: list[Option]
-    by_certainty: dict[float, Option | None]
+    chosen: Candidate | None
+    closest: Candidate | None
+    runners_up: list[Candidate]
+    by_certainty: dict[float, Candidate | None]
     binding: list[str]
-    far: Option | None
+    far: Candidate | None
     n_seen: int
     n_far: int
     is_searched: bool
@@ -104,44 +113,40 @@ class Plan:
     front: pd.DataFrame
 
     def __repr__(self) -> str:
-        from foretell.decide.plan.text import plan_text
-
         return plan_text(self)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values; numbers that are not known are None."""
-        from foretell.decide.plan.text import plan_json
+    def to_json(self, write: Write = str) -> dict[str, Any]:
+        """Return plain values; unknown numbers are None.
 
-        return plan_json(self)
+        ``write`` writes the names of options in the text.
+        """
+        return plan_json(self, write)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Writes the plan from what was found to matter."""
+    """Builds the plan from the configurations that matter."""
 
     planner: Planner
     shortlist: Shortlist
     figures: Figures
 
     def plan(self) -> Plan:
-        """Tell what is chosen, what else could be, and why not."""
+        """Say what is chosen, what else could be, and why it is not."""
         planner, figures = self.planner, self.figures
         chooser = planner.chooser
-        rows = chooser.chosen(figures, chooser.asked, len(figures))
-        certainties = chooser.question.certainties
-        by_certainty = {
-            p: self._option(chooser.chosen(figures, i)) for i, p in enumerate(certainties)
-        }
-        space = planner.space
+        rows = chooser.chosen(figures, chooser.question.confidence, len(figures))
         return Plan(
             question=chooser.question,
             minimize=chooser.minimize,
-            varied=_varied(space),
+            varied=_varied(planner.space),
             currency=planner.assessor.tariff.prices.currency,
-            chosen=self._option(rows[:1]),
-            closest=None if len(rows) else self._option(chooser.closest(figures)),
+            chosen=self._candidate(rows[:1]),
+            closest=None if len(rows) else self._candidate(chooser.closest(figures)),
             runners_up=self._runners_up(rows),
-            by_certainty=by_certainty,
+            by_certainty={
+                p: self._candidate(chooser.chosen(figures, p)) for p in chooser.question.certainties
+            },
             binding=self._binding(rows[:1]),
             far=self._far(rows[:1]),
             n_seen=self.shortlist.n_seen,
@@ -151,12 +156,15 @@ class Answer:
             front=self._front(),
         )
 
-    def _option(self, rows: NDArray[np.int64]) -> Option | None:
+    def _candidate(self, rows: NDArray[np.int64]) -> Candidate | None:
+        """Describe the first of some rows."""
         if not len(rows):
             return None
         frame = self.figures.frame.iloc[rows[:1]].reset_index(drop=True)
         assessor, question = self.planner.assessor, self.planner.chooser.question
         figures = assessor.assess(frame, [*_SHARES, question.confidence])
+        prices = assessor.tariff.prices
+        started = _STARTED if prices.start_up_s or prices.start_up_cost else ()
         estimates = {
             kind: Estimate(
                 float(figures.value(kind)[0]),
@@ -167,15 +175,16 @@ class Answer:
         }
         passports = [p.forecast(frame) for p, _ in assessor.predictors.values()]
         worst = max(passports, key=lambda f: (_TRUST.index(f.trust[0]), f.expected_error[0]))
-        return Option(
+        return Candidate(
             configuration={str(n): _plain(v) for n, v in frame.iloc[0].items()},
             estimates=estimates,
+            start_up={k: float(figures.start_up(k)[0]) for k in assessor.kinds if k in started},
             certainties={
                 word: _certainty(figures, LIMITS[word], most)
                 for word, most in question.limits.items()
             },
             margins={
-                word: 1 - float(figures.at(LIMITS[word], len(_SHARES))[0]) / most
+                word: 1 - float(figures.at(LIMITS[word], question.confidence)[0]) / most
                 for word, most in question.limits.items()
             },
             trust=str(worst.trust[0]),
@@ -183,21 +192,23 @@ class Answer:
             expected_error=float(worst.expected_error[0]),
         )
 
-    def _runners_up(self, rows: NDArray[np.int64]) -> list[Option]:
-        """Return the next best; where too few keep the limits, the best that nearly do."""
+    def _runners_up(self, rows: NDArray[np.int64]) -> list[Candidate]:
+        """Return the next best; if too few keep the limits, the best of those that nearly do."""
         chooser, figures = self.planner.chooser, self.figures
         if not len(rows):
             return []
-        nearly = [chooser.chosen(figures, i) for i in reversed(range(chooser.asked))]
+        less_sure = [p for p in chooser.question.certainties if p < chooser.question.confidence]
+        nearly = [chooser.chosen(figures, p) for p in reversed(less_sure)]
         nearly += [chooser.without(figures, word) for word in chooser.question.limits]
-        told: dict[str, Option | None] = {}  # as they read: 6.8 and 6.8000001 are one to people
+        # Compared as they are written: 6.8 and 6.8000001 look the same.
+        told: dict[str, Candidate | None] = {}
         for row in np.concatenate([rows[:N_KEPT], *nearly]).tolist():
             settings = repr(
                 [number_text(v) for v in figures.frame.iloc[row].to_numpy(dtype=object)]
             )
             if settings not in told and len(told) <= N_RUNNERS_UP:
-                told[settings] = self._option(np.array([row]))
-        return [option for option in list(told.values())[1:] if option is not None]
+                told[settings] = self._candidate(np.array([row]))
+        return [candidate for candidate in list(told.values())[1:] if candidate is not None]
 
     def _binding(self, chosen: NDArray[np.int64]) -> list[str]:
         chooser, objective = self.planner.chooser, self._objective
@@ -208,18 +219,18 @@ class Answer:
             if len(free) and objective[free[0]] < bound * (1 - 1e-9):
                 found.append(word)
         if not len(chosen) and not found:  # each of several is missed
-            closest = chooser.closest(self.figures)
-            option = self._option(closest)
-            found = [w for w, margin in option.margins.items() if margin < 0] if option else []
+            closest = self._candidate(chooser.closest(self.figures))
+            margins = closest.margins if closest else {}
+            found = [word for word, margin in margins.items() if margin < 0]
         return found
 
-    def _far(self, chosen: NDArray[np.int64]) -> Option | None:
+    def _far(self, chosen: NDArray[np.int64]) -> Candidate | None:
         chooser = self.planner.chooser
         if chooser.question.allow_far:
             return None
-        far = chooser.far_ones(self.figures)
+        far = chooser.best_far(self.figures)
         bound = self._objective[chosen[0]] if len(chosen) else np.inf
-        return self._option(far) if len(far) and self._objective[far[0]] < bound else None
+        return self._candidate(far) if len(far) and self._objective[far[0]] < bound else None
 
     @cached_property
     def _objective(self) -> NDArray[np.float64]:
@@ -227,32 +238,31 @@ class Answer:
 
     def _front(self) -> pd.DataFrame:
         chooser = self.planner.chooser
+        confidence = chooser.question.confidence
         figures = self.figures.take(chooser.front(self.figures))
-        units = {"time": "time_s", "energy": "energy_j", "carbon": "carbon_g",
-                 "memory": "memory_bytes", "power": "power_w"}  # fmt: skip
         found = figures.frame.copy()
         for kind in chooser.kinds:
-            name = units.get(kind, kind)
+            name = _COLUMNS[kind]
             name = f"planned_{name}" if name in found.columns else name
             found[name] = figures.value(kind)
-            if kind != "power" and chooser.question.confidence > 0.5:
-                share = f"{100 * chooser.question.confidence:g}"
-                found[f"{name}_p{share}"] = figures.at(kind, chooser.asked)
-        found["keeps_limits"] = chooser.holds(figures, chooser.asked)
+            if kind != POWER and confidence > 0.5:
+                found[f"{name}_p{100 * confidence:g}"] = figures.at(kind, confidence)
+        if TIME in chooser.kinds and figures.prices.start_up_s:
+            found["start_up_s"] = figures.start_up(TIME)
+        found["keeps_limits"] = chooser.holds(figures, confidence)
         found["is_far"] = figures.is_far
         kinds = [k for k in (TIME, COST) if k in chooser.kinds] or [chooser.minimize]
         order = np.argsort(figures.value(kinds[0]), kind="stable")
         return found.iloc[order].reset_index(drop=True)
 
 
-def _certainty(shares: Figures, kind: str, most: float) -> float:
-    """Return the largest share of runs that keep a limit; 0.99 is at least, 0 below 0.01."""
-    holds = [p for i, p in enumerate(_SHARES) if shares.at(kind, i)[0] <= most]
-    return max(holds, default=0.0)
+def _certainty(figures: Figures, kind: str, most: float) -> float:
+    """Return the probability that a limit holds; 0.99 means at least that, 0 less than 0.01."""
+    return max((p for p in _SHARES if figures.at(kind, p)[0] <= most), default=0.0)
 
 
 def _varied(space: Space) -> list[str]:
-    """Return the columns that are chosen; all, where there is nothing to choose."""
+    """Return the columns that are chosen; all of them if there is nothing to choose."""
     return [name for name in space.names if len(space.values(name)) > 1] or space.names
 
 

@@ -1,4 +1,4 @@
-"""What each configuration takes: time, cost, energy, carbon, memory; predicted, and at any risk."""
+"""What each configuration takes: time, cost, energy, carbon, memory; with quantiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foretell.decide.question.prices import Bill, Prices, Tariff
 from foretell.errors import UsageError
-from foretell.predictor import TRUST_FAR, TRUST_UNKNOWN, Outlook, Predictor
+from foretell.predictor import TRUST_FAR, TRUST_UNKNOWN, Outlook, Predictor, Quantiles
 from foretell.spaces.quantities import (
     CARBON,
     COST,
@@ -30,24 +30,25 @@ _SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Known:
-    """One quantity that a model predicts: the prediction, and a column per probability."""
+    """One quantity that a model predicts, in base units."""
 
     value: Array
-    quantiles: Array
+    quantiles: Quantiles
 
     def take(self, rows: NDArray[np.int64]) -> Known:
         """Keep some rows."""
-        return Known(self.value[rows], self.quantiles[rows])
+        quantiles = Quantiles(self.quantiles.probabilities, self.quantiles.values[rows])
+        return Known(self.value[rows], quantiles)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What is known of some configurations; what follows from it is computed when asked for.
+    """What models predict for some configurations; other quantities are computed when needed.
 
     Attributes
     ----------
     known
-        What models predict, by the kind of quantity.
+        What models predict, by kind of quantity.
     is_far
         Which configurations lie far outside the data of some model, or have an unknown level.
     """
@@ -59,17 +60,21 @@ class Figures:
     is_far: NDArray[np.bool_]
 
     def value(self, kind: str) -> Array:
-        """Return what is predicted."""
+        """Return the prediction of a quantity."""
         return self.figure(kind, {name: k.value for name, k in self.known.items()})
 
-    def at(self, kind: str, probability: int) -> Array:
-        """Return what is not exceeded with the probability of that place in the list."""
+    def at(self, kind: str, probability: float) -> Array:
+        """Return what a quantity stays below with a probability."""
         return self.figure(
-            kind, {name: k.quantiles[:, probability] for name, k in self.known.items()}
+            kind, {name: k.quantiles.at(probability) for name, k in self.known.items()}
         )
 
+    def start_up(self, kind: str) -> Array:
+        """Return the part of a quantity that the start-up of machines takes."""
+        return self.figure(kind, {name: np.zeros(len(self)) for name in self.known})
+
     def figure(self, kind: str, known: Mapping[str, Array]) -> Array:
-        """Compute a quantity from those that models predict; all grow with them."""
+        """Compute a quantity from those that models predict; it grows with each of them."""
         prices, bill = self.prices, self.bill
         if kind == TIME:
             return known[TIME] + prices.start_up_s
@@ -99,17 +104,15 @@ class Figures:
 
 
 def join(parts: Sequence[Figures]) -> Figures:
-    """Put the rows of several figures below one another."""
+    """Put the rows of several figures below one another; they have the same probabilities."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    known = {
-        name: Known(
-            np.concatenate([p.known[name].value for p in parts]),
-            np.concatenate([p.known[name].quantiles for p in parts]),
-        )
-        for name in first.known
-    }
+    known = {}
+    for name, own in first.known.items():
+        values = np.concatenate([p.known[name].quantiles.values for p in parts])
+        quantiles = Quantiles(own.quantiles.probabilities, values)
+        known[name] = Known(np.concatenate([p.known[name].value for p in parts]), quantiles)
     bill = Bill(
         np.concatenate([p.bill.nodes for p in parts]),
         np.concatenate([p.bill.price_per_hour for p in parts]),
@@ -134,12 +137,12 @@ class Assessor:
 
     @property
     def kinds(self) -> list[str]:
-        """The quantities that can be told, in the order of interest."""
-        return kinds_told(self.predictors, self.tariff)
+        """The quantities that are known, in the order of interest."""
+        return known_kinds(self.predictors, self.tariff)
 
     @property
     def has_estimated_energy(self) -> bool:
-        """Whether energy follows from power, not from a model."""
+        """Whether energy is computed from power, not predicted by a model."""
         return ENERGY in self.kinds and ENERGY not in self.predictors
 
     def assess(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> Figures:
@@ -148,27 +151,27 @@ class Assessor:
         is_far = np.zeros(len(frame), dtype=bool)
         for kind, (predictor, unit) in self.predictors.items():
             outlook = predictor.outlook(frame, probabilities)
-            known[kind] = _known(outlook, probabilities, unit)
+            known[kind] = _known(outlook, unit)
             is_far |= (outlook.trust == TRUST_FAR) | (outlook.trust == TRUST_UNKNOWN)
         return Figures(frame, self.tariff.prices, known, self.tariff.bill(frame), is_far)
 
     def known(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> dict[str, Known]:
-        """Return what models predict, of rows that may lack the columns of prices."""
+        """Return what models predict, for rows that may lack the columns of prices."""
         return {
-            kind: _known(predictor.outlook(frame, probabilities), probabilities, unit)
+            kind: _known(predictor.outlook(frame, probabilities), unit)
             for kind, (predictor, unit) in self.predictors.items()
         }
 
 
-def _known(outlook: Outlook, probabilities: Sequence[float], unit: float) -> Known:
-    quantiles = outlook.quantiles.copy()
-    # The middle is known to a model without intervals, too.
-    quantiles[:, np.equal(probabilities, 0.5)] = outlook.value[:, None]
-    return Known(outlook.value * unit, quantiles * unit)
+def _known(outlook: Outlook, unit: float) -> Known:
+    probabilities, values = outlook.quantiles.probabilities, outlook.quantiles.values.copy()
+    # The prediction is the median, also of a model without intervals.
+    values[:, np.equal(probabilities, 0.5)] = outlook.value[:, None]
+    return Known(outlook.value * unit, Quantiles(probabilities, values * unit))
 
 
-def kinds_told(predicted: Collection[str], tariff: Tariff) -> list[str]:
-    """Return what follows from predicted quantities and prices, in the order of interest."""
+def known_kinds(predicted: Collection[str], tariff: Tariff) -> list[str]:
+    """Return the quantities that predictions and prices give, in the order of interest."""
     found = set(predicted)
     if TIME in found:
         found |= {COST} & tariff.has
@@ -180,9 +183,9 @@ def kinds_told(predicted: Collection[str], tariff: Tariff) -> list[str]:
 
 
 def match_models(predictors: Sequence[Predictor]) -> dict[str, tuple[Predictor, float]]:
-    """Say which quantity each model predicts; raise a UsageError where they do not go together."""
+    """Say which quantity each model predicts; raise a UsageError if they cannot be combined."""
     if not predictors:
-        raise UsageError("a plan needs a model; name the directory of a fit")
+        raise UsageError("a plan needs at least one model; name the directory of a fit")
     matched = match_targets([predictor.target for predictor in predictors])
     by_target = {predictor.target: predictor for predictor in predictors}
     _check_same_data(list(predictors))
@@ -196,20 +199,20 @@ def match_targets(targets: Sequence[str]) -> dict[str, tuple[str, float]]:
         quantity = quantity_of_name(target)
         if quantity is None:
             raise UsageError(
-                f"what kind of quantity is '{target}'? The name of a target must end in its unit, "
-                "such as time_s, energy_j or memory_bytes; rename it and fit again"
+                f"the name of the target '{target}' does not say its unit; name it like time_s, "
+                "energy_j or memory_bytes, and fit again"
             )
         kind, unit = quantity
         if kind in found:
             raise UsageError(
-                f"two models predict a {kind}: {found[kind][0]} and {target}; name one of them"
+                f"two models predict a {kind}: {found[kind][0]} and {target}; give only one of them"
             )
         found[kind] = (target, unit)
     return found
 
 
 def _check_same_data(predictors: Sequence[Predictor]) -> None:
-    """Refuse models whose data have no column or no range in common."""
+    """Refuse models whose data have no column in common, or ranges that do not overlap."""
     first = predictors[0]
     for other in predictors[1:]:
         shared = set(first.columns) & set(other.columns)

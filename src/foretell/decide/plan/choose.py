@@ -1,11 +1,10 @@
-"""Choosing: which of many configurations matter, block by block, and which of them is best."""
+"""Choosing: which of many configurations is best, and which others matter for the answer."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,38 +17,33 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 N_RUNNERS_UP = 2
-#: So many of the best are kept to find them among, for some may read the same.
+#: How many of the best are kept to find the runners-up among: some of them may read the same.
 N_KEPT = 12
-#: What exceeds a limit by less keeps it.
+#: Rounding errors do not break a limit.
 _TOLERANCE = 1e-12
-#: So many good points are held against all others, before those that are left are compared.
-_N_KILLERS = 256
+#: How many good points are compared with all others first, which leaves few to compare in pairs.
+_N_GOOD_POINTS = 256
 _FRONT = (TIME, COST, ENERGY)
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """Ranks configurations by an objective, within limits that hold with a probability.
+    """Ranks configurations by an objective, within limits that must hold with a probability.
 
     Attributes
     ----------
     minimize
         The kind of quantity to minimize.
     kinds
-        All that are known.
+        All kinds that are known.
     """
 
     question: Question
     minimize: str
     kinds: Sequence[str]
 
-    @cached_property
-    def asked(self) -> int:
-        """The place of the confidence that was asked for, among all certainties."""
-        return self.question.certainties.index(self.question.confidence)
-
-    def holds(self, figures: Figures, certainty: int, but: str | None = None) -> Mask:
-        """Say which configurations keep all limits with a certainty; one may be left out."""
+    def holds(self, figures: Figures, certainty: float, but: str | None = None) -> Mask:
+        """Say which configurations keep all limits with a probability, except perhaps one limit."""
         found = np.ones(len(figures), dtype=bool)
         for word, most in self.question.limits.items():
             if word != but:
@@ -57,16 +51,16 @@ class Chooser:
         return found
 
     def excess(self, figures: Figures) -> Array:
-        """Return by which factor the limit that is missed most is missed."""
+        """Return the factor by which each configuration exceeds its worst limit; at least 1."""
         ratios = [
-            figures.at(LIMITS[word], self.asked) / most
+            figures.at(LIMITS[word], self.question.confidence) / most
             for word, most in self.question.limits.items()
         ]
         excess: Array = np.max([np.ones(len(figures)), *ratios], axis=0)
         return excess
 
     def best(self, figures: Figures, among: Mask, n: int = 1) -> Rows:
-        """Return the best rows of some: by the objective, then by time, then by nodes."""
+        """Return the best of some rows: by the objective, then by time, then by nodes."""
         rows = np.flatnonzero(among)
         keys = [figures.bill.nodes[rows]]
         keys += [figures.value(TIME)[rows]] if TIME in self.kinds else []
@@ -78,22 +72,18 @@ class Chooser:
 
     def worth_keeping(self, figures: Figures) -> Rows:
         """Return the rows that can matter for any part of the answer."""
-        allowed = self._allowed(figures)
-        kept = [self.best(figures, ~allowed & self.holds(figures, self.asked))]
-        for certainty in range(len(self.question.certainties)):
-            n = N_KEPT if certainty == self.asked else 1
-            kept.append(self.best(figures, allowed & self.holds(figures, certainty), n))
-        for word in self.question.limits:
-            kept.append(self.best(figures, allowed & self.holds(figures, self.asked, but=word)))
-        kept.append(self.closest(figures))
-        kept.append(self.front(figures))
+        kept = [self.best_far(figures), self.closest(figures), self.front(figures)]
+        for certainty in self.question.certainties:
+            n = N_KEPT if certainty == self.question.confidence else 1
+            kept.append(self.chosen(figures, certainty, n))
+        kept += [self.without(figures, word) for word in self.question.limits]
         return np.unique(np.concatenate(kept))
 
     def _allowed(self, figures: Figures) -> Mask:
         return np.ones(len(figures), dtype=bool) if self.question.allow_far else ~figures.is_far
 
     def closest(self, figures: Figures) -> Rows:
-        """Return the row that misses the limits least; of several, the best."""
+        """Return the row that exceeds the limits least; of several, the best."""
         excess = np.where(self._allowed(figures), self.excess(figures), np.inf)
         if not len(excess) or not np.isfinite(excess.min()):
             return np.zeros(0, dtype=np.int64)
@@ -106,18 +96,19 @@ class Chooser:
         points = np.column_stack([figures.value(kind)[rows] for kind in kinds])
         return rows[pareto(points)]
 
-    def chosen(self, figures: Figures, certainty: int, n: int = 1) -> Rows:
-        """Return the best rows that may be chosen and keep all limits with a certainty."""
+    def chosen(self, figures: Figures, certainty: float, n: int = 1) -> Rows:
+        """Return the best rows that may be chosen and keep all limits with a probability."""
         return self.best(figures, self._allowed(figures) & self.holds(figures, certainty), n)
 
     def without(self, figures: Figures, word: str) -> Rows:
-        """Return the row that would be chosen without a limit."""
-        among = self._allowed(figures) & self.holds(figures, self.asked, but=word)
-        return self.best(figures, among)
+        """Return the row that would be chosen without one of the limits."""
+        among = self.holds(figures, self.question.confidence, but=word)
+        return self.best(figures, self._allowed(figures) & among)
 
-    def far_ones(self, figures: Figures) -> Rows:
+    def best_far(self, figures: Figures) -> Rows:
         """Return the best row far outside the data that keeps all limits."""
-        return self.best(figures, figures.is_far & self.holds(figures, self.asked))
+        among = self.holds(figures, self.question.confidence)
+        return self.best(figures, figures.is_far & among)
 
 
 def pareto(points: Array) -> Rows:
@@ -129,7 +120,7 @@ def pareto(points: Array) -> Rows:
     rows = np.arange(len(points))
     if points.shape[1] < 3:
         points = np.column_stack([points, *[np.zeros(len(points))] * (3 - points.shape[1])])
-    if len(points) > _N_KILLERS:
+    if len(points) > _N_GOOD_POINTS:
         rows = _not_beaten(points)
     order = rows[np.lexsort((rows, *points[rows].T[::-1]))]
     kept, staircase = [], _Staircase()
@@ -140,28 +131,26 @@ def pareto(points: Array) -> Rows:
 
 
 def _not_beaten(points: Array) -> Rows:
-    """Leave out what some of the best points beat, to have fewer to compare."""
+    """Drop the points that some good points beat, so that few are left to compare in pairs."""
     scale = np.maximum(np.abs(points).max(axis=0), 1e-300)
     best = np.argsort((points / scale).sum(axis=1), kind="stable")
-    killers = best[:: max(1, len(best) // _N_KILLERS)][:_N_KILLERS]
+    spread = best[:: max(1, len(best) // _N_GOOD_POINTS)][:_N_GOOD_POINTS]
     left = np.arange(len(points))
-    for killer in np.unique(np.concatenate([best[:8], killers])):
-        beaten = (points[killer] <= points[left]).all(axis=1) & (
-            (points[killer] < points[left]).any(axis=1)
-        )
-        left = left[~beaten]
+    for row in np.unique(np.concatenate([best[:8], spread])):
+        good, others = points[row], points[left]
+        left = left[~((good <= others).all(axis=1) & (good < others).any(axis=1))]
     return left
 
 
 class _Staircase:
-    """Pairs of which none equals or beats another, by their first number; the second one falls."""
+    """Pairs of numbers of which none equals or beats another, in rising order of the first."""
 
     def __init__(self) -> None:
         self._seconds: list[float] = []
         self._thirds: list[float] = []
 
     def admits(self, second: float, third: float) -> bool:
-        """Take a pair in, unless one that is there equals or beats it."""
+        """Add a pair and return True, unless one that is there equals or beats it."""
         place = bisect_right(self._seconds, second)
         if place and self._thirds[place - 1] <= third:
             return False
@@ -176,7 +165,7 @@ class _Staircase:
 
 @dataclass
 class Shortlist:
-    """All that matters of the configurations seen so far."""
+    """The configurations that matter, of all that were seen so far."""
 
     chooser: Chooser
     figures: Figures | None = None
@@ -184,7 +173,7 @@ class Shortlist:
     n_far: int = 0
 
     def add(self, figures: Figures) -> None:
-        """See more configurations."""
+        """Look at more configurations, and keep those that matter."""
         self.n_seen += len(figures)
         self.n_far += int(figures.is_far.sum())
         parts = [figures] if self.figures is None else [self.figures, figures]

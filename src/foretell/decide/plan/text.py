@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from foretell.decide.question.objective import LIMITS, option
+from foretell.decide.question.objective import LIMITS
+from foretell.errors import Option
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_UNKNOWN
 from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
 
 if TYPE_CHECKING:
-    from foretell.decide.plan.answer import Option, Plan
+    from foretell.decide.plan.answer import Candidate, Plan
+
+#: Writes an option in the way of Python, of the command line or of HTTP.
+Write = Callable[[Option], str]
 
 _MOST_CERTAIN = 0.99
 _WORDS = {
@@ -18,32 +24,32 @@ _WORDS = {
 }  # fmt: skip
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: Plan, write: Write = str) -> str:
     """Write a plan: the answer first, then its reasons."""
     if plan.chosen is None:
-        return "\n".join(_refusal(plan))
+        return "\n".join(_refusal(plan, write))
     lines = _warning(plan.chosen)
     lines.append(f"Use {_settings(plan, plan.chosen)}: {_figures(plan, plan.chosen)}.")
     lines += _others(plan, plan.chosen)
     lines += _limits(plan)
     lines += _runners_up(plan)
     lines += _certainties(plan)
-    lines += _ground(plan)
+    lines += _ground(plan, write)
     return "\n".join(lines)
 
 
-def _warning(chosen: Option) -> list[str]:
-    if chosen.trust not in {"far", "unknown level"}:
+def _warning(chosen: Candidate) -> list[str]:
+    if chosen.trust not in {TRUST_FAR, TRUST_UNKNOWN}:
         return []
-    return [f"Far outside the data ({chosen.outside}): no run says anything there. Measure first."]
+    return [f"Far outside the data ({chosen.outside}): no run was made near there. Measure first."]
 
 
-def option_text(plan: Plan, found: Option) -> str:
-    """Write a configuration, and what is predicted of it."""
+def candidate_text(plan: Plan, found: Candidate) -> str:
+    """Write a configuration, and what is predicted for it."""
     return f"{_settings(plan, found)}: {_figures(plan, found)}"
 
 
-def _settings(plan: Plan, found: Option) -> str:
+def _settings(plan: Plan, found: Candidate) -> str:
     return ", ".join(f"{name}={number_text(found.configuration[name])}" for name in plan.varied)
 
 
@@ -52,22 +58,26 @@ def number_text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _figures(plan: Plan, found: Option) -> str:
-    """Write the time and what is to be minimal, with intervals."""
+def _figures(plan: Plan, found: Candidate) -> str:
+    """Write the time and the objective, with intervals."""
     kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
     return ", ".join(_figure(plan, found, kind) for kind in dict.fromkeys(kinds))
 
 
-def _figure(plan: Plan, found: Option, kind: str) -> str:
+def _figure(plan: Plan, found: Candidate, kind: str) -> str:
     estimate = found.estimates[kind]
-    text = write_quantity(estimate.value, kind, plan.currency)
+    details = []
     if math.isfinite(estimate.lower):
         ends = (estimate.lower, estimate.upper)
-        text += f" ({' – '.join(write_quantity(e, kind, plan.currency) for e in ends)})"
-    return text
+        details.append(" – ".join(write_quantity(e, kind, plan.currency) for e in ends))
+    if kind == TIME and (start_up_s := found.start_up.get(TIME)):
+        parts = (start_up_s, max(estimate.value - start_up_s, 0.0))
+        details.append(f"start-up {' + '.join(write_quantity(p, TIME) for p in parts)}")
+    text = write_quantity(estimate.value, kind, plan.currency)
+    return f"{text} ({'; '.join(details)})" if details else text
 
 
-def _others(plan: Plan, found: Option) -> list[str]:
+def _others(plan: Plan, found: Candidate) -> list[str]:
     """Write the other quantities, and where energy comes from."""
     others = [k for k in found.estimates if k not in {TIME, plan.minimize, POWER}]
     texts = [f"{kind} {_figure(plan, found, kind)}" for kind in others]
@@ -76,7 +86,7 @@ def _others(plan: Plan, found: Option) -> list[str]:
     return [f"  {', '.join(texts)}"] if texts else []
 
 
-def _shortly(plan: Plan, found: Option) -> str:
+def _in_short(plan: Plan, found: Candidate) -> str:
     kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
     figures = (
         write_quantity(found.estimates[kind].value, kind, plan.currency)
@@ -102,12 +112,12 @@ def _limits(plan: Plan) -> list[str]:
 def _runners_up(plan: Plan) -> list[str]:
     assert plan.chosen is not None
     return [
-        f"  instead: {_settings(plan, other)}: {_shortly(plan, other)}; {_why(plan, other)}"
+        f"  instead: {_settings(plan, other)}: {_in_short(plan, other)}; {_why(plan, other)}"
         for other in plan.runners_up
     ]
 
 
-def _why(plan: Plan, other: Option) -> str:
+def _why(plan: Plan, other: Candidate) -> str:
     """Say why a configuration lost."""
     assert plan.chosen is not None
     best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
@@ -129,7 +139,7 @@ def _why(plan: Plan, other: Option) -> str:
 
 
 def _certainties(plan: Plan) -> list[str]:
-    """Say what more certainty costs: one line per configuration, not per certainty."""
+    """Say what more certainty costs: one line per configuration, not per probability."""
     if len(plan.by_certainty) < 2 or not plan.question.limits:
         return []
     lines = ["  how sure:"]
@@ -138,7 +148,7 @@ def _certainties(plan: Plan) -> list[str]:
         told = f"{100 * shares[0]:g} %"
         told += f" to {100 * shares[-1]:g} %" if len(shares) > 1 else ""
         if found is None:
-            text = "nothing keeps the limits so surely"
+            text = "no configuration keeps the limits with this probability"
         else:
             value = found.estimates[plan.minimize].value
             base = value if base is None else base
@@ -151,9 +161,11 @@ def _certainties(plan: Plan) -> list[str]:
     return lines
 
 
-def _alike(by_certainty: dict[float, Option | None]) -> list[tuple[list[float], Option | None]]:
-    """Put neighboring certainties with the same configuration together."""
-    groups: list[tuple[list[float], Option | None]] = []
+def _alike(
+    by_certainty: dict[float, Candidate | None],
+) -> list[tuple[list[float], Candidate | None]]:
+    """Put neighboring probabilities with the same configuration together."""
+    groups: list[tuple[list[float], Candidate | None]] = []
     for share, found in by_certainty.items():
         settings = found and found.configuration
         if groups and settings == (groups[-1][1] and groups[-1][1].configuration):
@@ -163,37 +175,40 @@ def _alike(by_certainty: dict[float, Option | None]) -> list[tuple[list[float], 
     return groups
 
 
-def _ground(plan: Plan) -> list[str]:
-    """Say what the plan rests on."""
+def _ground(plan: Plan, write: Write) -> list[str]:
+    """Say what the plan is based on."""
     assert plan.chosen is not None
-    if plan.chosen.trust == "inside":
+    if plan.chosen.trust == TRUST_INSIDE:
         ground = "Inside the measured range on every column"
     else:
         ground = f"{plan.chosen.trust.capitalize()}: {plan.chosen.outside}"
     if math.isfinite(plan.chosen.expected_error):
         ground += f"; predictions there were about {percent(plan.chosen.expected_error)} off"
     seen = f"{plan.n_seen:,} configurations"
-    how = (
-        f"The best that a search of {seen} found" if plan.is_searched else f"The best of all {seen}"
-    )
+    how = f"The best of all {seen}"
+    if plan.is_searched:
+        how = f"The best that a search of {seen} found"
+    elif plan.n_seen == 1:
+        how = "The only configuration"
     lines = [f"  {ground}. {how}."]
     if plan.far is not None:
-        lines.append(f"  {_far(plan)}")
+        lines.append(f"  {_far(plan, write)}")
     return lines
 
 
-def _far(plan: Plan) -> str:
+def _far(plan: Plan, write: Write) -> str:
     assert plan.far is not None
     value = write_quantity(plan.far.estimates[plan.minimize].value, plan.minimize, plan.currency)
     return (
         f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
-        f"is {_settings(plan, plan.far)}: {value} ({plan.far.outside}). --allow-far considers them."
+        f"is {_settings(plan, plan.far)}: {value} ({plan.far.outside}). "
+        f"{write(Option('allow_far'))} considers them."
     )
 
 
-def _refusal(plan: Plan) -> list[str]:
+def _refusal(plan: Plan, write: Write) -> list[str]:
     asked = _asked(plan)
-    lines = [_headline(plan)]
+    lines = [_headline(plan, write)]
     closest = plan.closest
     if closest is not None:
         lines.append(f"  closest: {_settings(plan, closest)}: {_figures(plan, closest)}")
@@ -201,23 +216,24 @@ def _refusal(plan: Plan) -> list[str]:
             limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
             state = f"{percent(-margin)} over" if margin < 0 else f"{percent(margin)} to spare"
             lines.append(
-                f"    {option(word)} {limit}: {state} at {asked}; it holds with "
+                f"    {write(Option(word))} {limit}: {state} at {asked}; it holds with "
                 f"{certainty_text(closest.certainties[word])}"
             )
     for share, found in plan.by_certainty.items():
         if found is not None and share < plan.question.confidence:
-            lines.append(f"  with --confidence {share:g}: {_settings(plan, found)}")
+            confidence = write(Option("confidence", f"{share:g}"))
+            lines.append(f"  with {confidence}: {_settings(plan, found)}")
     if plan.far is not None:
-        lines.append(f"  {_far(plan)}")
+        lines.append(f"  {_far(plan, write)}")
     return lines
 
 
-def _headline(plan: Plan) -> str:
+def _headline(plan: Plan, write: Write) -> str:
     """Say that nothing can be chosen, and why."""
-    looked = f" Searched, looking at {plan.n_seen:,} of very many." if plan.is_searched else ""
+    looked = f" A search looked at {plan.n_seen:,} of very many." if plan.is_searched else ""
     if not plan.binding:
         return f"Every configuration lies far outside the data.{looked}"
-    words = " and ".join(option(word) for word in plan.binding)
+    words = " and ".join(write(Option(word)) for word in plan.binding)
     binds = "bind" if len(plan.binding) > 1 else "binds"
     found = "was found that keeps" if plan.is_searched else "keeps"
     return f"No configuration {found} the limits with {_asked(plan)}: {words} {binds}.{looked}"
@@ -238,31 +254,31 @@ def percent(share: float) -> str:
 
 
 def certainty_text(share: float) -> str:
-    """Write the probability that a limit holds; it is known from 1 % to 99 %."""
+    """Write the probability that a limit holds, which is known between 1 % and 99 %."""
     if share >= _MOST_CERTAIN:
         return "99 % or more"
     return f"{100 * share:.0f} %" if share > 0 else "less than 1 %"
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(plan: Plan, write: Write = str) -> dict[str, Any]:
     """Return a plan as plain values, in base units."""
-    certainties = {f"{p:g}": _option_json(o) for p, o in plan.by_certainty.items()}
+    certainties = {f"{p:g}": _candidate_json(c) for p, c in plan.by_certainty.items()}
     return {
         "minimize": plan.minimize,
         "currency": plan.currency if COST in _kinds(plan) else None,
         "limits": dict(plan.question.limits),
         "confidence": plan.question.confidence,
-        "chosen": _option_json(plan.chosen),
-        "closest": _option_json(plan.closest),
-        "runners_up": [_option_json(o) for o in plan.runners_up],
+        "chosen": _candidate_json(plan.chosen),
+        "closest": _candidate_json(plan.closest),
+        "runners_up": [_candidate_json(c) for c in plan.runners_up],
         "by_certainty": certainties,
         "binding": plan.binding,
-        "far": _option_json(plan.far),
+        "far": _candidate_json(plan.far),
         "n_configurations": plan.n_seen,
         "n_far": plan.n_far,
         "is_searched": plan.is_searched,
         "has_estimated_energy": plan.has_estimated_energy,
-        "text": plan_text(plan),
+        "text": plan_text(plan, write),
     }
 
 
@@ -271,7 +287,7 @@ def _kinds(plan: Plan) -> list[str]:
     return [] if found is None else list(found.estimates)
 
 
-def _option_json(found: Option | None) -> dict[str, Any] | None:
+def _candidate_json(found: Candidate | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -280,6 +296,7 @@ def _option_json(found: Option | None) -> dict[str, Any] | None:
             kind: {"value": _known(e.value), "lower": _known(e.lower), "upper": _known(e.upper)}
             for kind, e in found.estimates.items()
         },
+        "start_up": found.start_up,
         "certainties": found.certainties,
         "margins": {word: _known(margin) for word, margin in found.margins.items()},
         "trust": found.trust,

@@ -1,9 +1,10 @@
-"""From what is asked to the space to choose from, checked against the models."""
+"""The space to choose from, built from a request and checked against the models."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import pandas as pd
 
 from foretell.dataset import Dataset, read_dataset
 from foretell.decide.question.objective import PlanRequest
-from foretell.decide.question.rules import Rules
 from foretell.decide.question.space import Listed, Space, check_columns, make_grid
-from foretell.errors import UsageError, listing, suggest
+from foretell.errors import Option, UsageError, listing, suggest
 from foretell.predictor import Predictor
-from foretell.spaces.expressions import Expression
+from foretell.spaces.rules import Rules
 from foretell.spaces.values import Scalar
 
 
@@ -25,52 +25,58 @@ def space_of(
     predictors: Sequence[Predictor],
     excluded: pd.DataFrame | None = None,
 ) -> Space:
-    """Return what can be chosen; raise a UsageError where models and values do not fit."""
-    rules = _rules(asked, excluded)
+    """Return what can be chosen; raise a UsageError if it does not fit the models."""
+    rules = Rules.of(derive=asked.derive, only=asked.only, least=asked.least, most=asked.most)
+    rules = replace(rules, excluded=excluded)
     needed = {
         name: f"the model of {p.target} needs '{name}'{_measured(p, name)}"
         for p in predictors
         for name in p.columns
     }
-    spoken = set() if asked.prices is None else asked.prices.columns
-    known = list(dict.fromkeys([*needed, *sorted(spoken | rules.names)]))
+    priced = set() if asked.prices is None else asked.prices.columns
+    known = list(dict.fromkeys([*needed, *sorted(priced | rules.names)]))
     space: Space
     if candidates is None:
         given = {*asked.vary, *asked.fix, *rules.derive}
         constant = _never_varied(predictors, given) if asked.vary or asked.fix else {}
         space = make_grid(asked.vary, {**asked.fix, **constant}, rules)
+        rules.check(space.axes)
     else:
-        if asked.vary:
-            raise UsageError("candidates are listed, so nothing can be varied; remove one of them")
-        frame = read_dataset(candidates).frame
-        twice = [name for name in asked.fix if name in frame.columns]
-        if twice:
-            raise UsageError(f"'{twice[0]}' is a column of the candidates, and fixed; remove one")
-        constant = _never_varied(predictors, {*frame.columns, *asked.fix, *rules.derive})
-        frame = frame.copy()
-        for name, value in {**asked.fix, **constant}.items():
-            frame[name] = value
-        space = Listed(frame, rules)
-    rules.check(space.names[: len(space.names) - len(rules.derive)])
+        space = Listed(_candidates(asked, candidates, predictors), rules)
+        rules.check([str(name) for name in space.frame.columns])
     check_columns(space, needed, known)
     _check_values(space, predictors, allow_far=asked.allow_far)
     return space
 
 
-def _rules(asked: PlanRequest, excluded: pd.DataFrame | None) -> Rules:
-    return Rules(
-        derive={name: Expression(text) for name, text in asked.derive.items()},
-        only=tuple(Expression(text) for text in asked.only),
-        within={
-            name: (asked.least.get(name, -math.inf), asked.most.get(name, math.inf))
-            for name in {**asked.most, **asked.least}
-        },
-        excluded=excluded,
-    )
+def _candidates(
+    asked: PlanRequest,
+    candidates: pd.DataFrame | Dataset | Path | str,
+    predictors: Sequence[Predictor],
+) -> pd.DataFrame:
+    """Add the values that are the same for all candidates."""
+    frame = read_dataset(candidates).frame
+    if asked.vary:
+        raise UsageError(
+            "candidates are listed, so nothing can be varied",
+            option=Option("vary", key=next(iter(asked.vary))),
+            remedy=("remove it, or ", Option("candidates")),
+        )
+    twice = [name for name in asked.fix if name in frame.columns]
+    if twice:
+        raise UsageError(
+            "the candidates have this column; remove one of the two",
+            option=Option("fix", str(asked.fix[twice[0]]), key=twice[0]),
+        )
+    constant = _never_varied(predictors, {*frame.columns, *asked.fix, *asked.derive})
+    frame = frame.copy()
+    for name, value in {**asked.fix, **constant}.items():
+        frame[name] = value
+    return frame
 
 
-def _never_varied(predictors: Sequence[Predictor], given: set[str]) -> dict[str, Scalar]:
-    """Return the value of each column that had only one in training, and that nobody gave."""
+def _never_varied(predictors: Sequence[Predictor], given: Collection[str]) -> dict[str, Scalar]:
+    """Return the value of each column that had only one in training, unless it is given."""
     found: dict[str, Scalar] = {}
     for predictor in predictors:
         found |= {
@@ -85,7 +91,7 @@ def _never_varied(predictors: Sequence[Predictor], given: set[str]) -> dict[str,
 
 
 def _measured(predictor: Predictor, name: str) -> str:
-    """Say what was measured of a column."""
+    """Say which values of a column were measured."""
     if name in predictor.ranges:
         low, high = predictor.ranges[name]
         return f" (measured: {low:g} to {high:g})"
@@ -93,21 +99,22 @@ def _measured(predictor: Predictor, name: str) -> str:
 
 
 def _check_values(space: Space, predictors: Sequence[Predictor], *, allow_far: bool) -> None:
-    """Refuse levels that no run had, and texts where numbers belong."""
+    """Refuse levels that no run had, and texts in columns of numbers."""
     for predictor in predictors:
         for name, levels in predictor.categories.items():
             unknown = sorted({str(v) for v in space.values(name)} - set(levels))
             if unknown and not allow_far:
                 raise UsageError(
                     f"'{name}' was never measured at {listing(unknown)}. "
-                    f"{suggest(unknown[0], levels)} --allow-far plans with it all the same."
+                    f"{suggest(unknown[0], levels)}",
+                    remedy=("To plan with it all the same, use ", Option("allow_far"), "."),
                 )
         for name in predictor.ranges:
             texts = [v for v in space.values(name) if not _is_number(v)]
             if texts:
                 raise UsageError(
-                    f"'{name}' is a number in the model, and '{texts[0]}' is none; a range is "
-                    "written 1..64"
+                    f"'{name}' is a number in the model, not a text such as '{texts[0]}'; write a "
+                    "range as 1..64"
                 )
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a plan: choose from what, minimize what, within which limits, how surely."""
+"""What is asked of a plan: what to choose from, what to minimize, the limits and the confidence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pydantic
 
 from foretell.decide.question.prices import Prices
 from foretell.decide.question.space import read_axis
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 from foretell.files.text_file import FileKind
 from foretell.files.typed import read_typed
 from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME, read_quantity
 from foretell.spaces.values import Scalar, Values
 
-REQUEST_FILE = FileKind("plan", "what to vary", (".toml",))
-#: The words for limits, and the quantity that each bounds.
+REQUEST_FILE = FileKind("request", "what to vary", (".toml",))
+#: The options that are limits, and the quantity that each bounds.
 LIMITS = {
     "deadline": TIME,
     "budget": COST,
@@ -27,9 +27,9 @@ LIMITS = {
     "max_memory": MEMORY,
     "max_power": POWER,
 }
-#: What quantities follow from, where no model predicts them.
+#: What quantities are computed from, if no model predicts them.
 _SOURCES = {COST: TIME, ENERGY: TIME, CARBON: ENERGY}
-#: How sure one can be of a plan, besides what is asked for: for each, the best one is shown.
+#: Probabilities for which the best plan is shown, besides the one asked for.
 CERTAINTIES = (0.5, 0.8, 0.9, 0.95)
 
 #: As people write it, such as "1h" or 20.
@@ -43,11 +43,11 @@ class Question:
     Attributes
     ----------
     limits
-        By the word for it: what a quantity must not exceed, in its base unit.
+        By option: what a quantity must not exceed, in its base unit.
     confidence
         The probability with which each limit must hold.
     certainties
-        All probabilities to look at, in order.
+        All probabilities for which a plan is made, in rising order.
     allow_far
         Whether configurations far outside the data may be chosen.
     """
@@ -66,11 +66,13 @@ class PlanRequest(pydantic.BaseModel):
     vary, fix
         The values to choose from, and those that are given.
     derive
-        Columns that follow from others, as expressions: ``num_cpus = "workers * cpus"``.
+        Columns that are computed from others: ``num_cpus = "workers * cpus"``.
     only
-        Expressions of columns that must hold, such as ``workers * cpus <= 64``.
+        Conditions that a configuration must meet, such as ``workers * cpus <= 64``.
+    most, least
+        The largest and smallest allowed value of columns.
     minimize
-        None takes cost where there are prices, and time otherwise.
+        None means cost if there are prices, and time otherwise.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -114,12 +116,12 @@ class PlanRequest(pydantic.BaseModel):
         return value
 
     def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:
-        """Read the limits, and list the certainties that models can tell.
+        """Read the limits, and list the probabilities that models can give.
 
         Parameters
         ----------
         without_intervals
-            By what is predicted: the target of a model that knows no intervals, or None.
+            By what is predicted: the target of a model that has no intervals, or None.
         """
         limits = {}
         for word, kind in LIMITS.items():
@@ -128,7 +130,7 @@ class PlanRequest(pydantic.BaseModel):
                 try:
                     limits[word] = read_quantity(written, kind)
                 except UsageError as error:
-                    raise UsageError(f"{option(word)}: {error}") from None
+                    raise UsageError(error.text, option=Option(word)) from None
         cap = None if self.prices is None else self.prices.max_power_w
         if cap is not None:
             limits["max_power"] = min(cap, limits.get("max_power", cap))
@@ -136,10 +138,12 @@ class PlanRequest(pydantic.BaseModel):
         if unsure and self.confidence > 0.5:
             word, target = next(iter(unsure.items()))
             raise UsageError(
-                f"the model of {target} knows no intervals, so nobody can say how surely "
-                f"{option(word)} holds; fit it in automatic mode (foretell fit TABLE --target "
-                "...), or plan with --confidence 0.5"
-            )
+                f"the model of {target} has no intervals, so the probability that this limit holds "
+                "is unknown",
+                option=Option(word),
+                remedy=("fit the model in automatic mode, or plan with ",
+                        Option("confidence", "0.5")),
+            )  # fmt: skip
         if unsure or (not limits and any((without_intervals or {}).values())):
             return Question(limits, 0.5, (0.5,), self.allow_far)
         certainties = tuple(sorted({*CERTAINTIES, self.confidence}))
@@ -147,7 +151,7 @@ class PlanRequest(pydantic.BaseModel):
 
 
 def _unsure(limits: Collection[str], without_intervals: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the limits on what a model without intervals predicts, and that model's target."""
+    """Return the limits on what a model without intervals predicts, and the target of the model."""
     found = {}
     for word in limits:
         kind = LIMITS[word]
@@ -156,11 +160,6 @@ def _unsure(limits: Collection[str], without_intervals: Mapping[str, str | None]
         if (target := without_intervals.get(kind)) is not None:
             found[word] = target
     return found
-
-
-def option(word: str) -> str:
-    """Write a word as on the command line: ``max_energy`` is ``--max-energy``."""
-    return f"--{word.replace('_', '-')}"
 
 
 def read_request(source: Path | str | Mapping[str, Any] | PlanRequest) -> PlanRequest:

@@ -1,4 +1,4 @@
-"""What machines cost and draw: a small TOML file, or columns of the candidates."""
+"""What machines cost and the power they draw: from a TOML file, or columns of the candidates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COUNTS = ("nodes", "n_nodes", "num_nodes", "workers", "n_workers", "num_workers
 
 
 class Machine(pydantic.BaseModel):
-    """What one node costs and draws."""
+    """What one node costs, and the power that it draws."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
@@ -47,11 +47,11 @@ class Prices(Machine):
     by
         The column that names the type of machine, whose levels are the keys of ``machines``.
     start_up_s
-        Time that is paid for before the job runs, and counts towards a deadline.
+        Time before the job runs that is paid for, and counts toward a deadline.
     start_up_cost
-        What each run costs besides.
+        What each run costs in addition.
     max_power_w
-        What all nodes of a run may draw together.
+        The power that all nodes of a run may draw together.
     """
 
     currency: str = "$"
@@ -67,17 +67,17 @@ class Prices(Machine):
     def _machines_have_a_column(self) -> Prices:
         if bool(self.machines) != (self.by is not None):
             raise ValueError(
-                "the types under 'machines' are levels of a column: name it with by = \"machine\""
+                "the keys of 'machines' are levels of a column: name it with by = \"machine\""
             )
         return self
 
     @property
     def columns(self) -> set[str]:
-        """The columns that the prices speak of."""
+        """The columns that the prices depend on."""
         found = {self.by} if self.by else set()
         for figure in self._figures():
             if isinstance(figure, str):
-                found |= _spoken_of(figure)
+                found |= _columns_of(figure)
         return found
 
     def _figures(self) -> list[Figure | None]:
@@ -86,13 +86,13 @@ class Prices(Machine):
 
 
 def read_prices(source: Path | str | Mapping[str, Any] | Prices | None) -> Prices:
-    """Read prices from a TOML file or a dict of its shape; none at all are no prices."""
+    """Read prices from a TOML file or a dict of its shape; None means that there are none."""
     return Prices() if source is None else read_typed(source, Prices, PRICE_FILE)
 
 
 @dataclass(frozen=True)
 class Bill:
-    """What machines cost and draw, for each configuration of a block; NaN where nobody said."""
+    """What machines cost and draw, for each configuration of a block; NaN if unknown."""
 
     nodes: NDArray[np.float64]
     price_per_hour: NDArray[np.float64]
@@ -105,7 +105,13 @@ class Bill:
 
 @dataclass(frozen=True)
 class Tariff:
-    """Prices, and which columns of the configurations stand in for those not given."""
+    """Prices matched with a space: how many nodes a configuration takes, and what is known.
+
+    Attributes
+    ----------
+    has
+        COST and POWER, as far as prices or columns of the space give them.
+    """
 
     prices: Prices
     nodes: Figure
@@ -113,20 +119,20 @@ class Tariff:
 
     @classmethod
     def of(cls, prices: Prices, space: Space) -> Tariff:
-        """Match prices with a space; raise a UsageError where they do not fit together."""
+        """Match prices with a space; raise a UsageError if they do not fit together."""
         for name in sorted(prices.columns):
             if name not in space.names:
                 raise UsageError(
-                    f"the prices speak of '{name}', which is no column of the configurations. "
+                    f"the prices use '{name}', which is not a column of the configurations. "
                     f"{suggest(name, space.names)}"
                 )
         _check_levels(prices, space)
         counts = [name for name in _COUNTS if name in space.names]
         nodes = prices.nodes if prices.nodes is not None else counts[0] if counts else 1.0
         has = set()
-        if _says(prices, "price_per_hour", space):
+        if _gives(prices, "price_per_hour", space):
             has.add(COST)
-        if _says(prices, "power_w", space):
+        if _gives(prices, "power_w", space):
             has.add(POWER)
         return cls(prices, nodes, frozenset(has))
 
@@ -135,16 +141,16 @@ class Tariff:
         price, power = (self._looked_up(word, frame) for word in ("price_per_hour", "power_w"))
         for word, kind, found in (("price_per_hour", COST, price), ("power_w", POWER, power)):
             if kind in self.has and np.isnan(found).any():
-                raise UsageError(f"{word} is not known {self._of_whom(frame, np.isnan(found))}")
+                raise UsageError(f"{word} is not known {self._for_which(frame, np.isnan(found))}")
         nodes = _figures(self.nodes, frame)
         if not (nodes > 0).all():
             raise UsageError(
-                f"nodes = '{self.nodes}' is 0 for some configurations, and none costs nothing; "
-                "write how many machines each takes"
+                f"nodes = '{self.nodes}' is 0 for some configurations; every run takes at "
+                "least one machine"
             )
         return Bill(nodes, price, power)
 
-    def _of_whom(self, frame: pd.DataFrame, is_unknown: NDArray[np.bool_]) -> str:
+    def _for_which(self, frame: pd.DataFrame, is_unknown: NDArray[np.bool_]) -> str:
         if self.prices.by is None:
             return "for some candidates; fill in the column"
         level = frame[self.prices.by].astype(str).to_numpy()[is_unknown][0]
@@ -173,19 +179,21 @@ def _figures(figure: Figure, frame: pd.DataFrame) -> NDArray[np.float64]:
     else:
         found = column_of(Expression(figure), frame)
     if (found < 0).any() or not np.isfinite(found).all():
-        raise UsageError(f"'{figure}' is below 0 or no number for some configurations; check it")
+        raise UsageError(
+            f"'{figure}' is negative or not a number for some configurations; correct the prices"
+        )
     return np.array(found)
 
 
-def _spoken_of(figure: str) -> set[str]:
-    """Return the columns of an expression; what is none is taken for the name of one."""
+def _columns_of(figure: str) -> set[str]:
+    """Return the columns of an expression; any other text is the name of a column."""
     try:
         return set(Expression(figure).names)
     except UsageError:
         return {figure}
 
 
-def _says(prices: Prices, word: str, space: Space) -> bool:
+def _gives(prices: Prices, word: str, space: Space) -> bool:
     given = [getattr(prices, word), *(getattr(m, word) for m in prices.machines.values())]
     return word in space.names or any(figure is not None for figure in given)
 
@@ -197,6 +205,6 @@ def _check_levels(prices: Prices, space: Space) -> None:
     missing = sorted(levels - set(prices.machines))
     if missing and prices.price_per_hour is None and prices.power_w is None:
         raise UsageError(
-            f"the prices know no {prices.by} {listing(missing)}; add [machines.{missing[0]}]. "
+            f"there is no price for {prices.by} {listing(missing)}; add [machines.{missing[0]}]. "
             f"Known: {listing(prices.machines)}."
         )

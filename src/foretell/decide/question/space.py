@@ -1,6 +1,6 @@
 """The configurations to choose from: every combination of values, or the rows of a table.
 
-They are made in blocks, so that millions of them need little memory.
+They are built in blocks, so that millions of them need little memory.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.decide.question.rules import NO_RULES, Rules
-from foretell.errors import UsageError, suggest
-from foretell.spaces.values import Range, Scalar, Values, listed
+from foretell.errors import Option, UsageError, suggest
+from foretell.spaces.rules import NO_RULES, Rules
+from foretell.spaces.values import Range, Scalar, Values, latin_hypercube, listed
 
 BLOCK = 100_000
-#: So many values of a long axis are tried at a time.
+#: How many values of a long axis are tried at a time.
 _STEPS = 64
-#: A range of more whole numbers is not listed, but searched.
-_MOST_LISTED = 1_000_000
+#: A range of more whole numbers is searched instead of listed.
+MOST_LISTED = 1_000_000
 _MOST_WHOLE = 2**53  # up to which every whole number is one in floating point
 
 
@@ -36,17 +36,17 @@ class Space(Protocol):
 
     @property
     def size(self) -> float:
-        """How many configurations there are, before any filter; infinite where a range is."""
+        """How many configurations there are before any rule; infinite with a continuous range."""
 
     @property
     def rules(self) -> Rules:
-        """What follows from columns, and what must hold."""
+        """Derived columns, and the conditions on configurations."""
 
     def values(self, name: str) -> list[Scalar]:
-        """Return different values of a column, or the ends of a continuous one."""
+        """Return the different values of a column, or the ends of a range that is not listed."""
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Make all configurations, some at a time."""
+        """Return all configurations that the rules allow, some at a time."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Listed:
         return [] if name in self.rules.derive else list(self.frame[name].unique())
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Return the rows, some at a time."""
+        """Return the rows that the rules allow, some at a time."""
         for start in range(0, len(self.frame), BLOCK):
             yield self.rules.applied(self.frame.iloc[start : start + BLOCK])
 
@@ -110,15 +110,15 @@ class Grid:
         return [axis.start, axis.stop] if isinstance(axis, Range) else axis
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Make all combinations, the last column changing fastest."""
-        assert self.is_listed, "what is not listed is searched"
+        """Return all combinations that the rules allow; the last column changes fastest."""
+        assert self.is_listed, "a space that is not listed must be searched"
         for start in range(0, int(self.size), BLOCK):
             rows = np.arange(start, min(start + BLOCK, int(self.size)))
             yield self.rules.applied(self._combinations(rows))
 
     @cached_property
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """The listed values as arrays, made once for all blocks."""
+        """The listed values as arrays, built once for all blocks."""
         return {name: _array(self.values(name)) for name in self.axes}
 
     def _combinations(self, rows: NDArray[np.int64]) -> pd.DataFrame:
@@ -130,16 +130,16 @@ class Grid:
         return pd.DataFrame({name: columns[name] for name in self.axes})
 
     def pruned(self, most_rows: int) -> pd.DataFrame | None:
-        """Return all configurations that the rules allow; None if there are too many on the way.
+        """Return all configurations that the rules allow; None if too many are built on the way.
 
-        Columns are added one at a time, those that rules speak of first, and what a rule forbids is
-        left out as soon as its columns are there.
+        Columns are added one at a time, those that rules mention first, and a configuration that a
+        rule forbids is dropped as soon as the columns of the rule are there.
         """
         if not self.is_listed:
             return None
-        spoken = self.rules.names
+        mentioned = self.rules.names
         frame = pd.DataFrame(index=[0])
-        for name in sorted(self.axes, key=lambda name: name not in spoken):
+        for name in sorted(self.axes, key=lambda name: name not in mentioned):
             values = _array(self.values(name))
             if len(frame) * len(values) > most_rows:
                 return None
@@ -151,18 +151,24 @@ class Grid:
         return frame if len(frame) else pd.DataFrame(columns=self.names)
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
-        """Draw configurations that cover every axis evenly."""
-        from scipy.stats import qmc
-
-        shares = qmc.LatinHypercube(d=len(self.axes), seed=seed).random(n)
+        """Draw configurations that cover every axis evenly; those that the rules allow."""
+        shares = latin_hypercube(n, len(self.axes), np.random.default_rng(seed))
         columns = {
             name: _array(_at(axis, shares[:, j]))
             for j, (name, axis) in enumerate(self.axes.items())
         }
         return self.rules.applied(pd.DataFrame(columns))
 
+    def narrowed(self, ends: Mapping[str, tuple[float, float]]) -> Grid:
+        """Keep the values of long axes between two ends; an axis with none there stays whole."""
+        axes = {
+            name: _between(axis, *ends[name]) if name in ends else axis
+            for name, axis in self.axes.items()
+        }
+        return Grid(axes, self.rules)
+
     def around(self, configuration: Mapping[str, Any], name: str, step: int) -> pd.DataFrame:
-        """Vary one column of a configuration; later steps look closer at one of many values."""
+        """Vary one column of a configuration; later steps stay closer to its value."""
         values = _closer(self.axes[name], configuration[name], step)
         columns = {n: _array([configuration[n]] * len(values)) for n in self.axes}
         return self.rules.applied(pd.DataFrame({**columns, name: _array(values)}))
@@ -190,7 +196,7 @@ class Grid:
 
 
 def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scalar]:
-    """Return values over the whole axis first, then over ever smaller parts around a value."""
+    """Return values over the whole axis at first, then over smaller and smaller parts of it."""
     if isinstance(axis, Range):
         reach = (axis.stop - axis.start) / 4**step
         middle = float(center)
@@ -201,14 +207,32 @@ def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scala
         return sorted({float(f"{v:.9g}") for v in found})
     if len(axis) <= _STEPS:
         return axis
-    place, reach = axis.index(center), max(len(axis) / 4**step, _STEPS / 2)
+    place = axis.index(center) if center in axis else len(axis) // 2
+    reach = max(len(axis) / 4**step, _STEPS / 2)
     low, high = max(0.0, place - reach), min(len(axis) - 1.0, place + reach)
     places = {place, *np.linspace(low, high, _STEPS).round().astype(int).tolist()}
     return [axis[p] for p in sorted(places)]
 
 
+def _between(axis: list[Scalar] | Range, low: float, high: float) -> list[Scalar] | Range:
+    if isinstance(axis, Range):
+        return _clipped(axis, low, high)
+    if len(axis) <= _STEPS or not all(isinstance(v, int | float) for v in axis):
+        return axis
+    return [v for v in axis if low <= v <= high] or axis  # type: ignore[operator]
+
+
+def _clipped(axis: Range, low: float, high: float) -> Range:
+    low, high = max(low, axis.start), min(high, axis.stop)
+    if axis.is_whole:
+        low, high = float(math.ceil(low)), float(math.floor(high))
+    if low > high or (low, high) == (axis.start, axis.stop):
+        return axis
+    return axis.model_copy(update={"start": low, "stop": high, "whole": axis.is_whole})
+
+
 def _few(values: list[Scalar]) -> list[Scalar]:
-    """Return some of the values, the ends among them."""
+    """Return some of the values, with both ends."""
     places = np.linspace(0, len(values) - 1, min(len(values), _STEPS // 4)).round().astype(int)
     return [values[place] for place in sorted(set(places.tolist()))]
 
@@ -226,7 +250,7 @@ def _at(axis: list[Scalar] | Range, shares: NDArray[np.float64]) -> list[Scalar]
 
 
 def _array(values: Sequence[Scalar]) -> NDArray[Any]:
-    """Numbers as numbers, anything else as it is."""
+    """Return an array of numbers, or of objects if any value is something else."""
     is_number = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     return np.array(values, dtype=None if is_number else object)
 
@@ -242,7 +266,7 @@ def read_axis(text: str) -> tuple[str, Values]:
     name, written = name.strip(), written.strip()
     if not (sign and name and written):
         raise UsageError(
-            f"'{text}' names no values; write workers=1..64, size=1..64*2 or machine=m4,c4"
+            f"'{text}' has no values; write workers=1..64, size=1..64*2 or machine=m4,c4"
         )
     if ".." in written:
         return name, _read_range(text, written)
@@ -265,8 +289,8 @@ def _read_range(text: str, written: str) -> Range:
         return Range.model_validate(given)
     except ValueError:
         raise UsageError(
-            f"'{text}' is no range; write 1..64 for whole numbers, 1..64:4 for steps, 1..64*2 for "
-            "factors, the smaller number first"
+            f"'{text}' is not a range; write 1..64 for whole numbers, 1..64:4 for steps, or "
+            "1..64*2 for factors, with the smaller number first"
         ) from None
 
 
@@ -284,31 +308,41 @@ def _scalar(text: str) -> Scalar:
 def make_grid(
     vary: Mapping[str, Values], fix: Mapping[str, Scalar], rules: Rules | None = None
 ) -> Grid:
-    """Check the values of each column, and list those of ranges that can be listed."""
+    """Check the values of each column, and list those of ranges that are not too long."""
+    rules = rules or NO_RULES
     twice = [name for name in vary if name in fix]
     if twice:
         raise UsageError(f"'{twice[0]}' is both varied and fixed; remove one of the two")
     if not vary and not fix:
-        raise UsageError("there is nothing to choose from; say what to vary: --vary workers=1..64")
+        raise UsageError(
+            "there is nothing to choose from",
+            remedy=("say what can be chosen: ", Option("vary", "1..64", key="workers")),
+        )
     axes: dict[str, list[Scalar] | Range] = {}
     for name, values in {**fix, **vary}.items():
-        axes[name] = _axis(name, values)
-    return Grid(axes, rules or NO_RULES)
+        axes[name] = _axis(name, values, rules.within.get(name))
+    return Grid(axes, rules)
 
 
-def _axis(name: str, values: Values) -> list[Scalar] | Range:
-    """List values; but for a continuous range, and for very many whole numbers."""
+def _axis(name: str, values: Values, within: tuple[float, float] | None) -> list[Scalar] | Range:
+    """List values, unless they are a continuous range or too many whole numbers."""
     if isinstance(values, Range) and values.is_continuous:
-        if not values.is_whole:
-            return values
-        if values.stop > _MOST_WHOLE:
-            raise UsageError(f"'{name}' goes to {values.stop:g}; whole numbers end at 9e15 here")
-        if _length(values) > _MOST_LISTED:
+        if values.is_whole and max(abs(values.start), abs(values.stop)) > _MOST_WHOLE:
+            raise UsageError(
+                f"the range of '{name}' goes to {values.stop:g}; whole numbers must stay below 9e15"
+            )
+        if within is not None:
+            values = _clipped(values, *within)
+        if not values.is_whole or _length(values) > MOST_LISTED:
             return values
         return list(range(math.ceil(values.start), math.floor(values.stop) + 1))
     found = list(dict.fromkeys(listed(values)))
     if not found:
-        raise UsageError(f"'{name}' has no value to choose; write {name}=1..8 or {name}=a,b")
+        raise UsageError(
+            f"'{name}' has no value to choose",
+            remedy=("write ", Option("vary", "1..8", key=name), " or ",
+                    Option("vary", "a,b", key=name)),
+        )  # fmt: skip
     return found
 
 
@@ -318,15 +352,17 @@ def check_columns(space: Space, needed: Mapping[str, str], known: Collection[str
     Parameters
     ----------
     needed
-        The columns, and what to say of each to those who left it out.
+        The columns, and for each the reason why it is needed.
     known
         Columns that mean something, whether they are needed or not.
     """
     for name in space.names:
         if name not in known and isinstance(space, Grid):
-            raise UsageError(f"no model knows a column '{name}'. {suggest(name, known)}")
+            raise UsageError(f"no model has a column '{name}'. {suggest(name, known)}")
     for name, what in needed.items():
         if name not in space.names:
             raise UsageError(
-                f"{what}; add --fix {name}=VALUE, or --vary {name}=... if it is to be chosen"
-            )
+                what,
+                remedy=("give its value with ", Option("fix", key=name),
+                        ", or the values to choose from with ", Option("vary", key=name)),
+            )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a meter is: started when the job begins, sampled while it runs, read when it ends."""
+"""What a meter is: it starts when the job begins, takes samples, and reports when it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """What meters are told of the sweep."""
+    """What meters need to know of the sweep."""
 
     power: Power | None = None
 
@@ -46,7 +46,7 @@ class Tree:
         return [self.runner, *children] if self.is_job else children
 
     def total(self, of: Callable[[psutil.Process], float]) -> float:
-        """Add something up over all processes; those that end meanwhile count nothing."""
+        """Add something up over all processes; those that end meanwhile do not count."""
         total = 0.0
         for process in self.living():
             with contextlib.suppress(psutil.Error):
@@ -61,11 +61,14 @@ class Meter(ABC):
     ----------
     columns
         What it measures, with its unit in the name.
+    trace_columns
+        What ``reading`` returns, for sweeps that keep traces.
     is_slow
         Whether it takes a while to start, which must not count for the others.
     """
 
     columns: ClassVar[Sequence[str]]
+    trace_columns: ClassVar[Sequence[str]] = ()
     is_slow: ClassVar[bool] = False
 
     def __init__(self, setting: Setting) -> None:
@@ -85,6 +88,10 @@ class Meter(ABC):
 
     def sample(self, tree: Tree) -> None:  # noqa: B027 - few meters need it
         """Look at the job while it runs; called every few hundredths of a second."""
+
+    def reading(self, tree: Tree) -> dict[str, float]:
+        """Return what a trace keeps of this moment: totals since the start, or amounts now."""
+        return {}
 
     @abstractmethod
     def stop(self, tree: Tree) -> dict[str, float]:

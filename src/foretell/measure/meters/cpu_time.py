@@ -1,4 +1,4 @@
-"""CPU time of the whole process tree, from the kernel's own accounts."""
+"""CPU time of the whole process tree, as the kernel counts it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ class CpuTimeMeter(Meter):
     """User and system time of the job, its children, and theirs."""
 
     columns = ("cpu_time_s",)
+    trace_columns = ("cpu_time_s",)
 
     def start(self, tree: Tree) -> None:
         """Remember what was used before."""
         self._account = CpuAccount(tree)
 
     def sample(self, tree: Tree) -> None:
-        """Keep what processes have used that may end unseen."""
+        """Remember what processes have used that may end before the next sample."""
         self._account.look()
+
+    def reading(self, tree: Tree) -> dict[str, float]:
+        """Return what was used so far."""
+        return {"cpu_time_s": self._account.used_s()}
 
     def stop(self, tree: Tree) -> dict[str, float]:
         """Return what was used since."""
@@ -33,8 +38,8 @@ class CpuAccount:
     """The CPU time that a tree of processes uses from now on.
 
     The kernel adds the time of a process that has ended to that of its parent. But a parent that
-    ignores the end of its children, such as Ray's, gets nothing. So the times last seen of each
-    process are added up, too, and the larger sum counts.
+    ignores the end of its children, such as Ray's, is not credited. So the times last seen of each
+    process are added up as well, and the larger sum counts.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -45,7 +50,7 @@ class CpuAccount:
         self._looked_at = time.monotonic()
 
     def look(self) -> None:
-        """See what each process has used, now and then: it takes a look at all there are."""
+        """Note what each process has used; not every time, because it means asking all of them."""
         if time.monotonic() >= self._looked_at + _LOOK_EVERY_S:
             self._seen |= self._own()
             self._looked_at = time.monotonic()

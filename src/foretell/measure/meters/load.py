@@ -15,29 +15,36 @@ class LoadMeter(Meter):
     """Cores kept busy by other processes than the job, on average over the run."""
 
     columns = ("other_load",)
+    trace_columns = ("other_cpu_time_s",)
 
     def start(self, tree: Tree) -> None:
-        """Remember what everybody had used."""
+        """Remember what all processes had used."""
         self._account = CpuAccount(tree)
-        self._before = _now()
+        self._started, self._before = time.monotonic(), _used_s()
 
     def sample(self, tree: Tree) -> None:
-        """Keep what processes of the job have used that may end unseen."""
+        """Remember what processes have used that may end before the next sample."""
         self._account.look()
+
+    def reading(self, tree: Tree) -> dict[str, float]:
+        """Return the CPU time that others have used so far."""
+        return {"other_cpu_time_s": max(0.0, self._others_s())}
 
     def stop(self, tree: Tree) -> dict[str, float]:
         """Return the mean number of cores that others kept busy."""
-        started_s, busy, own = self._before
-        ended_s, busy_after, own_after = _now()
-        wall_s = max(ended_s - started_s, 1e-3)
-        others = (busy_after - busy) - (own_after - own) - self._account.used_s()
-        return {"other_load": round(max(0.0, others / wall_s), 3)}
+        wall_s = max(time.monotonic() - self._started, 1e-3)
+        return {"other_load": round(max(0.0, self._others_s() / wall_s), 3)}
+
+    def _others_s(self) -> float:
+        busy, own = self._before
+        busy_after, own_after = _used_s()
+        return (busy_after - busy) - (own_after - own) - self._account.used_s()
 
 
-def _now() -> tuple[float, float, float]:
-    """Return the time, and the CPU time so far of all processes and of the supervisor."""
+def _used_s() -> tuple[float, float]:
+    """Return the CPU time so far of all processes, and of the supervisor."""
     times = psutil.cpu_times()
     idle = times.idle + getattr(times, "iowait", 0.0)
     busy = sum(times[:8]) - idle  # guests are counted among users already
     own = psutil.Process(os.getpid()).cpu_times()  # the supervisor's samples are ours, too
-    return time.monotonic(), busy, own.user + own.system
+    return busy, own.user + own.system

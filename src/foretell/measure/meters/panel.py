@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from foretell.measure.meters._base import Meter, Tree
+from foretell.measure.meters.recorder import Recorder
+from foretell.traces import Trace
 
 
 class Panel:
     """Starts, samples and reads meters; slow ones start first and stop last."""
 
-    def __init__(self, meters: Sequence[Meter]) -> None:
+    def __init__(self, meters: Sequence[Meter], *, is_traced: bool = False) -> None:
         self._columns = [column for meter in meters for column in meter.columns]
         self._working = sorted(meters, key=lambda meter: not meter.is_slow)
+        traced = [column for meter in meters for column in meter.trace_columns]
+        self._recorder = Recorder(traced) if is_traced else None
+        self._started = 0.0
         self.complaints: list[str] = []
 
     def start(self, tree: Tree) -> None:
         """Start all; the job begins right after."""
         self._each(lambda meter: meter.start(tree))
+        self._started = time.monotonic()
 
     def sample(self, tree: Tree) -> None:
         """Let all look at the job."""
         self._each(lambda meter: meter.sample(tree))
+        self._record(tree)
 
     def stop(self, tree: Tree) -> dict[str, float]:
         """Read all that work, and return what they measured, in the order of the meters."""
+        self._record(tree, is_last=True)
         found: dict[str, float] = {}
         self._working.reverse()
         self._each(lambda meter: found.update(meter.stop(tree)))
         return {column: found[column] for column in self._columns if column in found}
+
+    def trace(self) -> Trace | None:
+        """Return the samples, if they were to be kept and the job began."""
+        return None if self._recorder is None else self._recorder.trace()
+
+    def _record(self, tree: Tree, *, is_last: bool = False) -> None:
+        if self._recorder is not None and self._recorder.is_due(is_last=is_last):
+            values: dict[str, float] = {}
+            self._each(lambda meter: values.update(meter.reading(tree)))
+            self._recorder.add(time.monotonic() - self._started, values)
 
     def _each(self, work: Callable[[Meter], Any]) -> None:
         for meter in list(self._working):

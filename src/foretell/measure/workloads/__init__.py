@@ -12,7 +12,8 @@ import pydantic
 
 from foretell.errors import UsageError
 from foretell.files.complaints import dotted, explain
-from foretell.measure.workloads._base import Needs, Options, RunFailedError, Watch, Workload
+from foretell.machines import Needs, Resources
+from foretell.measure.workloads._base import Options, RunFailedError, Watch, Workload
 from foretell.registry import Registry
 
 WORKLOADS: Registry[Workload] = Registry(
@@ -30,6 +31,7 @@ __all__ = [
     "WORKLOADS",
     "Needs",
     "Options",
+    "Resources",
     "RunFailedError",
     "Watch",
     "Workload",
@@ -58,7 +60,7 @@ def load_workload(table: Mapping[str, Any], folder: Path) -> Workload:
     except UsageError as error:
         raise UsageError(f"workload.use: {error}") from None
     if not (isinstance(found, type) and issubclass(found, Workload)):
-        raise UsageError(f"workload.use: {name} is no class derived from foretell's Workload")
+        raise UsageError(f"workload.use: {name} is not a class derived from foretell's Workload")
     try:
         return found(found.options_class.model_validate(options), folder)
     except pydantic.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What a workload is: one method that makes one run, and a watch that times its stages."""
+"""What a workload is: one method that makes a run, and a watch that times its stages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import pydantic
 
+from foretell.machines import Needs
 from foretell.spaces.values import Scalar
 
-#: What a workload may report besides its time: numbers, or words that are columns, too.
+#: What a workload may report besides its time, by column: numbers, or texts.
 Numbers = Mapping[str, float | int | str]
 
 
@@ -23,19 +24,9 @@ class RunFailedError(Exception):
 
 
 class Options(pydantic.BaseModel):
-    """The options of a workload: what stands beside ``use`` in the sweep's table."""
+    """The options of a workload: what is set beside ``use`` in the sweep's table."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What one run asks of a cluster; one of several parts asks for so much for each of them."""
-
-    cpus: float = 1.0
-    gpus: float = 0.0
-    memory_bytes: int = 0
-    n_parts: int = 1
 
 
 @dataclass
@@ -45,7 +36,7 @@ class Watch:
     Attributes
     ----------
     on_begin, on_end
-        Called right before and right after the job: others measure, too.
+        Called right before and right after the job, for meters outside of this process.
     scratch
         A folder for the files of this run; it is removed afterwards.
     wall_time_s
@@ -101,17 +92,17 @@ class Workload(ABC):
     Attributes
     ----------
     options_class
-        What may stand beside ``use`` in the sweep's table.
+        What may be set beside ``use`` in the sweep's table.
     shares_process
         Whether many runs may use one process, one after the other. Otherwise each has its own, and
         nothing of one run can be seen by the next.
     is_job
-        Whether that process is part of the job, or only starts it.
+        Whether that process is part of the job, or only starts the job.
     times_itself
-        Whether ``run`` says by ``watch.job()`` what of it is the job; otherwise all of it is.
+        Whether ``run`` marks the job by ``watch.job()``; otherwise all of ``run`` is the job.
     is_spread
         Whether ``run`` itself asks a Ray cluster for what the job needs, on any of its nodes. On a
-        cluster, RAY_ADDRESS is its address, and what ``needs`` returns is not held but checked.
+        cluster, RAY_ADDRESS is its address, and what ``needs`` returns is checked, not reserved.
     """
 
     options_class: ClassVar[type[Options]] = Options
@@ -136,13 +127,13 @@ class Workload(ABC):
         return []
 
     def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
-        """Return what follows from the parameters and is known before the run: columns, too.
+        """Return more columns that follow from the parameters, and are known before the run.
 
-        They are parameters of the table, so that models may learn from them. Raise a UsageError if
-        there can be no such run.
+        They count as parameters, so that models may learn from them. Raise a UsageError if such a
+        run is impossible.
         """
         return {}
 
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
-        """Return what a run asks of a cluster."""
+        """Return what a run needs of a node: by default one CPU."""
         return Needs()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from foretell.errors import UsageError
 from foretell.executors import cluster
-from foretell.executors.cluster import Room
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.measure.workloads._base import RunFailedError
 from foretell.measure.workloads._training import Job
@@ -34,14 +33,15 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
         if address is None:
             ray.init(
                 "local",
-                _node_ip_address="127.0.0.1",  # nobody else is to reach it
+                # Not to be reached from outside. Private, and Ray refuses what it does not know.
+                _node_ip_address="127.0.0.1",
                 num_cpus=cpus,
                 object_store_memory=object_store_mib * 2**20,
                 include_dashboard=False,
             )
         else:
             if address != "auto":
-                check_cluster(address, address)
+                check_cluster(address)
             ray.init(address)
     except UsageError as error:
         raise RunFailedError(str(error)) from None
@@ -56,6 +56,6 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
 def check_room(job: Job) -> None:
     """Raise RunFailedError if the cluster can never hold the job: Ray would wait forever."""
     try:
-        cluster.check_room(Room(job.cpus, job.gpus), job.workers)
+        cluster.check_room(job.needs)
     except UsageError as error:
         raise RunFailedError(str(error)) from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretell.machines import Needs, Resources
 from foretell.measure.workloads._digits import N_CLASSES, Digits, load_digits
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class Job:
     images: str | None
     train_function: str | None
     folder: str
+
+    @property
+    def needs(self) -> Needs:
+        """The CPUs and GPUs of each worker."""
+        return Needs(Resources(cpus=self.cpus, gpus=self.gpus), n_parts=self.workers)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The command workload: any program, a template for its arguments, and numbers from its output."""
+"""The command workload: any program, a template for its arguments, and numbers in its output."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from string import Formatter
 from typing import IO, Any
@@ -18,10 +19,11 @@ from typing import IO, Any
 import pydantic
 
 from foretell.errors import UsageError, suggest
-from foretell.measure.printed import Printed
+from foretell.measure.running.printed import Printed
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
 
 _MOST_OUTPUT = 4_000_000  # bytes that are searched for numbers
+_MOST_SEARCH_S = 10.0
 _MOST_REASON, _MOST_LOGGED = 300, 4000
 #: What only a shell understands.
 _SHELL = re.compile(r"[|&;<>]+")
@@ -42,7 +44,7 @@ class CommandOptions(Options):
     extract
         Columns and the regular expressions whose first group is their number.
     ok_exit
-        Exit statuses that are no failure.
+        Exit statuses that do not count as a failure.
     folder
         Where it runs; relative to the sweep file.
     env
@@ -62,8 +64,8 @@ class CommandOptions(Options):
         for name, pattern in value.items():
             try:
                 n_groups = re.compile(pattern).groups
-            except re.error as error:
-                raise ValueError(f"{name} is no regular expression: {error}") from None
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"{name} is not a regular expression: {error}") from None
             if n_groups < 1:
                 raise ValueError(f"{name} needs a group in parentheses around its number")
         return value
@@ -86,8 +88,8 @@ class CommandWorkload(Workload):
         for name in self._used():
             if name not in {*names, "scratch"}:
                 raise UsageError(
-                    f"workload: {{{name}}} is no parameter of this sweep. {suggest(name, names)} "
-                    "A brace itself is written {{."
+                    f"workload: {{{name}}} is not a parameter of this sweep. "
+                    f"{suggest(name, names)} To write a brace itself, double it: {{{{."
                 )
         if not self._folder.is_dir():
             raise UsageError(f"workload.folder: there is no directory {self._folder}")
@@ -138,7 +140,7 @@ class CommandWorkload(Workload):
         try:
             if status not in o.ok_exit:
                 raise RunFailedError(f"{_told(status)}{_last_line(text)}")
-            return {name: _number(name, pattern, text) for name, pattern in o.extract.items()}
+            return _numbers(o.extract, text)
         except RunFailedError:
             sys.stdout.write(text[-_MOST_LOGGED:])  # for the log
             raise
@@ -198,7 +200,7 @@ def _words(template: str | list[str]) -> list[str]:
 
 
 def _refuse_shell(template: str | list[str]) -> None:
-    """Refuse a text that is meant for a shell; what is quoted, or a list, is meant as it stands."""
+    """Refuse a text that is meant for a shell; quoted signs and lists are passed on as they are."""
     if isinstance(template, list):
         return
     unescaped = re.sub(r"\\.", "_", template)
@@ -217,10 +219,12 @@ def _fields(text: str) -> list[str]:
         found = [name for _, name, _, _ in parsed if name is not None]
         found += [name for _, _, form, _ in parsed if form for name in _fields(form)]
     except ValueError as error:
-        raise UsageError(f"workload: {error} in '{text}'; a brace itself is written {{{{") from None
+        raise UsageError(
+            f"workload: {error} in '{text}'; to write a brace itself, double it: {{{{"
+        ) from None
     for name in found:
         if not name.isidentifier():
-            raise UsageError(f"workload: {{{name}}} is no name of a parameter")
+            raise UsageError(f"workload: {{{name}}} is not the name of a parameter")
     return found
 
 
@@ -231,8 +235,6 @@ def _plain(value: Any) -> Any:
 
 def _told(status: int) -> str:
     if status < 0:
-        import signal
-
         try:
             return f"it was ended by {signal.Signals(-status).name}"
         except ValueError:
@@ -243,6 +245,37 @@ def _told(status: int) -> str:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f": {lines[-1][:_MOST_REASON]}" if lines else ""
+
+
+def _numbers(patterns: Mapping[str, str], text: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, pattern in patterns.items():
+        too_slow = (
+            f"looking for {name} in its output takes more than {_MOST_SEARCH_S:g} s: {pattern} has "
+            "too many ways to match; write it without repeats inside of repeats, such as (a+)+"
+        )
+        with _limited(_MOST_SEARCH_S, too_slow):
+            found[name] = _number(name, pattern, text)
+    return found
+
+
+@contextmanager
+def _limited(seconds: float, otherwise: str) -> Iterator[None]:
+    """Raise RunFailedError if what is done inside takes too long.
+
+    A regular expression may take longer than the universe is old, and looks for signals meanwhile.
+    """
+
+    def end(*_: object) -> None:
+        raise RunFailedError(otherwise)
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _number(name: str, pattern: str, text: str) -> float:

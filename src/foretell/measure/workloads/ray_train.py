@@ -13,14 +13,8 @@ import pydantic
 
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain
-from foretell.measure.workloads._base import (
-    Needs,
-    Numbers,
-    Options,
-    RunFailedError,
-    Watch,
-    Workload,
-)
+from foretell.machines import Needs
+from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
 from foretell.measure.workloads._cluster import check_installed, check_room, connect
 from foretell.measure.workloads._digits import read_mnist
 from foretell.measure.workloads._launchers import ActorsLauncher, Launcher, TrainerLauncher
@@ -152,8 +146,7 @@ class RayTrainWorkload(Workload):
 
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
         """Return the CPUs and GPUs of each worker."""
-        job = self._job(configuration)
-        return Needs(float(job.cpus), float(job.gpus), n_parts=job.workers)
+        return self._job(configuration).needs
 
     def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
         """Train once."""

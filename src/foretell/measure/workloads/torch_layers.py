@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import pydantic
 
 from foretell.errors import UsageError, suggest
-from foretell.measure.workloads._base import Needs, Numbers, Options, Watch, Workload
+from foretell.machines import Needs, Resources
+from foretell.measure.workloads._base import Numbers, Options, Watch, Workload
 from foretell.spaces.values import Scalar
 
 #: Output channels of the convolutions, by block; a pooling layer ends each block and halves the
@@ -128,7 +129,7 @@ class TorchLayersWorkload(Workload):
 
     def needs(self, configuration: Mapping[str, Any]) -> Needs:
         """Ask for one core per thread."""
-        return Needs(cpus=float(configuration.get("threads", 1)))
+        return Needs(Resources(cpus=configuration.get("threads", 1)))
 
     def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers:
         """Time passes of the layer; the median pass is the stage ``forward``."""

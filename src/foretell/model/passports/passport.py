@@ -20,6 +20,7 @@ from foretell.predictor import (
     TRUST_UNKNOWN,
     Forecast,
     Outlook,
+    Quantiles,
 )
 from foretell.printable import printable
 
@@ -69,7 +70,7 @@ def outlook(
             # A share of 80 % between the ends leaves 10 % above the upper one.
             low, high = model.calibration.bounds(spot, abs(2 * p - 1))
             quantiles[:, j] = value * np.exp(low if p < 0.5 else high if p > 0.5 else 0.0)
-    return Outlook(value, quantiles, _trust(model, spot))
+    return Outlook(value, Quantiles(tuple(probabilities), quantiles), _trust(model, spot))
 
 
 def _trust(model: SavedModel, spot: Spot) -> NDArray[np.object_]:

@@ -1,4 +1,4 @@
-"""The page at /, and the one at /docs: plain files that need nothing from elsewhere."""
+"""The web page at / and its description at /docs: plain files without external resources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from fastapi import FastAPI, Response
 
-from foretell.adapters.http.problems import ProblemError
+from foretell.adapters.http.server.problems import NOT_FOUND, ProblemError
 
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 #: Path of each page to its file.
@@ -33,6 +33,6 @@ def add_page(app: FastAPI) -> None:
     @app.get("/page/{name}", include_in_schema=False)
     async def part(name: str) -> Response:
         if name not in content:
-            raise ProblemError("not-found", "the page has no such part")
+            raise ProblemError(NOT_FOUND, "the page has no such file")
         body, media_type = content[name]
         return Response(body, media_type=media_type)

@@ -1,0 +1,1 @@
+"""The application of `foretell serve`: predictions, curves, plans and fits over HTTP."""

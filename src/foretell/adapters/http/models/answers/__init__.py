@@ -1,0 +1,1 @@
+"""What a worker answers: predictions, curves and plans, as JSON or CSV."""

@@ -1,0 +1,1 @@
+"""Fits that clients ask for: a queue, a process for each, and a safe place for the result."""

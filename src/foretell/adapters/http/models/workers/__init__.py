@@ -1,0 +1,1 @@
+"""Worker processes, which hold the models and answer requests about them."""

@@ -1,0 +1,1 @@
+"""Parts of any HTTP server of foretell; nothing here knows what is served."""

@@ -1,0 +1,1 @@
+"""Loops that use several stages: measure, fit and advise in turns."""

@@ -1,0 +1,1 @@
+"""Making runs: one job in a process of its own, measured from outside, here or on a cluster."""

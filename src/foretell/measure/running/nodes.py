@@ -1,0 +1,153 @@
+"""The nodes of a cluster, as a sweep sees them: what they are, and how a run is made on one."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foretell.closeable import Closeable
+from foretell.errors import UsageError, listing
+from foretell.executors.cluster import Cluster, check_versions, code_digest
+from foretell.machines import Needs
+from foretell.measure.running.machine import describe_machine, describe_versions
+from foretell.measure.running.packed_folder import MOST_BYTES, MOST_FILES, PackedFolder
+from foretell.measure.running.supervisor import Supervisor, open_meters, sources_of
+from foretell.measure.sweep import Sweep
+from foretell.measure.workloads import Workload
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What all nodes answered before the first run.
+
+    Attributes
+    ----------
+    nodes
+        What each node is, by its name.
+    sources, missing
+        Where the numbers of each column come from, and what cannot be measured on which node.
+    folders
+        Where the folder of the sweep is on each node.
+    """
+
+    nodes: dict[str, Any]
+    sources: dict[str, str]
+    missing: dict[str, str]
+    folders: set[str]
+
+    @classmethod
+    def of(cls, cluster: Cluster, sweep: Sweep, packed: PackedFolder) -> Survey:
+        """Ask every node; raise a UsageError if one cannot do the job."""
+        found: dict[str, _Answer] = cluster.ask_each(_answer, sweep, packed)
+        codes = {name: {"foretell": answer.code} for name, answer in found.items()}
+        check_versions({"foretell": code_digest()}, codes)
+        for name, answer in found.items():
+            if answer.complaint is not None:
+                raise UsageError(f"node {name} of the Ray cluster: {answer.complaint}")
+        return cls(
+            nodes={name: answer.about for name, answer in found.items()},
+            sources={c: source for a in found.values() for c, source in a.sources.items()},
+            missing=_missing(found),
+            folders={answer.folder for answer in found.values()},
+        )
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one node answers; a complaint if it cannot do the job."""
+
+    code: str
+    about: dict[str, Any]
+    sources: dict[str, str]
+    missing: dict[str, str]
+    folder: str
+    complaint: str | None
+
+
+def _answer(sweep: Sweep, packed: PackedFolder) -> _Answer:
+    meters, missing = open_meters(sweep)
+    about = {"machine": describe_machine(), "versions": describe_versions()}
+    folder, complaint = "", None
+    try:
+        folder = str(_workload(sweep, packed).folder)
+    except UsageError as error:
+        complaint = str(error)
+    return _Answer(code_digest(), about, sources_of(meters), missing, folder, complaint)
+
+
+def _missing(found: Mapping[str, _Answer]) -> dict[str, str]:
+    """Return why meters do not work; where that is so on some nodes only, on which ones."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for name, answer in found.items():
+        for missing in answer.missing.items():
+            lacking.setdefault(missing, []).append(name)
+    return {
+        meter if len(names) == len(found) else f"{meter} on {listing(names)}": why
+        for (meter, why), names in lacking.items()
+    }
+
+
+def _workload(sweep: Sweep, packed: PackedFolder) -> Workload:
+    """Make the workload on the node that this is called on."""
+    folder = packed.folder()
+    if folder is None:
+        raise UsageError(
+            f"it does not have {packed.path}, and the folder is too large to be sent (at most "
+            f"{MOST_FILES} files and {MOST_BYTES >> 20} MiB). Keep the sweep in a folder of its "
+            "own, or on a file system that all nodes share."
+        )
+    return sweep.make_workload(folder)
+
+
+class NodeSupervisor(Closeable):
+    """Makes runs on the node whose worker holds it, one after the other."""
+
+    def __init__(self, sweep: Sweep, packed: PackedFolder) -> None:
+        self.sweep = sweep
+        self._packed = packed
+        self._kept: tuple[Needs, Supervisor] | None = None
+
+    @contextmanager
+    def supervisor(self, needs: Needs) -> Iterator[Supervisor]:
+        """Lend the supervisor of the run before if that had the same needs, or a new one."""
+        if self._kept is None or self._kept[0] != needs:
+            self.close()
+            workload = _workload(self.sweep, self._packed)
+            self._kept = (needs, Supervisor(self.sweep, workload, open_meters(self.sweep)[0]))
+        # Ray blocks this signal for all it starts, but meters end by it, and so may jobs.
+        blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            yield self._kept[1]
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            if needs.each.gpus:
+                self.close()  # the next run may be given other GPUs
+
+    def close(self) -> None:
+        """End the process of the runs."""
+        if self._kept is not None:
+            self._kept[1].close()
+            self._kept = None
+
+
+def folder_on_all(cluster: Cluster, survey: Survey, packed: PackedFolder) -> Path:
+    """Return a folder of the sweep that has the same path on all nodes."""
+    if survey.folders == {packed.path}:
+        return Path(packed.path)
+    copies = set(cluster.ask_each(_copy, packed).values())
+    if len(copies) > 1 or None in copies:
+        raise UsageError(
+            f"the nodes of the Ray cluster do not have {packed.path} in one place; keep the sweep "
+            "on a file system that all of them share"
+        )
+    return Path(*copies)
+
+
+def _copy(packed: PackedFolder) -> str | None:
+    """Unpack the folder on the node that this is called on; return where it is."""
+    folder = packed.copy()
+    return None if folder is None else str(folder)

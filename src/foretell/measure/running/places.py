@@ -1,0 +1,178 @@
+"""Where runs are made: on this machine, on the nodes of a cluster, or from here on many nodes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from foretell.closeable import Closeable
+from foretell.errors import UsageError
+from foretell.executors import Done, Executor, SerialExecutor, ThreadExecutor, WorkerDied
+from foretell.machines import Needs
+from foretell.measure.meters import METERS
+from foretell.measure.running.attempt import (
+    Attempted,
+    LocalSupervisors,
+    RunTask,
+    make_run,
+    now,
+)
+from foretell.measure.running.outcome import Measured
+from foretell.measure.running.supervisor import open_meters, sources_of
+from foretell.measure.runs import Run
+from foretell.measure.sweep import Sweep
+from foretell.measure.workloads import Workload
+from foretell.statuses import Status
+
+if TYPE_CHECKING:
+    from foretell.executors.cluster import Cluster
+    from foretell.measure.running.nodes import Survey
+
+_ADDRESS = "RAY_ADDRESS"
+_OUT_OF_SIGHT = "the job runs on the nodes of the cluster, and meters see what runs below foretell"
+
+
+class Finished(NamedTuple):
+    """A run that has ended; ``node`` is None on this machine, and empty if it used several."""
+
+    run: Run
+    attempted: Attempted
+    node: str | None
+    n_lost: int
+
+
+@dataclass
+class Place(Closeable):
+    """An executor for runs, and what can be measured where it makes them.
+
+    Attributes
+    ----------
+    sources, missing
+        Where the numbers of each column come from, and why other meters do not work.
+    nodes
+        What each node of a cluster is, by its name.
+    resources
+        What is closed with it, after the executor.
+    """
+
+    executor: Executor
+    sweep: Sweep
+    workload: Workload
+    sources: dict[str, str]
+    missing: dict[str, str]
+    nodes: dict[str, Any] = field(default_factory=dict)
+    resources: ExitStack = field(default_factory=ExitStack)
+
+    def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
+        """Make all these runs, and yield each as it ends."""
+        waiting = deque(RunTask(run, self._needs(run)) for run in runs)
+        self.executor.check(task.needs for task in waiting)
+        while waiting or self.executor.n_pending:
+            while waiting and self.executor.has_room:
+                task = waiting.popleft()
+                self.executor.submit(make_run, task, task.needs)
+            yield self._finished(self.executor.wait())
+
+    def close(self) -> None:
+        """End what still runs."""
+        self.executor.close()
+        self.resources.close()
+
+    def _needs(self, run: Run) -> Needs:
+        """Return what the sweep says that a run needs, or what the workload says."""
+        if self.sweep.needs is None or self.workload.is_spread:
+            return self.workload.needs(run.configuration)
+        return self.sweep.needs.of(run.configuration)
+
+    def _finished(self, done: Done) -> Finished:
+        result = done.result
+        if isinstance(result, WorkerDied):
+            reason = f"its node or worker was lost {done.n_lost} times, the last time: {result}"
+            lost = Attempted(Measured(Status.LOST, reason), done.n_lost, now(), 0.0)
+            return Finished(done.task.run, lost, "", done.n_lost)
+        if isinstance(result, BaseException) and self.nodes:
+            raise UsageError(f"a node of the Ray cluster cannot make {done.task}: {result}")
+        if isinstance(result, BaseException):
+            raise result
+        return Finished(done.task.run, result, done.node, done.n_lost)
+
+
+def open_place(sweep: Sweep, workload: Workload, on: str | None, log: logging.Logger) -> Place:
+    """Open the place where the runs of a sweep are made: None is this machine."""
+    if on is not None:
+        return _on_cluster(sweep, workload, on, log)
+    meters, missing = open_meters(sweep)
+    supervisors = LocalSupervisors(sweep, workload, meters)
+    place = Place(_local(supervisors), sweep, workload, sources_of(meters), missing)
+    place.resources.push(supervisors)
+    return place
+
+
+def _local(supervisors: LocalSupervisors) -> Executor:
+    if supervisors.sweep.at_once == 1:
+        return SerialExecutor(supervisors)
+    return ThreadExecutor(supervisors, supervisors.sweep.at_once, stop=supervisors.abort)
+
+
+def _on_cluster(sweep: Sweep, workload: Workload, on: str, log: logging.Logger) -> Place:
+    from foretell.executors.cluster import Cluster
+    from foretell.executors.distributed import RayExecutor
+    from foretell.measure.running.nodes import NodeSupervisor, Survey, folder_on_all
+    from foretell.measure.running.packed_folder import PackedFolder
+
+    cluster = Cluster(on)
+    try:
+        packed = PackedFolder.of(workload.folder)
+        survey = Survey.of(cluster, sweep, packed)
+        if workload.is_spread:
+            shared = sweep.make_workload(folder_on_all(cluster, survey, packed))
+            return _from_here(cluster, survey, sweep, shared, log)
+        state = NodeSupervisor(sweep, packed)
+        executor = RayExecutor(cluster, state, sweep.at_once, log=log, name=str)
+        return Place(executor, sweep, workload, survey.sources, survey.missing, survey.nodes)
+    except BaseException:
+        cluster.close()
+        raise
+
+
+def _from_here(
+    cluster: Cluster, survey: Survey, sweep: Sweep, workload: Workload, log: logging.Logger
+) -> Place:
+    """Open the place for jobs that ask the cluster themselves for what they need.
+
+    All are started on this machine, by processes that stay from run to run, so that what a
+    launcher keeps for the next run is there.
+    """
+    from foretell.executors.drivers import DriverExecutor
+
+    names = METERS.names() if sweep.meters is None else sweep.meters
+    unmetered = sweep.model_copy(update={"meters": [], "traces": False})
+    supervisors = LocalSupervisors(unmetered, workload, [])
+    executor = DriverExecutor(cluster, _local(supervisors), _failure, log=log, name=str)
+    missing = {", ".join(names): _OUT_OF_SIGHT} if names else {}
+    place = Place(executor, sweep, workload, {}, missing, survey.nodes)
+    place.resources.push(supervisors)
+    _set_address(cluster.address, place.resources)
+    return place
+
+
+def _failure(result: Any) -> str | None:
+    """Return why a run failed, if a lost node may be the cause."""
+    if isinstance(result, Attempted) and result.measured.status == Status.FAILED:
+        return result.measured.reason
+    return None
+
+
+def _set_address(address: str, stack: ExitStack) -> None:
+    """Tell runs where their cluster is, as long as the place is open."""
+    before = os.environ.get(_ADDRESS)
+    os.environ[_ADDRESS] = address
+    if before is None:
+        stack.callback(os.environ.pop, _ADDRESS, None)
+    else:
+        stack.callback(os.environ.__setitem__, _ADDRESS, before)

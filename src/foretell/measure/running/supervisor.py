@@ -1,0 +1,189 @@
+"""Makes one run: a job in a process of its own, meters that watch it, and limits that hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from foretell.measure.meters import METERS, Meter, Setting, Tree
+from foretell.measure.meters.memory import resident_bytes
+from foretell.measure.meters.panel import Panel
+from foretell.measure.running.outcome import Failure, Measured
+from foretell.measure.running.runner_process import RunnerProcess
+from foretell.measure.sweep import Sweep, reserved_names
+from foretell.measure.workloads import Workload
+from foretell.statuses import Status
+
+#: Between samples of a job: often at first, as it may be short; later less, as samples cost time.
+_FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.1, 1.3
+_ANSWER_LIMIT_S = 120.0  # for the runner itself, not for the job
+
+
+def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
+    """Return the meters that work on this machine, and why the others do not."""
+    names = METERS.names() if sweep.meters is None else sweep.meters
+    setting = Setting(sweep.power)
+    found = {name: METERS.get(name)(setting) for name in names}
+    missing = {name: why for name, meter in found.items() if (why := meter.missing()) is not None}
+    return [meter for name, meter in found.items() if name not in missing], missing
+
+
+class AbortedError(Exception):
+    """No more runs are to be made."""
+
+
+def sources_of(meters: Sequence[Meter]) -> dict[str, str]:
+    """Return where the numbers of each column come from."""
+    return {column: meter.source() for meter in meters for column in meter.columns}
+
+
+class Supervisor:
+    """Makes runs, one at a time; where a workload allows it, many of them in one process."""
+
+    def __init__(self, sweep: Sweep, workload: Workload, meters: Sequence[Meter]) -> None:
+        self._sweep = sweep
+        self._workload = workload
+        self._meters = meters
+        self._runner: RunnerProcess | None = None
+        self._is_aborted = False
+
+    def measure(self, configuration: Mapping[str, Any]) -> Measured:
+        """Make one run and return what was measured."""
+        if self._is_aborted:
+            raise AbortedError
+        n_ended_before = _oom_kills()
+        status, reason, output = Status.OK, "", ""
+        values: dict[str, Any] = {}
+        panel = Panel(self._meters, is_traced=self._sweep.traces)
+        try:
+            self._make(configuration, panel, values)
+        except Failure as failure:
+            status, reason = failure.status, failure.reason
+            output = "" if self._runner is None else self._runner.printed()
+        if status == Status.FAILED and _oom_kills() > n_ended_before:
+            status, reason = (
+                Status.OUT_OF_MEMORY,
+                f"the kernel ended it because memory ran out; {reason}",
+            )
+        self._tidy(is_ok=status == Status.OK)
+        wall = {"wall_time_s": values.pop("wall_time_s")} if "wall_time_s" in values else {}
+        trace = panel.trace()
+        return Measured(status, reason, {**wall, **values}, output, panel.complaints, trace)
+
+    def _tidy(self, *, is_ok: bool) -> None:
+        """Leave nothing to the next run but a process that is fit for it."""
+        if not is_ok or not self._workload.shares_process:
+            self.close()
+        elif not self._workload.is_job and self._runner is not None:
+            self._runner.end_leftovers()
+
+    def abort(self) -> None:
+        """End the run that another thread makes, and make no more."""
+        self._is_aborted = True
+        if self._runner is not None:
+            self._runner.stop()
+
+    def close(self) -> None:
+        """End the runner and all it started."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _ready_runner(self) -> RunnerProcess:
+        if self._runner is not None and not self._runner.is_alive:
+            self.close()
+        if self._runner is None:
+            self._runner = RunnerProcess(self._sweep, self._workload)
+        return self._runner
+
+    def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
+        """Make one run, noting what is measured; raise a Failure if it goes wrong."""
+        runner = self._ready_runner()
+        runner.request({"configuration": dict(configuration)})
+        answer = self._answer(runner, panel, values)
+        if answer["wall_time_s"] is not None:
+            values["wall_time_s"] = answer["wall_time_s"]
+        stages = {f"{name}_s": seconds for name, seconds in answer["stages_s"].items()}
+        taken = {*configuration, *reserved_names()}
+        for name, value in [*stages.items(), *answer["numbers"].items()]:
+            if name in taken or name in values:
+                raise Failure(
+                    Status.FAILED, f"it reports '{name}', the name of another column; rename it"
+                )
+            values[name] = value
+        if answer["status"] != Status.OK:
+            raise Failure(Status(answer["status"]), answer["reason"])
+
+    def _answer(
+        self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Wait for the job to begin, watch it, and return the answer of the runner."""
+        limit_s = self._sweep.time_limit_s or float("inf")
+        message = self._expected(runner, _ANSWER_LIMIT_S + limit_s, "the job did not begin")
+        if message.get("event") == "begin":
+            self._watch(runner, panel, values)
+            runner.say_go()
+            message = self._expected(
+                runner, _ANSWER_LIMIT_S, "the job ended, and its results did not come"
+            )
+        answer = message.get("answer")
+        if not isinstance(answer, dict):
+            raise Failure(Status.FAILED, "its process sent an unexpected message")
+        return answer
+
+    def _expected(self, runner: RunnerProcess, limit_s: float, otherwise: str) -> dict[str, Any]:
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            message = runner.receive(min(deadline, time.monotonic() + 1.0))
+            if message is not None:
+                return message
+        raise Failure(Status.FAILED, f"{otherwise} within {limit_s:g} s")
+
+    def _watch(self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]) -> None:
+        """Measure the job from its beginning to its end, or to the limit it exceeds."""
+        tree = Tree(psutil.Process(runner.pid), self._workload.is_job)
+        panel.start(tree)
+        started = time.monotonic()
+        try:
+            runner.say_go()
+            message = self._sampled(runner, tree, panel, started)
+            tree.child_peak_bytes = int(message.get("child_peak_bytes", 0))
+        except Failure as failure:
+            if failure.status == Status.TIMED_OUT:
+                values["wall_time_s"] = self._sweep.time_limit_s
+            raise
+        finally:
+            values.update(panel.stop(tree))
+
+    def _sampled(
+        self, runner: RunnerProcess, tree: Tree, panel: Panel, started: float
+    ) -> dict[str, Any]:
+        """Look at the job until it ends; return the message that says so."""
+        time_limit = self._sweep.time_limit_s
+        memory_limit = self._sweep.memory_limit_mib
+        pause_s = _FIRST_SAMPLE_S
+        while True:
+            panel.sample(tree)
+            message = runner.receive(time.monotonic() + pause_s)
+            if message is not None:
+                return message
+            pause_s = min(_SAMPLE_GROWTH * pause_s, _SAMPLE_S)
+            if time_limit is not None and time.monotonic() - started > time_limit:
+                reason = f"it took more than {time_limit:g} s; its time is a lower bound"
+                raise Failure(Status.TIMED_OUT, reason)
+            if memory_limit is not None and resident_bytes(tree) > memory_limit * 2**20:
+                reason = f"it held more than {memory_limit:g} MiB of memory"
+                raise Failure(Status.OUT_OF_MEMORY, reason)
+
+
+def _oom_kills() -> int:
+    """Return how many processes the kernel has ended because memory ran out."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -1,0 +1,152 @@
+"""The runs of a sweep: values are combined, filtered, repeated and shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+
+import numpy as np
+
+from foretell.errors import UsageError
+from foretell.measure.sweep import Sweep, check_expressions
+from foretell.measure.workloads import Workload
+from foretell.spaces.expressions import Expression
+from foretell.spaces.values import Scalar, drawn, listed
+
+Configuration = dict[str, Scalar]
+
+#: More runs than this must be confirmed; more combinations than that are not even listed.
+MANY_RUNS = 10_000
+MOST_COMBINATIONS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of the job: its place in the sweep, its settings, and which repeat it is."""
+
+    index: int
+    configuration: Configuration
+    repeat: int
+
+
+def list_runs(sweep: Sweep, workload: Workload) -> list[Run]:
+    """List all runs in the order in which they are made."""
+    configurations = list_configurations(sweep, workload)
+    runs = [(c, r) for r in range(1, sweep.repeats + 1) for c in configurations]
+    if sweep.order == "random":
+        # So that a machine that slows down over the hours does not look like an effect.
+        order = np.random.default_rng(sweep.seed).permutation(len(runs))
+        runs = [runs[i] for i in order]
+    return [Run(i, c, r) for i, (c, r) in enumerate(runs)]
+
+
+def list_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]:
+    """List the configurations, with what is derived from them."""
+    rules = _Rules(sweep)
+    # In this order: the workload is not asked about combinations that the parameters rule out.
+    wanted = (c for c in _candidates(sweep) if rules.allow_parameters(c))
+    kept = [c for c in map(_Derived(sweep, workload), wanted) if rules.allow(c)]
+    if not kept:
+        raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
+    return kept
+
+
+def count_runs(sweep: Sweep) -> int:
+    """Count the runs before any filter."""
+    if sweep.configurations:
+        n = len(sweep.configurations) * _n_combinations(sweep)
+    else:
+        n = sweep.design.n if sweep.design.n is not None else _n_combinations(sweep)
+    return n * sweep.repeats
+
+
+def _n_combinations(sweep: Sweep) -> int:
+    n = 1
+    for values in sweep.parameters.values():
+        n *= len(listed(values))
+    return n
+
+
+class _Derived:
+    """Adds the derived columns to a configuration: the workload's, then the sweep's own."""
+
+    def __init__(self, sweep: Sweep, workload: Workload) -> None:
+        self._sweep = sweep
+        self._workload = workload
+        self._expressions = {name: Expression(text) for name, text in sweep.derive.items()}
+        self._is_checked = False
+
+    def __call__(self, configuration: Configuration) -> Configuration:
+        derived = self._workload.derived(configuration)
+        if not self._is_checked:
+            check_expressions(self._sweep, derived)
+            self._is_checked = True
+        known = {**configuration, **derived}
+        return {**known, **{name: e.value(known) for name, e in self._expressions.items()}}
+
+
+class _Rules:
+    """The rules ``only`` and ``exclude``, of parameters alone and of derived columns."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        rules = [(Expression(text), True) for text in sweep.only]
+        rules += [(Expression(text), False) for text in sweep.exclude]
+        names = set(sweep.names)
+        self._early = [rule for rule in rules if names.issuperset(rule[0].names)]
+        self._late = [rule for rule in rules if not names.issuperset(rule[0].names)]
+
+    def allow_parameters(self, configuration: Configuration) -> bool:
+        """Apply the rules of parameters alone."""
+        return all(bool(e.value(configuration)) is wanted for e, wanted in self._early)
+
+    def allow(self, configuration: Configuration) -> bool:
+        """Apply the rules of derived columns."""
+        return all(bool(e.value(configuration)) is wanted for e, wanted in self._late)
+
+
+def _candidates(sweep: Sweep) -> Iterator[Configuration]:
+    if sweep.design.method != "grid":
+        return _sampled(sweep)
+    if count_runs(sweep) // sweep.repeats > MOST_COMBINATIONS:
+        raise UsageError(
+            f"the grid has {count_runs(sweep) // sweep.repeats:,} combinations; draw some of them: "
+            'design = {method = "latin", n = 1000}'
+        )
+    return _combined(sweep)
+
+
+def _combined(sweep: Sweep) -> Iterator[Configuration]:
+    names = list(sweep.parameters)
+    for values in product(*(listed(v) for v in sweep.parameters.values())):
+        fixed = dict(zip(names, values, strict=True))
+        if not sweep.configurations:
+            yield fixed
+        for configuration in sweep.configurations:
+            yield {**fixed, **configuration}
+
+
+def _sampled(sweep: Sweep) -> Iterator[Configuration]:
+    """Draw configurations; one that was drawn before is replaced, for a bounded number of draws."""
+    assert sweep.design.n is not None
+    seen: set[tuple[Scalar, ...]] = set()
+    for shares in islice(_shares(sweep), 20 * sweep.design.n):
+        values = tuple(drawn(v, s) for v, s in zip(sweep.parameters.values(), shares, strict=True))
+        if values not in seen:
+            seen.add(values)
+            yield dict(zip(sweep.parameters, values, strict=True))
+        if len(seen) == sweep.design.n:
+            return
+
+
+def _shares(sweep: Sweep) -> Iterator[list[float]]:
+    """Yield draws without end: one number from 0 to 1 for each parameter."""
+    assert sweep.design.n is not None
+    n, n_names = sweep.design.n, len(sweep.parameters)
+    random = np.random.default_rng(sweep.seed)
+    while True:
+        shares = random.random((n, n_names))
+        if sweep.design.method == "latin":  # one draw in each of n equal parts, for every parameter
+            parts = np.column_stack([random.permutation(n) for _ in range(n_names)])
+            shares = (parts + shares) / n
+        yield from shares.tolist()

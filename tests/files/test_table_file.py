@@ -1,0 +1,110 @@
+"""Tables in files: which columns come out, and what is told from a table."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from foretell.dataset import TextTable, read_dataset
+from foretell.errors import DatasetError
+
+
+def text_table(text):
+    return read_dataset(TextTable(text.encode(), "t.csv"))
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["{0},{1},time_s", "[0],[1],time_s", "{a},time_s", "<script>alert(1)</script>,time_s",
+     '"<p>a</p>",time_s', "<,time_s"],
+)  # fmt: skip
+def test_columns_may_have_names_that_look_like_other_languages(header):
+    n = header.count(",") + 1
+    dataset = text_table(f"{header}\n" + ",".join("1" * n) + "\n")
+    assert len(dataset.columns) == n
+    assert dataset.columns[-1] == "time_s"
+    assert dataset.columns[0] == header.split(",")[0].strip('"')
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"a": 1}\n', "JSON"),
+        ('{\n "a": 1\n}', "JSON"),
+        ('[{"a": 1}]', "JSON"),
+        ("[[1, 2]]", "JSON"),
+        ("<!DOCTYPE html>\n<p>", "HTML"),
+        ("<html lang='en'>\n", "HTML"),
+        ('<?xml version="1.0"?>\n<runs/>', "XML"),
+        ("<runs>\n<run/></runs>", "XML"),
+    ],
+)
+def test_other_languages_are_told_from_tables(text, kind):
+    with pytest.raises(DatasetError, match=kind):
+        text_table(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-32-be", "utf-16-be"])
+def test_encodings_are_called_by_their_name(encoding):
+    content = ("" if encoding[-2:].isdigit() else "\ufeff").encode(encoding)
+    content += "a,b\n1,2\n".encode(encoding)
+    with pytest.raises(DatasetError, match=f"{encoding[:6].upper()} text; save it as UTF-8"):
+        read_dataset(TextTable(content, "t.csv"))
+
+
+def parquet(path, **columns):
+    base = {"nodes": [1, 2, 4, 8], "time_s": [9.0, 5.0, 3.0, 2.0]}
+    pq.write_table(pa.table({**base, **columns}), path)
+    return read_dataset(path)
+
+
+NESTED = {
+    "list": pa.array([[1, 2]] * 4),
+    "struct": pa.array([{"a": 1}] * 4),
+    "map": pa.array([[("k", 1)]] * 4, type=pa.map_(pa.string(), pa.int32())),
+    "binary": pa.array([b"\xff\x00"] * 4),
+    "gaps": pa.array([None, [1], None, None]),
+}
+
+
+@pytest.mark.parametrize("values", NESTED.values(), ids=NESTED)
+def test_columns_of_nested_values_and_bytes_are_left_out_with_a_note(values, tmp_path):
+    dataset = parquet(tmp_path / "t.parquet", odd=values)
+    assert dataset.columns == ["nodes", "time_s"]
+    _, notes = dataset.for_target("time_s")
+    assert any("'odd' was left out: it holds" in note for note in notes)
+    with pytest.raises(DatasetError, match=r"column 'odd' holds .* one number or name per row"):
+        dataset.require(["odd"])
+
+
+def test_half_precision_decimals_and_encoded_text_are_plain_values(tmp_path):
+    dataset = parquet(
+        tmp_path / "t.parquet",
+        half=pa.array(np.array([0.5, 1, 2, 4], dtype=np.float16)),
+        exact=pa.array([Decimal("1.5"), Decimal("2.5"), None, Decimal("4")]),
+        text=pa.array([b"m4"] * 4),
+    )
+    frame = dataset.frame
+    assert frame["half"].dtype == float
+    assert frame["half"].tolist() == [0.5, 1, 2, 4]
+    assert frame["exact"].dropna().tolist() == [1.5, 2.5, 4]
+    assert frame["exact"].dtype == float
+    assert frame["text"].tolist() == ["m4"] * 4
+    assert not dataset.unreadable
+
+
+def test_frames_are_cleaned_like_files_and_left_as_they_were():
+    frame = pd.DataFrame({"a": [1, 2], "b": [[1], [2]], "c": [b"x", b"\xff"]})
+    dataset = read_dataset(frame)
+    assert dataset.columns == ["a"]
+    assert dataset.unreadable == {"b": "lists", "c": "bytes that are not text"}
+    assert list(frame.columns) == ["a", "b", "c"]
+
+
+def test_arrow_frames_are_cleaned_too():
+    kind = pd.ArrowDtype(pa.list_(pa.int64()))
+    frame = pd.DataFrame({"a": [1, 2], "b": pd.Series([[1], [2]], dtype=kind)})
+    assert read_dataset(frame).columns == ["a"]
