@@ -58,9 +58,9 @@ class Run:
         """Return the processes of the group that still run, the command's own among them."""
         return [pid for pid in _pids() if _group_of(pid) == self.process.pid]
 
-    def reaches(self, condition):
+    def reaches(self, condition, patience_s=PATIENCE_S):
         """Wait until a condition holds; return False when the command ends before."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while not condition():
             if self.process.poll() is not None:
                 return False

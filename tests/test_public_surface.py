@@ -16,7 +16,7 @@ def test_public_names_are_those_we_promise():
         "Advice", "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
         "ForetellError", "ForetellRegressor", "Learned", "ModelError", "NothingUsableError",
         "Plan", "Predictor", "SavedModel", "StorageError", "UsageError", "advise", "fit_model",
-        "learn_plan", "load_model", "make_plan", "measure_sweep", "read_dataset",
+        "learn_plan", "load_model", "load_models", "make_plan", "measure_sweep", "read_dataset",
         "write_report",
     }  # fmt: skip
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from foretell.model.campaigns.outputs import Fit
     from foretell.model.estimator import ForetellRegressor
     from foretell.model.fit import fit_model
-    from foretell.model.saved.model import SavedModel, load_model
+    from foretell.model.saved.model import SavedModel, load_model, load_models
     from foretell.predictor import Forecast, Predictor
     from foretell.report.write import write_report
 
@@ -61,6 +61,7 @@ _HOMES = {
     "fit_model": "foretell.model.fit",
     "learn_plan": "foretell.learn.loop",
     "load_model": "foretell.model.saved.model",
+    "load_models": "foretell.model.saved.model",
     "make_plan": "foretell.decide.plan.plan",
     "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
@@ -89,6 +90,7 @@ __all__ = [
     "fit_model",
     "learn_plan",
     "load_model",
+    "load_models",
     "make_plan",
     "measure_sweep",
     "read_dataset",

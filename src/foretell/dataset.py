@@ -155,7 +155,8 @@ class Dataset:
         if not is_measured.all():
             notes.append(
                 f"{(~is_measured).sum()} of {len(is_measured)} runs were left out: their {target} "
-                "is missing or zero, as in runs too short to be measured."
+                "is missing or zero, as in runs too short to be measured "
+                f"({_rows_text(self.row_numbers[~is_measured])})."
             )
         return self.take(is_measured)
 
@@ -323,6 +324,10 @@ def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any], what: str 
         What one such value is called; the word ``value`` in it becomes a plural.
     """
     marked = row_numbers[mask]
-    rows = "row" if len(marked) == 1 else "rows"
     many = what if len(marked) == 1 else what.replace("value", "values", 1)
-    return f"{len(marked)} {many} ({rows} {listing(marked.tolist(), most=_ROWS_SHOWN)})"
+    return f"{len(marked)} {many} ({_rows_text(marked)})"
+
+
+def _rows_text(rows: NDArray[Any]) -> str:
+    word = "row" if len(rows) == 1 else "rows"
+    return f"{word} {listing(rows.tolist(), most=_ROWS_SHOWN)}"

@@ -109,6 +109,10 @@ class Predictor(Protocol):
     def categories(self) -> Mapping[str, Sequence[str]]:
         """The levels of each column that is no number, in training."""
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether forecasts have intervals, and outlooks quantiles."""
+
     def predict(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return one positive prediction per configuration, in the order of the rows."""
 

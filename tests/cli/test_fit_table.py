@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -230,11 +231,8 @@ def test_rows_with_gaps_are_marked_and_the_others_predicted_as_without_them(fold
     pd.concat([frame, gaps], ignore_index=True).iloc[order].to_csv("new.csv", index=False)
     result = run("predict", "out", "new.csv")
     assert result.exit_code == 0
-    assert "2 of 7 rows have no prediction" in result.stderr
-    assert (
-        "machine 1, size 1, nodes 1" in result.stderr
-        or "nodes 1, size 1, machine 1" in result.stderr
-    )
+    assert "no prediction for 2 of 7 rows" in result.stderr
+    assert all(f"{name}: 1" in result.stderr for name in ("machine", "size", "nodes"))
     assert "nan" not in result.stdout.lower()
     assert "7 rows, 3 outside the data (nodes, size, machine)." in result.stdout
     written = predicted()
@@ -332,3 +330,147 @@ def test_a_table_with_a_column_of_our_own_is_refused(folder):
     result = run("predict", "out", "mine.csv")
     assert result.exit_code == 2
     assert "'trust' already" in result.stderr
+
+
+# Columns, rows and targets
+
+
+def choices(**more):
+    nodes = np.tile([1, 2, 4, 8], 6)
+    random = np.random.default_rng(0)
+    time_s = (5 + 40 / nodes) * random.lognormal(0, 0.02, len(nodes))
+    columns = {"nodes": nodes, "kind": np.repeat([3, 7, 9], 8), "time_s": time_s,
+               "memory_bytes": 1e9 + 1e8 * nodes}  # fmt: skip
+    return pd.DataFrame({**columns, **more})
+
+
+def fit_choices(*options, output="chosen"):
+    result = run("fit", "choices.csv", "--target", "time_s", "-o", output, "-j", 1, "-q", *options)
+    assert result.exit_code == 0, result.output
+    return foretell.load_model(output)
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ((), ["nodes", "kind", "memory_bytes"]),
+        (("--use", "nodes"), ["nodes"]),
+        (("--use", "nodes", "--use", "kind"), ["nodes", "kind"]),
+        (("--skip", "memory_bytes"), ["nodes", "kind"]),
+        (("--skip", "memory_bytes", "--skip", "kind"), ["nodes"]),
+    ],
+)
+def test_columns_are_used_and_skipped_as_asked(folder, options, columns):
+    choices().to_csv("choices.csv", index=False)
+    assert fit_choices(*options).columns == columns
+
+
+def test_numbers_are_read_as_names_on_request(folder):
+    choices().to_csv("choices.csv", index=False)
+    model = fit_choices("--categorical", "kind")
+    assert model.categories == {"kind": ("3", "7", "9")}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--use nods", ["'nods'", "'nodes'?"]),
+        ("--skip nods", ["'nods'", "'nodes'?"]),
+        ("--use nodes --skip nodes", ["--skip", "'nodes'", "both"]),
+        ("--use time_s", ["'time_s'", "target"]),
+        ("--target memory_bytes --use memory_bytes", ["--use", "memory_bytes", "target"]),
+        ("--target time_s", ["--target", "time_s"]),
+        ("--target tme_s", ["'tme_s'", "'time_s'?"]),
+        ("--data choices.csv", ["--data", "campaign"]),
+        ("--racing", ["--racing", "campaign"]),
+    ],
+)
+def test_impossible_choices_are_refused(folder, options, words):
+    choices().to_csv("choices.csv", index=False)
+    result = run("fit", "choices.csv", "--target", "time_s", *options.split(), "-o", "x", "-q")
+    assert result.exit_code == 2, result.output
+    assert all(word in result.stderr for word in words), result.stderr
+    assert not (folder / "x").exists()
+
+
+def test_all_missing_values_are_reported_at_once_and_dropped_on_request(folder):
+    frame = choices().astype({"nodes": float, "kind": float})
+    frame.loc[[2, 5], "nodes"] = np.nan
+    frame.loc[[5, 9, 11], "kind"] = np.nan
+    frame.loc[20, "time_s"] = np.nan
+    frame.to_csv("choices.csv", index=False)
+    result = run("fit", "choices.csv", "--target", "time_s", "-o", "chosen", "-j", 1, "-q")
+    assert result.exit_code == 2
+    for words in ("'nodes' has 2", "3, 6", "'kind' has 3", "6, 10, 12", "'time_s' has 1", "21"):
+        assert words in result.stderr, result.stderr
+    assert "--drop-missing" in result.stderr
+    model = fit_choices("--drop-missing")
+    assert model.n_rows == len(frame.dropna()) == 19
+    assert any("5 of 24 rows" in note for note in read_results("chosen")["notes"])
+    # What is not used may be missing.
+    assert fit_choices("--drop-missing", "--skip", "kind", output="other").n_rows == 21
+
+
+def read_results(directory):
+    return json.loads((Path(directory) / "results.json").read_text())
+
+
+def test_missing_values_of_a_campaign_are_dropped_on_request(folder):
+    frame = choices().astype({"nodes": float})
+    frame.loc[[2, 5], "nodes"] = np.nan
+    campaign = {
+        "data": {"target": "time_s", "rename": {"nodes": "n"}, "use_columns": ["n"]},
+        "techniques": {"LRRidge": {}},
+    }
+    with pytest.raises(foretell.DatasetError, match="drop_missing"):
+        foretell.fit_model(campaign, frame)
+    fit = foretell.fit_model(campaign, frame, drop_missing=True)
+    assert fit.results["data"]["n_rows"] == 22
+    assert any("2 of 24 rows" in warning for warning in fit.results["warnings"])
+
+
+def test_several_targets_give_models_that_plan_together(folder):
+    choices().to_csv("choices.csv", index=False)
+    both = ("--target", "time_s", "--target", "memory_bytes")
+    result = run("fit", "choices.csv", *both, "-o", "models", "-j", 1, "-q")
+    assert result.exit_code == 0, result.output
+    assert "models/time_s/best.foretell" in result.stdout
+    for target in ("time_s", "memory_bytes"):
+        model = foretell.load_model(f"models/{target}")
+        assert model.target == target
+        assert model.columns == ["nodes", "kind"]
+    planned = run(
+        "plan", "models", "--vary", "nodes=1..8", "--fix", "kind=3",
+        "--max-memory", "1.5GB", "--minimize", "time", "--json",
+    )  # fmt: skip
+    assert planned.exit_code == 0, planned.output
+    nodes = json.loads(planned.stdout)["chosen"]["configuration"]["nodes"]
+    assert 1e9 + 1e8 * nodes <= 1.5e9 and nodes >= 3
+    which = run("predict", "models", "choices.csv")
+    assert which.exit_code == 2
+    assert "models/time_s" in which.stderr and "models/memory_bytes" in which.stderr
+
+
+def test_several_targets_in_python_are_fits_by_target_as_each_alone(folder):
+    frame = choices()
+    fits = foretell.fit_model(frame, target=["time_s", "memory_bytes"], output="models")
+    assert list(fits) == ["time_s", "memory_bytes"]
+    alone = foretell.fit_model(frame.drop(columns="memory_bytes"), target="time_s")
+    rows = frame.head(4)
+    assert fits["time_s"].predict(rows) == pytest.approx(alone.predict(rows), rel=1e-9)
+    assert {m.target for m in foretell.load_models("models")} == set(fits)
+
+
+def test_a_directory_with_one_fit_is_not_mixed_with_several(folder):
+    choices().to_csv("choices.csv", index=False)
+    fit_choices(output="one")
+    both = ("--target", "time_s", "--target", "memory_bytes")
+    result = run("fit", "choices.csv", *both, "-o", "one", "-q")
+    assert result.exit_code == 2 and "another directory" in result.stderr
+
+
+def test_a_target_that_is_no_name_of_a_directory_is_refused(folder):
+    frame = choices().rename(columns={"memory_bytes": "../memory_bytes"})
+    with pytest.raises(foretell.UsageError, match="rename the column"):
+        foretell.fit_model(frame, target=["time_s", "../memory_bytes"], output="models")
+    assert not Path("memory_bytes").exists()

@@ -38,6 +38,11 @@ class Negative(Sound):
         return {"n_looks": -1.0}
 
 
+class ForeignTrace(Sound):
+    def reading(self, tree):
+        return {"others": 1.0}
+
+
 class Silent(Sound):
     def missing(self):
         return " "
@@ -48,7 +53,8 @@ class Silent(Sound):
     [
         (Unnamed, "must name what is measured"),
         (Foreign, "must return its columns only"),
-        (Negative, "must be a number from 0 on"),
+        (Negative, "must be a non-negative number"),
+        (ForeignTrace, r"reading\(\) must return its columns only"),
         (Silent, "must say why"),
     ],
 )

@@ -28,7 +28,7 @@ def test_workload_keeps_its_contract(name, tmp_path):
 
 
 BROKEN = {
-    "    def run(self, c, watch):\n        raise ValueError\n": "must go well, and ValueError",
+    "    def run(self, c, watch):\n        raise ValueError\n": "must succeed: ValueError",
     "    def run(self, c, watch):\n        pass\n    def derived(self, c):\n"
     "        return {'n': 1}\n": r"derived\(\) must not return \{'n'\}",
     "    def run(self, c, watch):\n        pass\n    def needs(self, c):\n"

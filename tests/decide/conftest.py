@@ -27,6 +27,10 @@ class Law:
     def columns(self):
         return [*self.ranges, *self.categories]
 
+    @property
+    def has_intervals(self):
+        return not np.isnan(self.spread)
+
     def predict(self, frame):
         return np.asarray(self.law(frame), dtype=float)
 

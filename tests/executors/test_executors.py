@@ -1,6 +1,7 @@
 """What every executor promises, and what only processes can get wrong."""
 
 import json
+import logging
 import multiprocessing
 import os
 import re
@@ -17,27 +18,35 @@ import pytest
 from foretell.executors import (
     ProcessExecutor,
     SerialExecutor,
+    ThreadExecutor,
     WorkerDied,
     by_blocks,
     open_executor,
     single_threaded,
 )
+from foretell.executors._retries import RetryQueue
+from foretell.machines import Needs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, and forks")
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=[1, 2, 3, "threads"])
 def n_workers(request):
+    """How many workers: one is this process, more are others, and some are threads."""
     return request.param
 
 
 @pytest.fixture
-def opened():
+def opened(tmp_path):
     """Open executors that are closed when the test is over."""
     executors = []
 
     def open_one(state=None, n_workers=2):
-        executors.append(open_executor(state, n_workers))
+        if n_workers == "threads":
+            stop = (tmp_path / "stop").touch
+            executors.append(ThreadExecutor(state, 2, stop=stop))
+        else:
+            executors.append(open_executor(state, n_workers))
         return executors[-1]
 
     yield open_one
@@ -210,17 +219,67 @@ def test_room_ends_before_the_queue_grows_long(opened, n_workers):
     while executor.has_room:
         executor.submit(add, n_submitted)
         n_submitted += 1
-    assert n_workers <= n_submitted <= 2 * n_workers
+    assert executor.n_workers <= n_submitted <= 2 * executor.n_workers
     assert executor.n_pending == n_submitted
     executor.collect()
     assert executor.has_room
 
 
-def test_close_abandons_what_still_runs_and_may_be_called_twice(opened, n_workers):
-    executor = opened(0, n_workers)
-    executor.submit(add, 1)
+def begin_and_wait(folder, task):
+    """Say that a task has begun, wait to be stopped, and say that it has ended."""
+    (folder / f"began-{task}").touch()
+    while not (folder / "stop").exists():
+        time.sleep(0.01)
+    (folder / f"ended-{task}").touch()
+
+
+def test_close_abandons_what_runs_and_what_waits_and_may_be_called_twice(
+    opened, n_workers, tmp_path
+):
+    executor = opened(tmp_path, n_workers)
+    n_tasks = 0
+    while executor.has_room:
+        executor.submit(begin_and_wait, n_tasks)
+        n_tasks += 1
+    deadline = time.monotonic() + 60
+    n_begun = 0 if n_workers == 1 else executor.n_workers  # this process runs tasks when asked
+    while len(list(tmp_path.glob("began-*"))) < n_begun:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     executor.close()
     executor.close()
+    assert executor.n_pending == 0
+    assert multiprocessing.active_children() == []
+    (tmp_path / "stop").touch()
+    assert len(list(tmp_path.glob("began-*"))) == n_begun  # what waited never begins
+    # A thread cannot be killed: it is made to end. A process is killed in the middle of its task.
+    n_ended = n_begun if n_workers == "threads" else 0
+    assert len(list(tmp_path.glob("ended-*"))) == n_ended
+
+
+def losing_queue(most_losses):
+    """A queue that notes its warnings, and one task taken from it."""
+    log, warnings = logging.Logger("test"), []
+    log.warning = lambda text, *values: warnings.append(text % values)
+    queue = RetryQueue(most_losses, log, name=lambda task: f"task {task}")
+    for task in range(3):
+        queue.add(add, task, Needs())
+    return queue, warnings
+
+
+def test_a_task_whose_worker_was_lost_is_the_next_until_it_was_lost_too_often():
+    queue, warnings = losing_queue(most_losses=2)
+    for n_lost in (1, 2):
+        ticket = queue.pop()
+        assert ticket.task == 0
+        assert queue.lost(ticket, "no power") is None
+        assert len(queue) == 3
+        assert warnings == ["task 0 was lost: no power"] * n_lost
+    ticket = queue.pop()
+    done = queue.lost(ticket, "no power")
+    assert (done.task, done.n_lost, str(done.result)) == (0, 3, "no power")
+    assert isinstance(done.result, WorkerDied)
+    assert [queue.pop().task, queue.pop().task, len(queue)] == [1, 2, 0]
 
 
 # Processes
@@ -245,11 +304,48 @@ def test_dead_worker_fails_its_own_task_alone(opened, work):
     assert dict(run_all(executor, work, [20, 22])) == {20: 20, 22: 22}
 
 
-def test_worker_killed_from_outside_costs_no_task(opened):
+def test_idle_worker_killed_from_outside_costs_no_task(opened):
     executor = opened(0)
     (_, pid), *_ = run_all(executor, own_pid, [0])
     os.kill(pid, signal.SIGKILL)
     assert sorted(run_all(executor, add, range(6))) == [(i, i) for i in range(6)]
+
+
+def die_the_first_time(folder, task):
+    if task == 3:
+        try:
+            (folder / "tried").touch(exist_ok=False)
+        except FileExistsError:
+            return "again"
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def test_busy_worker_killed_from_outside_costs_no_task(opened, tmp_path):
+    executor = opened(tmp_path)
+    for task in range(4):
+        executor.submit(die_the_first_time, task)
+    done = {d.task: d for d in (executor.wait() for _ in range(4))}
+    assert {task: d.result for task, d in done.items()} == {0: 0, 1: 1, 2: 2, 3: "again"}
+    assert {task: d.n_lost for task, d in done.items()} == {0: 0, 1: 0, 2: 0, 3: 1}
+
+
+class UnreadableError(Exception):
+    """It can be sent, and not be read: pickle gives it one argument of two."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def raise_unreadable(state, task):
+    raise UnreadableError(1, 2)
+
+
+def test_exception_that_cannot_be_read_is_an_error_of_its_task_alone(opened):
+    executor = opened()
+    ((_, result),) = run_all(executor, raise_unreadable, [1])
+    assert isinstance(result, TypeError)
+    assert run_all(executor, fail_on_odd, [2]) == [(2, 2)]
 
 
 def test_worker_that_dies_while_it_sends_a_large_result_is_noticed(opened):

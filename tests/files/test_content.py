@@ -18,7 +18,7 @@ def test_a_file_is_read_up_to_its_limit_and_no_further(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 100)
     assert read_content(path, 100) == b"x" * 100
-    with pytest.raises(OSError, match="100 bytes, and at most 99"):
+    with pytest.raises(OSError, match="100 bytes, more than 99"):
         read_content(path, 99)
 
 
@@ -60,7 +60,7 @@ def test_a_pipe_is_read_whole_however_it_arrives(pipe):
 def test_a_pipe_without_an_end_is_refused(pipe, monkeypatch):
     monkeypatch.setattr(content, "MOST_STREAM_BYTES", 1_000_000)
     with pytest.raises(
-        DatasetError, match=r"pipe\.csv cannot be read: it does not end after 1,000"
+        DatasetError, match=r"pipe\.csv cannot be read: it does not end within 1,000,000"
     ):
         read_dataset(pipe(endless()))
 

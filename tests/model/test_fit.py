@@ -101,9 +101,9 @@ def test_normalization_changes_a_penalized_fit_and_the_formula_stays_in_units():
     scaled = fit(features={"normalization": True}, techniques={"LRRidge": {"alpha": 10}})
     frame = runs().head(5)
     assert not np.allclose(plain.predict(frame), scaled.predict(frame))
-    coefficients, intercept = scaled.best.learned.coefficients()
-    x = scaled.best.feature_map.matrix(frame)[:, scaled.best.learned.columns]
-    floor = scaled.best.learned.floor
+    coefficients, intercept = scaled.best.fitted.coefficients()
+    x = scaled.best.feature_map.matrix(frame)[:, scaled.best.fitted.columns]
+    floor = scaled.best.fitted.floor
     assert np.maximum(x @ coefficients + intercept, floor) == pytest.approx(scaled.predict(frame))
 
 
@@ -415,7 +415,7 @@ def test_merging_repeats_changes_nothing_under_normalization(monkeypatch):
 
 
 def test_two_threads_of_one_process_cannot_share_a_directory(tmp_path):
-    with claimed(tmp_path / "out"), pytest.raises(StorageError, match="another foretell writes"):
+    with claimed(tmp_path / "out"), pytest.raises(StorageError, match="another foretell"):
         fit(output=tmp_path / "out")
     assert fit(output=tmp_path / "out").results["best"] == "LRRidge"
 
@@ -446,5 +446,5 @@ def test_technique_that_the_time_limit_kept_out_is_untried_not_failed():
 
 @pytest.mark.parametrize("table", [{"nodes": [1]}, [[1, 2]], pd.Series([1.0])])
 def test_what_is_no_table_is_refused_with_a_remedy(table):
-    with pytest.raises(DatasetError, match=r"pandas\.DataFrame makes one of it"):
+    with pytest.raises(DatasetError, match=r"with pandas\.DataFrame"):
         fit().predict(table)

@@ -85,7 +85,7 @@ def test_journal_is_continued_after_an_edit_of_words_and_refused_after_one_of_nu
     first = run()
     assert first.returncode == 0, first.stderr
     journal = (tmp_path / "out" / "journal").read_bytes()
-    edited(package / "model" / "learner.py", '"""', '"""In other words: ')
+    edited(package / "model" / "fitter.py", '"""', '"""In other words: ')
     again = run()
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "out" / "journal").read_bytes() == journal

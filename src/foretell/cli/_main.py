@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -72,7 +73,8 @@ class _Verbs(click.Group):
         except ForetellError as error:
             if ctx.params.get("debug"):
                 raise
-            echo(f"error: {error.worded(flag)}", err=True)
+            verb = self.get_command(ctx, ctx.invoked_subcommand or "")
+            echo(f"error: {error.worded(partial(flag, command=verb))}", err=True)
             sys.exit(NOTHING_USABLE if isinstance(error, NothingUsableError) else WRONG_INPUT)
         except click.UsageError as error:
             _refuse(error)

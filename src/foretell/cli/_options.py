@@ -21,28 +21,33 @@ class Decorator(Protocol):
         """Return the command with it."""
 
 
-#: Options whose flag is not their Python name with hyphens.
+#: Flags of options whose verb does not declare them under their Python name.
 _FLAGS = {
-    "most": "--max",
-    "least": "--min",
     "output": "-o",
-    "form": "--as",
     "n_jobs": "--jobs",
     "time_limit_s": "--time-limit",
-    "replace": "--force",
-    "targets": "--target",
-    "n_runs": "--runs",
     "is_sure": "--yes",
+    "most": "--max",
+    "least": "--min",
+    "form": "--as",
+    "n_runs": "--runs",
 }
 
 
-def flag(option: Option) -> str:
-    """Write an option as on the command line.
+def flag(option: Option, command: click.Command | None = None) -> str:
+    """Write an option as on the command line of a verb, by default of the one that runs.
 
     >>> print(flag(Option("allow_far")), flag(Option("fix", "8", key="nodes")))
     --allow-far --fix nodes=8
     """
-    word = _FLAGS.get(option.name, "--" + option.name.replace("_", "-"))
+    context = click.get_current_context(silent=True)
+    if command is None and context is not None:
+        command = context.command
+    declared = {} if command is None else {p.name: p.opts[-1] for p in command.params}
+    word = "--" + option.name.replace("_", "-")
+    word = _FLAGS.get(option.name, word)
+    if option.name != "output":  # whose short form is the usual one
+        word = declared.get(option.name, word)
     if option.key is not None:
         return f"{word} {option.key}={option.value or '...'}"
     return word if option.value is None else f"{word} {shlex.quote(option.value)}"

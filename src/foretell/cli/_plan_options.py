@@ -152,7 +152,7 @@ def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
 
 
 def load_models(paths: Sequence[Path]) -> list[SavedModel]:
-    """Load the models of a question."""
-    from foretell.model.saved.model import load_model
+    """Load the models of a question; a directory may hold one per target."""
+    from foretell.model.saved import model
 
-    return [load_model(path) for path in paths]
+    return [loaded for path in paths for loaded in model.load_models(path)]

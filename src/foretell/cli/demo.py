@@ -48,7 +48,7 @@ def _show(ctx: click.Context, output: Path, page: Path, jobs: int | None) -> Non
         )
         echo(f"$ foretell fit {_shown(runs)} --target time_s -o {output}")
         try:
-            ctx.invoke(fit, source=runs, target="time_s", output=output, jobs=jobs)
+            ctx.invoke(fit, source=runs, target=("time_s",), output=output, jobs=jobs)
         except StorageError as error:
             raise StorageError(f"{error} For the demo: foretell demo -o ANOTHER") from None
         echo(f"\n$ foretell predict {output} {_shown(new)}")

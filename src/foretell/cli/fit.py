@@ -3,140 +3,108 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.errors import UsageError
+from foretell.cli._options import (
+    jobs_option,
+    json_option,
+    on_option,
+    output_option,
+    path_argument,
+    path_option,
+    quiet_option,
+)
 
 if TYPE_CHECKING:
-    from foretell.cli._progress import Display
     from foretell.model.automatic.outputs import AutomaticFit
     from foretell.model.campaigns.outputs import Fit
     from foretell.model.run_options import Progress, RunOptions
 
-_TABLES = {".csv", ".tsv", ".parquet"}
-
 
 @click.command()
-@click.argument("source", metavar="RUNS_OR_CAMPAIGN", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
+@path_argument("source", metavar="RUNS_OR_CAMPAIGN")
+@output_option(
+    "Directory for models and results. The same command continues what is unfinished there.",
     required=True,
-    help="Directory for models and results. The same command continues what is unfinished there.",
 )
-@click.option("--target", metavar="COLUMN", help="Column to predict, with a table of runs.")
 @click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="Table of runs to use instead of the one the campaign names.",
+    "--target",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column to predict, with a table of runs; several give one model each.",
 )
-@click.option("-j", "--jobs", type=int, default=None, help="Worker processes [default: all cores].")
-@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
+@click.option("--use", multiple=True, metavar="COLUMN", help="Predict from this column only.")
+@click.option("--skip", multiple=True, metavar="COLUMN", help="Leave this column out.")
+@click.option("--categorical", multiple=True, metavar="COLUMN", help="Read its numbers as names.")
+@click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value.")
+@path_option("--data", help="Table of runs to use instead of the one the campaign names.")
+@jobs_option
+@on_option
 @click.option("--time-limit", type=float, metavar="S", help="End after about this many seconds.")
 @click.option("--seed", type=int, metavar="K", help="Override the campaign's seed.")
 @click.option("--racing", is_flag=True, help="Stop trials once they are worse than the best.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
-@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of the table.")
+@quiet_option
+@json_option("Print results.json instead of the table.")
 def command(  # noqa: PLR0913 - one parameter per option
     source: Path,
     output: Path,
-    target: str | None,
+    target: tuple[str, ...],
+    use: tuple[str, ...],
+    skip: tuple[str, ...],
+    categorical: tuple[str, ...],
+    drop_missing: bool,
     data: Path | None,
-    jobs: int | None,
-    on: str | None,
-    time_limit: float | None,
     seed: int | None,
     racing: bool,
     quiet: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Build and validate models.
 
     RUNS_OR_CAMPAIGN is a table of runs (.csv, .tsv, .parquet), for which --target names the
     column to predict and everything else is chosen automatically; or a campaign, a TOML file or
-    an aMLLibrary .ini file as it is.
+    an aMLLibrary .ini file as it is. Options that name a COLUMN can be repeated.
     """
     from foretell.cli._progress import shown_progress
+    from foretell.model.fit import FitRequest
+    from foretell.model.table import ColumnChoice
 
-    asked = _Asked(source, output, target, data, jobs, on, time_limit, seed, racing)
+    columns = ColumnChoice(use, skip, categorical, drop_missing)
+    one, several = (target[0], None) if len(target) == 1 else (None, target or None)
+    request = FitRequest(source, data, one, several, columns, seed, racing)
     with shown_progress("trial", _best, quiet=quiet) as progress:
-        fit = asked.table(progress) if asked.is_table else asked.campaign(progress)
-    if as_json:
-        click.echo(json.dumps(fit.results, indent=1))
+        fitted = request.run(_run_options(output, progress, **how), warn=_warn)
+    if not isinstance(fitted, dict):
+        _print_one(fitted, as_json=as_json)
+    elif as_json:
+        click.echo(json.dumps({name: fit.results for name, fit in fitted.items()}, indent=1))
     else:
-        click.echo(str(fit), nl=False)
-        click.echo(_where(fit))
+        for name, fit in fitted.items():
+            click.echo(f"{name}\n")
+            _print_one(fit, as_json=False)
+            click.echo("")
+        click.echo(f"plan with all of them: foretell plan {output} --vary COLUMN=VALUES")
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What the command line asks for."""
+def _run_options(
+    output: Path, progress: Any, *, jobs: int | None, on: str | None, time_limit: float | None
+) -> RunOptions:
+    from foretell import cli
+    from foretell.executors import n_cores
+    from foretell.model.run_options import RunOptions
 
-    source: Path
-    output: Path
-    target: str | None
-    data: Path | None
-    jobs: int | None
-    on: str | None
-    time_limit: float | None
-    seed: int | None
-    racing: bool
+    n_jobs = n_cores() if jobs is None and on is None else jobs
+    options = RunOptions(output, n_jobs, time_limit, progress, on)
+    return options if cli.started_at is None else replace(options, started=cli.started_at)
 
-    @property
-    def is_table(self) -> bool:
-        return self.source.suffix.lower() in _TABLES
 
-    def table(self, progress: Display) -> AutomaticFit:
-        """Fit automatically."""
-        from foretell.dataset import read_dataset
-        from foretell.model.automatic.fit import run_automatic
-
-        dataset = read_dataset(self.source)
-        if self.target is None:
-            raise UsageError(
-                f"{self.source} is a table: say which column to predict with --target. "
-                f"Columns: {', '.join(dataset.columns)}."
-            )
-        if self.racing or self.data is not None:
-            option = "--racing" if self.racing else "--data"
-            raise UsageError(f"{option} belongs to campaign files, and {self.source} is a table")
-        options = self._options(progress)
-        return run_automatic(dataset, self.target, options, seed=self.seed)
-
-    def campaign(self, progress: Display) -> Fit:
-        """Run a campaign."""
-        from foretell.dataset import read_dataset
-        from foretell.model.campaigns.fit import run_campaign
-        from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
-
-        if self.target is not None:
-            raise UsageError(
-                f"--target belongs to tables of runs; the campaign {self.source} names its own"
-            )
-        spec, _, warnings = load_campaign(self.source)
-        for warning in warnings:
-            click.echo(f"warning: {warning}", err=True)
-        if self.racing:
-            search = spec.search.model_copy(update={"racing": True})
-            spec = spec.model_copy(update={"search": search})
-        with naming(self.source):
-            dataset = read_dataset(self.data or resolve_data_path(spec, self.source))
-            options = self._options(progress)
-            return run_campaign(spec.with_seed(self.seed), dataset, options, warnings)
-
-    def _options(self, progress: Display) -> RunOptions:
-        from foretell import cli
-        from foretell.executors import n_cores
-        from foretell.model.run_options import RunOptions
-
-        n_jobs = n_cores() if self.jobs is None and self.on is None else self.jobs
-        options = RunOptions(self.output, n_jobs, self.time_limit, progress, self.on)
-        return options if cli.started_at is None else replace(options, started=cli.started_at)
+def _warn(warning: str) -> None:
+    click.echo(f"warning: {warning}", err=True)
 
 
 def _best(progress: Progress) -> str:
@@ -147,10 +115,14 @@ def _best(progress: Progress) -> str:
     return f", best {progress.best_error:.4g}"
 
 
-def _where(fit: Fit | AutomaticFit) -> str:
-    size_kb = (fit.directory / "best.foretell").stat().st_size / 1000
-    return (
-        f"\n{fit.directory / 'best.foretell'}   {size_kb:,.0f} kB   in "
+def _print_one(fit: Fit | AutomaticFit, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(fit.results, indent=1))
+        return
+    click.echo(str(fit), nl=False)
+    best = fit.directory / "best.foretell"
+    click.echo(
+        f"\n{best}   {best.stat().st_size / 1000:,.0f} kB   in "
         f"{fit.results['times']['total_s']:.1f} s"
         f"   ·  predict: foretell predict {fit.directory} new.csv"
         f"   ·  look: foretell report {fit.directory}"

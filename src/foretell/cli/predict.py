@@ -83,9 +83,9 @@ def _notes(dataset: Configurations, predicted: pd.DataFrame) -> list[str]:
     is_missing = predicted["trust"] == TRUST_MISSING
     if is_missing.any():
         gaps = dataset.frame[dataset.model.columns].isna().sum()
-        counts = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
+        counts = ", ".join(f"{name}: {n}" for name, n in gaps[gaps > 0].items())
         notes.append(
-            f"{is_missing.sum()} of {len(predicted)} rows have no prediction: they lack values "
+            f"no prediction for {is_missing.sum()} of {len(predicted)} rows: values are missing "
             f"({counts})"
         )
     return notes

@@ -1,4 +1,4 @@
-"""`foretell techniques`: what can be fitted, and what can be set."""
+"""`foretell techniques`: list the techniques and their hyperparameters."""
 
 from __future__ import annotations
 

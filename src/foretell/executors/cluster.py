@@ -93,7 +93,7 @@ class Cluster:
         """
         if len(keys) < 2:  # the only node is the one that we are on
             return False
-        answers, _ = _ask(alive_nodes(), os.getpid)
+        answers, _ = _ask(alive_nodes(), _answer)
         return not set(keys) <= set(answers)
 
     def ask_each(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -120,6 +120,10 @@ class Cluster:
             import ray
 
             ray.shutdown()
+
+
+def _answer() -> bool:
+    return True
 
 
 def _ask(
@@ -202,14 +206,14 @@ def first_line(error: BaseException) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions that decide the last digits of a result."""
-    found = {"foretell": code_digest()}
+    found = {"foretell": foretell_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found
 
 
-def code_digest() -> str:
+def foretell_version() -> str:
     """Name the foretell of a node by what decides its results."""
     return f"{__version__} (results version {RESULTS_VERSION})"
 
@@ -237,7 +241,7 @@ def _address(on: str) -> str | None:
     if given == "local":
         return None
     if given and given != "auto":
-        check_cluster(given, at="RAY_ADDRESS")
+        check_cluster(given, variable="RAY_ADDRESS")
         return given
     found = _running_here()
     if found is None:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from foretell.errors import Option, UsageError
 
@@ -33,37 +32,42 @@ def is_installed(name: str = "ray") -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def check_listening(address: str, **place: Any) -> None:
-    """Raise a UsageError unless something listens at an address of the form host:port."""
-    if address.startswith("ray://"):
-        raise UsageError("run this on a node of the cluster, and give its host:port", **place)
-    parts = re.fullmatch(r"(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
-    if parts is None or int(parts[2]) > 65535:
-        raise UsageError("must be 'ray', or an address such as 10.0.0.5:6379", **place)
-    try:
-        socket.create_connection((parts[1].strip("[]"), int(parts[2])), _REACH_S).close()
-    except OSError as error:
-        raise UsageError(
-            f"no Ray cluster can be reached there ({error.strerror or error}). Start one with: "
-            f"ray start --head --port={parts[2]}",
-            **place,
-        ) from None
-
-
-def check_cluster(address: str, at: str = "", option: Option | None = None) -> None:
+def check_cluster(address: str, *, variable: str = "", option: Option | None = None) -> None:
     """Raise a UsageError unless a Ray cluster answers there, and lets us in.
 
     Ray itself tries for 80 seconds and then ends the process, so it is tried in another one.
 
     Parameters
     ----------
-    at, option
-        Where the address comes from, for the message: a variable, or an option of a call.
+    variable, option
+        What the address was given by, for the message.
     """
-    place: dict[str, Any] = {"at": (f"{at}={address}" if at else address,)}
-    if option is not None:
-        place = {"option": option}
-    check_listening(address, **place)
+    try:
+        _check_listening(address)
+        _check_answering(address)
+    except UsageError as error:
+        named = f"{variable}={address}" if variable else address
+        text = error.text if option else f"{named}: {error.text}"
+        raise UsageError(text, option=option) from None
+
+
+def _check_listening(address: str) -> None:
+    """Raise a UsageError unless something listens at an address of the form host:port."""
+    if address.startswith("ray://"):
+        raise UsageError("run this on a node of the cluster, and give its host:port")
+    parts = re.fullmatch(r"(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
+    if parts is None or int(parts[2]) > 65535:
+        raise UsageError("must be 'ray', or an address such as 10.0.0.5:6379")
+    try:
+        socket.create_connection((parts[1].strip("[]"), int(parts[2])), _REACH_S).close()
+    except OSError as error:
+        raise UsageError(
+            f"no Ray cluster can be reached there ({error.strerror or error}). Start one with: "
+            f"ray start --head --port={parts[2]}"
+        ) from None
+
+
+def _check_answering(address: str) -> None:
     code = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False)"
     try:
         tried = subprocess.run(  # noqa: S603 - our own line of code
@@ -77,9 +81,9 @@ def check_cluster(address: str, at: str = "", option: Option | None = None) -> N
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UsageError("something answers there, but not a Ray cluster", **place) from None
+        raise UsageError("something answers there, but not a Ray cluster") from None
     if tried.returncode != 0:
-        raise UsageError(_refusal(tried.stderr), **place)
+        raise UsageError(_refusal(tried.stderr))
 
 
 def _refusal(text: str) -> str:

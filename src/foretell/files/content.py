@@ -21,16 +21,16 @@ def read_content(path: Path, most_bytes: int) -> bytes:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode):
             if status.st_size > most_bytes:
-                raise _too_large(f"it has {status.st_size:,} bytes, and at most {most_bytes:,}")
+                raise _too_large(f"it has {status.st_size:,} bytes, more than {most_bytes:,}")
             return file.read()
         most_bytes = min(most_bytes, MOST_STREAM_BYTES)
         content = bytearray()
         while chunk := file.read(_CHUNK_BYTES):
             content += chunk
             if len(content) > most_bytes:
-                raise _too_large(f"it does not end after {most_bytes:,} bytes; only so many")
+                raise _too_large(f"it does not end within {most_bytes:,} bytes")
         return bytes(content)
 
 
 def _too_large(reason: str) -> OSError:
-    return OSError(errno.EFBIG, f"{reason} are read")
+    return OSError(errno.EFBIG, f"{reason}, the most that is read")

@@ -278,9 +278,9 @@ class _Measurement:
         trace = finished.attempted.measured.trace
         if trace is None:
             return
-        told = ("configuration", "repeat", "status", "started_at", "node")
+        names = ("configuration", "repeat", "status", "started_at", "node")
         number = len(self.records) + len(self.deleted) + 1
-        about = {n: record[n] for n in told if n in record}
+        about = {n: record[n] for n in names if n in record}
         folder = traces_folder(self.table)
         try:
             folder.mkdir(exist_ok=True)

@@ -146,9 +146,9 @@ class Sweep(pydantic.BaseModel):
         """Return the workload, ready to run; ``folder`` is where its own modules may lie."""
         workload = load_workload(self.workload, folder)
         workload.check(self.names)
-        felt = self._needs_depend_on()  # jobs see it in OMP_NUM_THREADS
+        in_needs = self._needs_depend_on()  # jobs see these in OMP_NUM_THREADS
         for name in workload.ignored(self.names):
-            if self._varies(name) and name not in felt:
+            if self._varies(name) and name not in in_needs:
                 raise UsageError(
                     f"parameters.{name}: varies, and no part of the workload uses it; write "
                     f"{{{name}}} where the program takes it, or repeats = n to run it n times"

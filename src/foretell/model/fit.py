@@ -1,31 +1,41 @@
-"""Fitting, the one way in: a campaign, or a table and a target; saved models out."""
+"""Fitting, the one entry point: a campaign, or a table and its targets, in; saved models out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from foretell.dataset import Dataset, read_dataset
-from foretell.errors import UsageError
+from foretell.errors import Option, StorageError, UsageError, listing
 from foretell.model.automatic.fit import run_automatic
 from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.fit import run_campaign
 from foretell.model.campaigns.outputs import Fit
 from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
+from foretell.model.directory import BEST
 from foretell.model.run_options import Progress, RunOptions
+from foretell.model.table import EVERY_COLUMN, ColumnChoice
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from foretell.model.automatic.outputs import AutomaticFit
 
+#: Files that are one or the other whatever else is given; of others, a target tells.
+_TABLES, _CAMPAIGNS = {".csv", ".tsv", ".parquet", ".pq"}, {".toml", ".ini"}
+_LEAST_LIMIT_S = 1e-3
+
 
 @overload
 def fit_model(
-    campaign: str | Path | Mapping[str, Any] | Campaign,
+    source: str | Path | Mapping[str, Any] | Campaign,
     data: str | Path | pd.DataFrame | Dataset | None = None,
     *,
+    drop_missing: bool = False,
+    racing: bool = False,
     output: str | Path | None = None,
     n_jobs: int | None = None,
     seed: int | None = None,
@@ -37,9 +47,13 @@ def fit_model(
 
 @overload
 def fit_model(
-    campaign: str | Path | pd.DataFrame | Dataset,
+    source: str | Path | pd.DataFrame | Dataset,
     *,
     target: str,
+    use: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    drop_missing: bool = False,
     output: str | Path | None = None,
     n_jobs: int | None = None,
     seed: int | None = None,
@@ -49,37 +63,68 @@ def fit_model(
 ) -> AutomaticFit: ...
 
 
-def fit_model(  # noqa: PLR0913 - all but the first by name
-    campaign: str | Path | Mapping[str, Any] | Campaign | pd.DataFrame | Dataset,
-    data: str | Path | pd.DataFrame | Dataset | None = None,
+@overload
+def fit_model(
+    source: str | Path | pd.DataFrame | Dataset,
     *,
-    target: str | None = None,
+    target: list[str] | tuple[str, ...],
+    use: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    drop_missing: bool = False,
     output: str | Path | None = None,
     n_jobs: int | None = None,
     seed: int | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     on: str | None = None,
-) -> Fit | AutomaticFit:
+) -> dict[str, AutomaticFit]: ...
+
+
+def fit_model(  # noqa: PLR0913 - all but the first two by name
+    source: str | Path | Mapping[str, Any] | Campaign | pd.DataFrame | Dataset,
+    data: str | Path | pd.DataFrame | Dataset | None = None,
+    *,
+    target: str | list[str] | tuple[str, ...] | None = None,
+    use: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    drop_missing: bool = False,
+    racing: bool = False,
+    output: str | Path | None = None,
+    n_jobs: int | None = None,
+    seed: int | None = None,
+    time_limit_s: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    on: str | None = None,
+) -> Fit | AutomaticFit | dict[str, AutomaticFit]:
     """Fit a table of runs automatically, or run a campaign.
 
     Parameters
     ----------
-    campaign
-        A campaign file (TOML, or an aMLLibrary ``.ini``), a dict of the same shape, or a Campaign;
-        with a target, a table of runs: a file or a DataFrame.
+    source
+        A table of runs (a file or a DataFrame), with a target; or a campaign: a TOML file, an
+        aMLLibrary ``.ini`` file, a dict of the same shape, or a Campaign.
     data
         The table of runs of a campaign; by default the one the campaign names.
     target
-        The column of a table to predict; everything else is chosen automatically.
+        The column of a table to predict. With a list, one model per target is fitted, and a dict
+        of fits is returned; no target is an input of another target's model.
+    use, skip, categorical
+        The columns of a table to predict from; those to leave out; numeric columns whose values
+        are names. By default all columns are used.
+    drop_missing
+        Leave out rows with a missing value in a column that is used, instead of refusing them.
+    racing
+        Stop trials of a campaign as soon as they are clearly worse than the best.
     output
-        Directory for the results. The same call on the same directory continues where it stopped.
-        By default nothing is kept but what is returned.
+        Directory for the results; with several targets, each has a subdirectory. The same call
+        on the same directory continues where it stopped. By default nothing is written.
     n_jobs
         Worker processes; by default one, or every CPU of a cluster. The result does not depend on
         it.
     time_limit_s
-        Stop searching so as to end at about this time; the result says when it cut the search.
+        End after about this many seconds; the result says when the limit cut the search.
     progress
         Called with a Progress as trials end.
     on
@@ -98,22 +143,142 @@ def fit_model(  # noqa: PLR0913 - all but the first by name
     >>> bool(50 < model.predict(pd.DataFrame({"nodes": [1.5]}))[0] < 60)
     True
     """
+    columns = ColumnChoice(tuple(use), tuple(skip), tuple(categorical), drop_missing)
+    targets = None if target is None or isinstance(target, str) else tuple(target)
+    one = target if isinstance(target, str) else None
     options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress, on)
-    if target is not None:
-        return _fit_table(campaign, data, target, options, seed)
-    if not isinstance(campaign, str | Path | Mapping | Campaign):
-        raise UsageError("a table alone is no campaign; say which column to predict: target=...")
-    spec, frame, warnings = load_campaign(campaign)
-    with naming(campaign):
-        if data is None:
-            file = Path(campaign) if isinstance(campaign, str | Path) else None
-            data = frame if frame is not None else resolve_data_path(spec, file)
-        return run_campaign(spec.with_seed(seed), read_dataset(data), options, warnings)
+    request = FitRequest(source, data, one, targets, columns, seed, racing)
+    return request.run(options)
 
 
-def _fit_table(
-    table: Any, data: Any, target: str, options: RunOptions, seed: int | None
-) -> AutomaticFit:
-    if data is not None or isinstance(table, Campaign | Mapping):
-        raise UsageError("a target belongs to a table of runs; a campaign names its own")
-    return run_automatic(read_dataset(table), target, options, seed=seed)
+@dataclass(frozen=True)
+class FitRequest:
+    """What to fit: a campaign, or a table with one target or several.
+
+    Attributes
+    ----------
+    target, targets
+        One column to predict, or the several columns to predict each with a model of its own.
+    """
+
+    source: Any
+    data: Any = None
+    target: str | None = None
+    targets: tuple[str, ...] | None = None
+    columns: ColumnChoice = EVERY_COLUMN
+    seed: int | None = None
+    racing: bool = False
+
+    def run(
+        self, options: RunOptions, warn: Callable[[str], None] = lambda _: None
+    ) -> Fit | AutomaticFit | dict[str, AutomaticFit]:
+        """Fit; ``warn`` is called with each warning about a campaign as soon as it is read."""
+        if not self._is_table:
+            return self._run_campaign(options, warn)
+        for name in ("data", "racing"):
+            if getattr(self, name) not in (None, False):
+                raise UsageError(
+                    "a table of runs takes no such option, only a campaign does; leave it out",
+                    option=Option(name),
+                )
+        dataset = read_dataset(self.source)
+        if self.targets is not None:
+            return self._fit_targets(dataset, self.targets, options)
+        if self.target is None:
+            raise UsageError(
+                f"{dataset.name} is a table of runs, with the columns {listing(dataset.columns)}; "
+                "which of them to predict is missing.",
+                remedy=("Name it with ", Option("target", "...")),
+            )
+        return run_automatic(dataset, self.target, options, seed=self.seed, columns=self.columns)
+
+    @property
+    def _is_table(self) -> bool:
+        if isinstance(self.source, Mapping | Campaign):
+            return False
+        if not isinstance(self.source, str | Path):
+            return True
+        suffix = Path(self.source).suffix.lower()
+        if suffix in _TABLES | _CAMPAIGNS:
+            return suffix in _TABLES
+        return self.target is not None or self.targets is not None
+
+    def _run_campaign(self, options: RunOptions, warn: Callable[[str], None]) -> Fit:
+        columns = self.columns
+        given = {"target": self.target or self.targets, "use": columns.use, "skip": columns.skip,
+                 "categorical": columns.categorical}  # fmt: skip
+        for name, value in given.items():
+            if value:
+                file = f"{self.source} is" if isinstance(self.source, str | Path) else "this is"
+                raise UsageError(
+                    f"{file} a campaign, which names its columns in its own [data] section; only a "
+                    "table of runs takes this option",
+                    option=Option(name),
+                )
+        campaign, frame, warnings = load_campaign(self.source)
+        for warning in warnings:
+            warn(warning)
+        if self.racing:
+            search = campaign.search.model_copy(update={"racing": True})
+            campaign = campaign.model_copy(update={"search": search})
+        with naming(self.source):
+            data = self.data if self.data is not None else frame
+            if data is None:
+                own = Path(self.source) if isinstance(self.source, str | Path) else None
+                data = resolve_data_path(campaign, own)
+            return run_campaign(
+                campaign.with_seed(self.seed),
+                read_dataset(data),
+                options,
+                warnings,
+                drop_missing=self.columns.drop_missing,
+            )
+
+    def _fit_targets(
+        self, dataset: Dataset, targets: tuple[str, ...], options: RunOptions
+    ) -> dict[str, AutomaticFit]:
+        """Fit one model per target; the other targets are never inputs."""
+        _check_targets(dataset, targets, self.columns, options.output)
+        fits = {}
+        for i, target in enumerate(targets):
+            columns = self.columns.without([t for t in targets if t != target])
+            share = _share_of(options, target, n_left=len(targets) - i)
+            fits[target] = run_automatic(dataset, target, share, seed=self.seed, columns=columns)
+        return fits
+
+
+def _check_targets(
+    dataset: Dataset, targets: tuple[str, ...], columns: ColumnChoice, output: Path | None
+) -> None:
+    option = Option("target")
+    if not targets or len(set(targets)) < len(targets):
+        raise UsageError(f"expected different columns, not {listing(targets)}", option=option)
+    dataset.require(targets)
+    used = [t for t in targets if t in columns.use]
+    if used:
+        raise UsageError(
+            f"'{used[0]}' is a target, and a model must not see it; leave it out",
+            option=Option("use", used[0]),
+        )
+    if output is None:
+        return
+    for target in targets:
+        if target in {".", ".."} or "/" in target or "\\" in target or "\0" in target:
+            raise UsageError(
+                f"'{target}' cannot be the name of a directory; rename the column", option=option
+            )
+    if (output / BEST).exists():
+        raise StorageError(
+            f"{output} holds the fit of one target; several need another directory",
+            option=Option("output"),
+        )
+
+
+def _share_of(options: RunOptions, target: str, n_left: int) -> RunOptions:
+    """Give a target its subdirectory, and an equal share of the time that is left."""
+    output = None if options.output is None else options.output / target
+    if options.time_limit_s is None:
+        return replace(options, output=output)
+    now = time.monotonic()
+    left_s = (options.started + options.time_limit_s - now) / n_left
+    return replace(options, output=output, time_limit_s=max(left_s, _LEAST_LIMIT_S), started=now)

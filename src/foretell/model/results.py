@@ -156,7 +156,7 @@ class Record:
                 "features": entry.model.used_features,
                 **_linear(entry.model),
                 "importances": entry.model.importances(),
-                "notes": entry.model.learned.regressor.notes(),
+                "notes": entry.model.fitted.regressor.notes(),
                 "file": entry.file,
             }
         return described

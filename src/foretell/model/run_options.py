@@ -1,4 +1,4 @@
-"""How a fit is run: where, on how many processes, within which time, and who hears of progress."""
+"""How a fit is run: where, on how many processes, within which time, and who sees progress."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from foretell.errors import Option, UsageError
 from foretell.executors import Executor, open_executor
 
-#: Every job is a process that is started at once; a slip of the finger must not halt the machine.
+#: Each job is a process that starts at once; a typing error must not bring the machine down.
 _MOST_JOBS = 1024
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search is, for a bar or a line."""
+    """How far a search is, for a progress bar or a line of text."""
 
     n_done: int
     n_total: int
@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Clock:
-    """When the work started, and when the user wants it to end."""
+    """When the work started, and the time limit in seconds, if there is one."""
 
     started: float
     limit_s: float | None
@@ -39,17 +39,22 @@ class Clock:
         return time.monotonic() - self.started
 
     def is_past(self, share: float) -> bool:
-        """Whether this share of the time limit is over; never without a limit."""
+        """Whether more than this share of the time limit has passed; never without a limit."""
         return self.limit_s is not None and self.elapsed_s > share * self.limit_s
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run a campaign; none of it changes the result, but for a time limit that cuts.
+    """How to run a fit. Nothing here changes the result, except a time limit that cuts the search.
 
-    ``n_jobs`` is by default one, or every CPU of a cluster; ``on`` is ``ray`` or the address of a
-    cluster, and otherwise this machine; ``started`` is when the time of the limit began, by the
-    monotonic clock.
+    Attributes
+    ----------
+    n_jobs
+        Worker processes; by default one, or every CPU of a cluster.
+    on
+        ``ray`` or the address of a Ray cluster; by default this machine.
+    started
+        When the time limit began to run, on the monotonic clock.
     """
 
     output: Path | None = None
@@ -60,11 +65,9 @@ class RunOptions:
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        if self.n_jobs is not None and self.n_jobs < 1:
-            raise UsageError(f"must be at least 1, not {self.n_jobs}", option=Option("n_jobs"))
-        if self.n_jobs is not None and self.n_jobs > _MOST_JOBS:
+        if self.n_jobs is not None and not 1 <= self.n_jobs <= _MOST_JOBS:
             raise UsageError(
-                f"must be at most {_MOST_JOBS}, not {self.n_jobs}", option=Option("n_jobs")
+                f"must be from 1 to {_MOST_JOBS}, not {self.n_jobs}", option=Option("n_jobs")
             )
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise UsageError(
@@ -73,5 +76,5 @@ class RunOptions:
             )
 
     def executor(self, state: object, log: logging.Logger) -> Executor:
-        """Open what runs tasks on a shared state."""
+        """Open an executor whose tasks share a state."""
         return open_executor(state, self.n_jobs, self.on, log)

@@ -1,7 +1,8 @@
-"""The table a campaign works on: rows and columns chosen, checked, and turned into a matrix."""
+"""The table behind a fit: choose rows and columns, check them, and compute the feature matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +22,54 @@ from foretell.model.features.feature_map import (
 )
 from foretell.predictor import FORECAST_COLUMNS
 
-#: A column of which at least so much looks like numbers is meant to hold numbers alone.
+#: A column in which at least this share of the values look like numbers should hold only numbers.
 _NUMBERS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns and rows of a table automatic mode uses; by default all.
+
+    Attributes
+    ----------
+    use
+        The only columns to predict from, where any are named.
+    skip
+        Columns to leave out.
+    categorical
+        Numeric columns whose values are names.
+    drop_missing
+        Whether rows with a missing value are left out; otherwise they are an error.
+    """
+
+    use: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop_missing: bool = False
+
+    def __post_init__(self) -> None:
+        both = [name for name in self.use if name in self.skip]
+        if both:
+            raise UsageError(
+                f"'{both[0]}' is both used and skipped; choose one", option=Option("skip", both[0])
+            )
+
+    @property
+    def named(self) -> list[str]:
+        """Every column that is named."""
+        return list(dict.fromkeys([*self.use, *self.skip, *self.categorical]))
+
+    def without(self, columns: Sequence[str]) -> ColumnChoice:
+        """Leave out further columns."""
+        return replace(self, skip=tuple(dict.fromkeys([*self.skip, *columns])))
+
+
+EVERY_COLUMN = ColumnChoice()
+
+
+@dataclass(frozen=True)
 class Table:
-    """The runs of a campaign, ready to be split and fitted.
+    """The runs behind a fit, ready to be split and fitted.
 
     Attributes
     ----------
@@ -53,11 +95,11 @@ class Table:
 
     @property
     def n_configurations(self) -> int:
-        """How many different configurations were measured."""
+        """The number of different configurations measured."""
         return int(self.configuration.max()) + 1
 
     def number_column(self, name: str, *, at: tuple[str, ...]) -> NDArray[np.float64]:
-        """Return one column as numbers, for splitting by its values; ``at`` says who asks."""
+        """Return one column as numbers, to split by its values; ``at`` is the campaign's entry."""
         Dataset(self.frame, self.name).require([name], at=at)
         if recognize(name, self.frame[name].dropna(), as_category=False).kind != NUMBER:
             raise UsageError(
@@ -77,7 +119,7 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
     kept = replace(dataset, frame=frame, rows=row_numbers.tolist())
     kept.refuse_missing(
         [campaign.data.target, *names],
-        remedy=("Fill them in, drop those rows, or set ", Option("drop_missing")),
+        remedy=("Fill them in, or leave out those rows with ", Option("drop_missing")),
     )
     y = _target(campaign, frame[campaign.data.target], dataset.name, row_numbers)
     columns = _feature_columns(campaign, names, kept)
@@ -93,6 +135,24 @@ def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
         row_numbers=row_numbers,
         name=dataset.name,
     )
+
+
+def without_missing(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
+    """Leave out rows with a missing value in a column that is used; also return notes of it."""
+    renamed = _renamed(campaign, dataset)
+    _check_columns_exist(campaign, renamed)
+    data = campaign.data
+    names = [*_feature_names(campaign, renamed), data.target, *data.skip_rows_above]
+    missing = renamed.frame[list(dict.fromkeys(names))].isna().any(axis=1).to_numpy()
+    if not missing.any():
+        return dataset, []
+    if missing.all():
+        raise DatasetError(
+            f"{dataset.name} has a missing value in every row; use fewer columns",
+            remedy=("Leave a column out with ", Option("skip", "...")),
+        )
+    note = f"{missing.sum()} of {len(missing)} rows were left out because a value is missing."
+    return dataset.take(~missing), [note]
 
 
 def _renamed(campaign: Campaign, dataset: Dataset) -> Dataset:
@@ -167,7 +227,7 @@ def _numbers(
     *,
     at: tuple[str, ...],
 ) -> NDArray[np.float64]:
-    """Read a column that an option needs as numbers."""
+    """Read a column that must hold numbers; ``at`` is the campaign's entry that names it."""
     try:
         numbers: NDArray[np.float64] = column_values(
             Column(name, NUMBER),
@@ -182,11 +242,11 @@ def _numbers(
 
 
 def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
+    """Name the columns to predict from."""
     data = campaign.data
     if data.target in data.use_columns:
         raise UsageError(
-            f"'{data.target}' is the target, and a model that sees it predicts nothing; "
-            "leave it out",
+            f"'{data.target}' is the target, so it cannot be used to predict it; leave it out",
             at=("data", "use_columns"),
         )
     names = data.use_columns or [c for c in dataset.columns if c not in data.skip_columns]
@@ -200,7 +260,7 @@ def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
     if taken:
         raise DatasetError(
             f"{dataset.name}, column '{taken[0]}': predictions have a column of that name; rename "
-            "it in the table, or skip it in a campaign"
+            "or skip it"
         )
     unused = [c for c in data.categorical if c not in names]
     if unused:
@@ -212,28 +272,29 @@ def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
 
 
 def _feature_columns(campaign: Campaign, names: list[str], dataset: Dataset) -> list[Column]:
+    """Recognize the kind of each column, and check its values before features are derived."""
     columns, row_numbers = [], dataset.row_numbers
     for name in names:
         values, is_declared = dataset.frame[name], name in campaign.data.categorical
         columns.append(recognize(name, values, as_category=is_declared))
         if columns[-1].kind == CATEGORY and not is_declared:
-            _refuse_slips(name, values, dataset.name, row_numbers)
+            _refuse_mixed(name, values, dataset.name, row_numbers)
         column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
     return columns
 
 
-def _refuse_slips(
+def _refuse_mixed(
     name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
 ) -> None:
-    """Refuse text among numbers, and 1,000 or 1,5: one slip would turn numbers into names."""
+    """Refuse text among numbers, and 1,000 or 1,5: one typing error would make all of it names."""
     levels = pd.Series(values.astype(str).unique())
     is_number = ~np.isnan(as_numbers(levels))
-    looks_so = ~np.isnan(as_numbers(levels.str.replace(",", "")))
-    share = values.astype(str).isin(levels[looks_so]).mean()
+    looks_numeric = ~np.isnan(as_numbers(levels.str.replace(",", "")))
+    share = values.astype(str).isin(levels[looks_numeric]).mean()
     if share >= _NUMBERS_SHARE and not is_number.all():
-        slips = levels[~is_number]
-        bad = values.astype(str).isin(slips).to_numpy()
-        what = f"other value, such as {shown(slips.iloc[0])}"
+        others = levels[~is_number]
+        bad = values.astype(str).isin(others).to_numpy()
+        what = f"other value, such as {shown(others.iloc[0])}"
         raise DatasetError(
             f"{table}, column '{name}' has numbers, but also "
             f"{describe_rows(bad, row_numbers, what)}. Write numbers as 1000 or 1.5; or, if "

@@ -22,7 +22,7 @@ def check_meter(meter: type[Meter], setting: Setting | None = None) -> None:
     meter
         The class that is registered.
     setting
-        What a sweep tells it.
+        What it needs to know of the sweep.
 
     Examples
     --------

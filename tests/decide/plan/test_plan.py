@@ -462,7 +462,9 @@ def test_an_energy_limit_needs_the_intervals_of_the_energy_model_alone():
 def test_a_model_without_intervals_plans_for_the_median_only():
     runs = pd.DataFrame({"workers": [1, 2, 4, 8] * 5})
     runs["time_s"] = 3 + 8 / runs["workers"]
+    everything = {"method": "All"}  # so that no row is held out
     campaign = {"data": {"target": "time_s"}, "techniques": {"NNLS": {}},
+                "search": {"splits": everything}, "validation": everything,
                 "features": {"inverse": ["workers"]}}  # fmt: skip
     model = foretell.fit_model(campaign, runs).best
     asked = {"vary": {"workers": [2, 4, 8]}, "deadline": 4.5}
@@ -586,6 +588,8 @@ def test_runners_up_of_a_continuous_range_read_differently():
 @dataclass(frozen=True)
 class Bare(Law):
     """A model without intervals."""
+
+    has_intervals = False
 
     def outlook(self, frame, probabilities):
         found = super().outlook(frame, probabilities)

@@ -176,6 +176,19 @@ def test_without_counters_and_figures_there_is_no_column_and_a_word_what_to_do(t
         assert "foretell[energy]" in why
 
 
+def test_without_the_inner_parts_of_codecarbon_that_are_used_there_are_no_joules_and_no_crash(
+    monkeypatch, tmp_path
+):
+    cpu = pytest.importorskip("codecarbon.core.cpu")
+    assert hasattr(cpu.TDP, "_get_cpu_power_from_registry"), "the installed version must have it"
+    monkeypatch.delattr(cpu.TDP, "_get_cpu_power_from_registry")
+    monkeypatch.delattr(cpu, "is_rapl_available")
+    meter = EnergyMeter(Setting(), counter(tmp_path, 5_000_000))
+    assert "idle_w" in meter.missing()
+    given = EnergyMeter(Setting(Power(idle_w=10, busy_w=100)), counter(tmp_path, 5_000_000))
+    assert given.source().startswith("estimated: 10 W idle to 100 W")
+
+
 # Counters
 
 

@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
-PATIENCE_S = 170
+#: Ray and Torch start slowly where cores are few and busy; it only keeps a failure from hanging.
+PATIENCE_S = 900
 
 SWEEP = """
 order = "written"
 meters = ["memory"]
-time_limit_s = 120
 workload = { use = "ray_train", launcher = "actors", train_function = "own_training:train" }
 parameters = { workers = [1, 2] }
 """
@@ -35,7 +35,8 @@ OWN = """
         n = distributed.get_world_size()
         if n == 2 and not (here / "lost").exists():
             (here / f"trains-{distributed.get_rank()}").touch()
-            time.sleep(300)
+            while True:  # until it is ended
+                time.sleep(1)
         nodes = [None] * n
         with timer.stage("exchange"):
             distributed.all_gather_object(nodes, get_runtime_context().get_node_id())
@@ -57,7 +58,7 @@ def test_training_uses_both_nodes_and_is_made_again_when_one_is_lost(
     command = ("measure", "sweep.toml", "-o", "runs.csv", "--on", ray_cluster.address, "-q")
     run = foretell(*command)
     trains = [tmp_path / "trains-0", tmp_path / "trains-1"]
-    assert run.reaches(lambda: all(path.exists() for path in trains)), run.text
+    assert run.reaches(lambda: all(path.exists() for path in trains), PATIENCE_S), run.text
     (tmp_path / "lost").touch()
     ray_cluster.second.kill()
     ray_cluster.complete()

@@ -12,7 +12,7 @@ from foretell.measure.measure import prepare_sweep
 from foretell.measure.running.supervisor import Supervisor
 from foretell.measure.sweep import read_sweep
 from foretell.measure.workloads import Watch
-from foretell.measure.workloads._training import Report, make_network
+from foretell.measure.workloads._training import WorkerReport, make_network
 from foretell.measure.workloads.ray_train import _add_stages, _details
 
 pytest.importorskip("ray")
@@ -122,8 +122,8 @@ def test_own_function_is_timed_and_an_error_on_one_rank_ends_the_run(supervised,
 
 def test_stages_are_means_over_workers_and_epochs_and_the_slowest_worker():
     reports = [
-        Report(0.0, {"train_epoch": [1.0, 3.0], "training_loop": [5.0]}, {}),
-        Report(0.0, {"train_epoch": [2.0, 4.0], "training_loop": [6.0]}, {}),
+        WorkerReport(0.0, {"train_epoch": [1.0, 3.0], "training_loop": [5.0]}, {}),
+        WorkerReport(0.0, {"train_epoch": [2.0, 4.0], "training_loop": [6.0]}, {}),
     ]
     watch = Watch()
     _add_stages(reports, watch)

@@ -427,7 +427,7 @@ def test_the_new_techniques_work_in_a_campaign(normalization):
     for name, model in fitted.models.items():
         assert error(model.predict(GRID), time_of(GRID)).mean() < 0.3, name
     ensemble = fitted.models["Ensemble"]
-    assert [m.name for m in ensemble.learned.regressor.members] == ["LogGP", "PowerLaw"]
+    assert [m.name for m in ensemble.fitted.regressor.members] == ["LogGP", "PowerLaw"]
 
 
 def test_a_list_of_members_is_one_ensemble_and_a_list_of_lists_are_several():

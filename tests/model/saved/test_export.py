@@ -194,9 +194,9 @@ def test_ernest_features_are_exported():
 
 def test_predictions_are_raised_to_the_floor_of_the_model():
     model = fit(runs(), "LRRidge", {"alpha": 0.1}, {"normalization": True})
-    assert model.learned.floor is not None
+    assert model.fitted.floor is not None
     low = new_rows().assign(size=-1e6)
-    assert set(model.predict(low)) == {model.learned.floor}
+    assert set(model.predict(low)) == {model.fitted.floor}
     assert_exports_agree(model, low)
 
 

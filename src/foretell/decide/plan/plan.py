@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from foretell.dataset import Dataset
@@ -74,7 +73,7 @@ class Planner:
         space = space_of(asked, candidates, predictors, excluded)
         prices = asked.prices or Prices()
         assessor = Assessor(matched, Tariff.of(prices, space))
-        question = asked.question(_without_intervals(matched, space))
+        question = asked.question(_without_intervals(matched))
         if space.size == 1:  # there is nothing to choose: predict it, however far outside it is
             question = replace(question, allow_far=True)
         check_known(assessor.kinds, question, asked.minimize)
@@ -140,16 +139,10 @@ class Planner:
         )
 
 
-def _without_intervals(
-    matched: Mapping[str, tuple[Predictor, float]], space: Space
-) -> dict[str, str | None]:
+def _without_intervals(matched: Mapping[str, tuple[Predictor, float]]) -> dict[str, str | None]:
     """Return the target of each model that has no intervals; None for one that has."""
-    one = pd.DataFrame({n: [space.values(n)[0]] for n in space.names if len(space.values(n))})
-    one = space.rules.derived(one)
     return {
-        kind: None
-        if np.isfinite(predictor.outlook(one, [0.9]).quantiles.values).all()
-        else predictor.target
+        kind: None if predictor.has_intervals else predictor.target
         for kind, (predictor, _) in matched.items()
     }
 

@@ -30,7 +30,7 @@ class Tree:
     is_job
         Whether the runner itself is part of the job.
     child_peak_bytes
-        The largest memory of one process, as the kernel told the runner when it ended.
+        The largest memory of one process, as the kernel reported it to the runner.
     """
 
     runner: psutil.Process

@@ -1,4 +1,4 @@
-"""Hardware and kernel counters of the job, by `perf`, where the machine grants them."""
+"""Hardware and kernel counters of the job, by `perf`, where the machine allows it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class CountersMeter(Meter):
     is_slow = True
 
     def missing(self) -> str | None:
-        """Say what keeps perf from counting."""
+        """Say what prevents perf from counting."""
         if shutil.which("perf") is None:
             return "there is no program 'perf'; install the package linux-perf or linux-tools"
         if not _granted():
             return (
-                "perf may count nothing here; lower /proc/sys/kernel/perf_event_paranoid to 2, or "
-                "run on a machine that shows its counters"
+                "perf may not count here; lower /proc/sys/kernel/perf_event_paranoid to 2, or "
+                "run on a machine that offers counters"
             )
         return None
 
@@ -82,7 +82,7 @@ class CountersMeter(Meter):
             return _counts(output.read().decode(errors="replace"))
 
     def _say(self, word: str) -> None:
-        """Tell perf a word, and wait for its answer as long as it lives."""
+        """Send perf a command, and wait for its answer as long as it runs."""
         import select
 
         try:

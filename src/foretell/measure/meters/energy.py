@@ -1,7 +1,8 @@
 """Energy of a run, and where each joule comes from: counters of the processor, or an estimate.
 
-Measured joules (RAPL, read by codecarbon) and estimated ones (power figures times time) have
-columns of different names, so that they never mix.
+Measured joules (RAPL, read by codecarbon) and estimated ones (watts times time) have columns of
+different names, so that they never mix. What is used of codecarbon is not its public interface:
+where a version lacks it, there are no measured joules, and no rated power.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from foretell.measure.meters.cpu_time import CpuAccount
 
 _J_PER_KWH = 3.6e6
 _RAPL = Path("/sys/class/powercap/intel-rapl/subsystem")
-#: What a processor draws doing nothing, as a share of its rated power, where nobody gave a figure.
+#: What an idle processor draws, as a share of its rated power, where the sweep gives no figure.
 _IDLE_SHARE = 0.1
 
 
 class EnergyMeter(Meter):
     """Joules of the processor packages as measured, or of the machine as estimated.
 
-    All that the machine does in the meantime is in them, not the job alone.
+    Measured joules are those of all that the machine does meanwhile, not of the job alone.
     """
 
     columns = ("energy_j", "energy_estimated_j")
@@ -37,18 +38,19 @@ class EnergyMeter(Meter):
     @cached_property
     def _rapl(self) -> Any:
         """The counters of the processor; None where they cannot be read."""
+        folder = str(self._rapl_folder)
         try:
             from codecarbon.core.cpu import IntelRAPL, is_rapl_available
-        except ImportError:
+
+            _silence()
+            reader: Any = IntelRAPL
+            return reader(rapl_dir=folder) if is_rapl_available(folder) else None
+        except (ImportError, AttributeError, TypeError):
             return None
-        _silence()
-        folder = str(self._rapl_folder)
-        reader: Any = IntelRAPL
-        return reader(rapl_dir=folder) if is_rapl_available(folder) else None
 
     @cached_property
     def _power(self) -> tuple[float, float, str] | None:
-        """Watts when idle and busy, and who says so."""
+        """Watts when idle and busy, and where these figures come from."""
         given = self.setting.power
         if given is not None:
             return given.idle_w, given.busy_w, given.source
@@ -59,7 +61,7 @@ class EnergyMeter(Meter):
         return _IDLE_SHARE * watts, watts, f"rated power of {model} in codecarbon's table"
 
     def missing(self) -> str | None:
-        """Say what would make energy known."""
+        """Say what is missing to know the energy."""
         if self._rapl is not None or self._power is not None:
             return None
         return (
@@ -83,7 +85,7 @@ class EnergyMeter(Meter):
             self._rapl.start()
 
     def sample(self, tree: Tree) -> None:
-        """Keep what processes have used that may end unseen; counters need no such look."""
+        """Remember what processes have used that may end before the next sample."""
         if self._rapl is None:
             self._account.look()
 
@@ -108,17 +110,18 @@ class EnergyMeter(Meter):
 
 
 def _rated_power() -> tuple[str, float] | None:
-    """Look the processor up in codecarbon's table; None if it is not there."""
+    """Look the processor up in codecarbon's table; None if it is not in it."""
     try:
         from codecarbon.core.cpu import TDP
         from codecarbon.core.util import detect_cpu_model
-    except ImportError:
+
+        _silence()
+        model = detect_cpu_model()
+        # The public TDP.tdp is a guess for processors that are not in the table.
+        table: Any = TDP
+        rated = table()._get_cpu_power_from_registry(model) if model else None
+    except (ImportError, AttributeError, TypeError):
         return None
-    _silence()
-    model = detect_cpu_model()
-    # Its own default for processors it does not know is a guess, and is not used.
-    table: Any = TDP
-    rated = table()._get_cpu_power_from_registry(model) if model else None
     return None if rated is None else (str(model), float(rated))
 
 

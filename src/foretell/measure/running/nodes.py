@@ -11,7 +11,7 @@ from typing import Any
 
 from foretell.closeable import Closeable
 from foretell.errors import UsageError, listing
-from foretell.executors.cluster import Cluster, check_versions, code_digest
+from foretell.executors.cluster import Cluster, check_versions, foretell_version
 from foretell.machines import Needs
 from foretell.measure.running.machine import describe_machine, describe_versions
 from foretell.measure.running.packed_folder import MOST_BYTES, MOST_FILES, PackedFolder
@@ -44,7 +44,7 @@ class Survey:
         """Ask every node; raise a UsageError if one cannot do the job."""
         found: dict[str, _Answer] = cluster.ask_each(_answer, sweep, packed)
         codes = {name: {"foretell": answer.code} for name, answer in found.items()}
-        check_versions({"foretell": code_digest()}, codes)
+        check_versions({"foretell": foretell_version()}, codes)
         for name, answer in found.items():
             if answer.complaint is not None:
                 raise UsageError(f"node {name} of the Ray cluster: {answer.complaint}")
@@ -76,7 +76,7 @@ def _answer(sweep: Sweep, packed: PackedFolder) -> _Answer:
         folder = str(_workload(sweep, packed).folder)
     except UsageError as error:
         complaint = str(error)
-    return _Answer(code_digest(), about, sources_of(meters), missing, folder, complaint)
+    return _Answer(foretell_version(), about, sources_of(meters), missing, folder, complaint)
 
 
 def _missing(found: Mapping[str, _Answer]) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Printed:
         """Return the end of what was printed, and nothing that came before some place in it."""
         n_bytes = self.n_bytes
         start = max(since, n_bytes - min(most_bytes, self._most_bytes))
-        # Not by seeking: the job prints where this file stands.
+        # Not by seeking: the job prints at the position of this file.
         return os.pread(self.file.fileno(), max(0, n_bytes - start), start).decode(errors="replace")
 
     def trim(self) -> None:

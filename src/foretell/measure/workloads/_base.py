@@ -123,7 +123,7 @@ class Workload(ABC):
         """Raise a UsageError if the parameters of a sweep do not fit."""
 
     def ignored(self, names: Sequence[str]) -> list[str]:
-        """Return the parameters that make no difference to a run, as far as can be told."""
+        """Return the parameters that make no difference to a run, as far as is known."""
         return []
 
     def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:

@@ -1,4 +1,4 @@
-"""Ray for a workload: a small cluster of its own on this machine, or one that is there."""
+"""Ray for a workload: a small cluster of its own on this machine, or one that exists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foretell.executors.ray_address import check_cluster, is_installed, set_envi
 from foretell.measure.workloads._base import RunFailedError
 from foretell.measure.workloads._training import Job
 
-#: Ray Train looks every 2 s whether workers have ended, which would be part of what is measured.
+#: Ray Train checks every 2 s whether workers have ended, and the wait would be measured as well.
 _ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
 
 
@@ -22,7 +22,7 @@ def check_installed() -> None:
 
 
 def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> None:
-    """Start Ray on this machine, or connect to a cluster, unless that was done for a run before."""
+    """Start Ray on this machine, or connect to a cluster; later runs use the same connection."""
     set_environment(_ENVIRONMENT)
     import ray
     import ray.train.torch  # so that its import is not measured

@@ -1,4 +1,4 @@
-"""Launchers: two ways to bring workers of a distributed training to life on Ray."""
+"""Launchers: two ways to start the workers of a distributed training on Ray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from foretell.measure.workloads._base import RunFailedError, Watch
-from foretell.measure.workloads._training import Job, Report, WorkerFailedError, import_all, work
+from foretell.measure.workloads._training import (
+    Job,
+    WorkerFailedError,
+    WorkerReport,
+    import_all,
+    work,
+)
 
 _MOST_REASON = 300
 _READY_LIMIT_S = 60.0
@@ -21,14 +27,14 @@ class Launcher(ABC):
         """Do what is not to be measured."""
 
     @abstractmethod
-    def launch(self, job: Job, watch: Watch) -> list[Report]:
-        """Run the job, time ``fit``, and return what each worker has to tell."""
+    def launch(self, job: Job, watch: Watch) -> list[WorkerReport]:
+        """Run the job, time ``fit``, and return the report of each worker."""
 
 
 class TrainerLauncher(Launcher):
     """Ray Train's TorchTrainer: new workers for each run, as its users have them."""
 
-    def launch(self, job: Job, watch: Watch) -> list[Report]:
+    def launch(self, job: Job, watch: Watch) -> list[WorkerReport]:
         """Make a trainer and fit."""
         from ray import train
         from ray.train.torch import TorchConfig, TorchTrainer
@@ -50,15 +56,15 @@ class TrainerLauncher(Launcher):
                 result = trainer.fit()
         except train.TrainingFailedError as error:
             raise _failure(getattr(error, "worker_failures", {}), error) from None
-        return [Report(**report) for report in result.return_value]
+        return [WorkerReport(**report) for report in result.return_value]
 
 
-def _work_in_trainer(told: dict[str, Any]) -> list[dict[str, Any]]:
-    """Work, and gather what all workers have to tell: Ray keeps only what the first returns."""
+def _work_in_trainer(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """Work, and gather the reports of all workers: Ray keeps only what the first returns."""
     from ray.train.torch import get_device
     from torch import distributed
 
-    report = asdict(work(Job(**told["job"]), get_device()))
+    report = asdict(work(Job(**given["job"]), get_device()))
     reports: list[dict[str, Any]] = [{}] * distributed.get_world_size()
     distributed.all_gather_object(reports, report)
     return reports
@@ -76,7 +82,7 @@ class ActorsLauncher(Launcher):
         self._n_grouped = 0
 
     def prepare(self, job: Job) -> None:
-        """See that there are enough actors, and join as many as needed to a process group."""
+        """Make sure that there are enough actors, and join as many as needed to a process group."""
         import ray
 
         if self._resources != (job.cpus, job.gpus):
@@ -88,7 +94,7 @@ class ActorsLauncher(Launcher):
         if self._n_grouped != job.workers:
             self._group(job)
 
-    def launch(self, job: Job, watch: Watch) -> list[Report]:
+    def launch(self, job: Job, watch: Watch) -> list[WorkerReport]:
         """Let the actors work."""
         with watch.stage("fit"):
             return self._all([a.work.remote(job) for a in self._actors[: job.workers]])
@@ -105,7 +111,7 @@ class ActorsLauncher(Launcher):
         self._n_grouped = job.workers
 
     def _await_start(self, job: Job, pending: list[Any]) -> None:
-        """Wait for all actors to be there; others may use the cluster, and never leave."""
+        """Wait until all actors have started; others may use the cluster, and never leave."""
         import ray
 
         _, late = ray.wait(pending, num_returns=len(pending), timeout=_READY_LIMIT_S)
@@ -147,7 +153,7 @@ class _Member:
         self._store: Any = None
 
     def host(self) -> tuple[str, int]:
-        """Open the meeting point of a new group; return where it is."""
+        """Open the store through which a new group meets; return its address."""
         from ray.util import get_node_ip_address
         from torch.distributed import TCPStore
 
@@ -171,7 +177,7 @@ class _Member:
             distributed.destroy_process_group()
         self._store = None
 
-    def work(self, job: Job) -> Report:
+    def work(self, job: Job) -> WorkerReport:
         """Do one worker's part of a run."""
         import torch
 
@@ -192,7 +198,7 @@ def _failure(by_rank: Mapping[int, Any], error: Exception) -> RunFailedError:
 
 
 def _reason(error: Any) -> str:
-    """Return the last line, where a traceback has the error, without what Ray guesses of it."""
+    """Return the last line of a traceback, the error, without the causes that Ray guesses."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     last = lines[-1] if lines else type(error).__name__
     own = last.rpartition(f"{WorkerFailedError.__name__}: ")[2]

@@ -20,7 +20,7 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Job:
-    """What all workers of one run are told.
+    """What all workers of one run get to know.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What one worker has to tell after its work.
+class WorkerReport:
+    """What one worker reports after its work.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Report:
 
 
 class WorkerFailedError(Exception):
-    """The work of one worker raised an error, here in one line, as Ray passes on mere text."""
+    """The work of one worker raised an error, in one line, because Ray passes it on as text."""
 
 
 @dataclass
@@ -90,8 +90,8 @@ class StageTimer:
         self.entries_s.setdefault(name, []).append(seconds)
 
 
-def work(job: Job, device: Any) -> Report:
-    """Do one worker's part of a run; its process group stands already."""
+def work(job: Job, device: Any) -> WorkerReport:
+    """Do one worker's part of a run; its process group exists already."""
     import torch
 
     entered_at = time.time()
@@ -105,7 +105,7 @@ def work(job: Job, device: Any) -> Report:
         text = str(error).strip().splitlines()
         reason = f"{type(error).__name__}: {text[0] if text else 'no reason'}"
         raise WorkerFailedError(reason) from error
-    return Report(entered_at, timer.entries_s, numbers)
+    return WorkerReport(entered_at, timer.entries_s, numbers)
 
 
 def _call(job: Job, timer: StageTimer) -> Mapping[str, Any]:
@@ -124,7 +124,7 @@ def _call(job: Job, timer: StageTimer) -> Mapping[str, Any]:
 
 
 def import_all() -> None:
-    """Import what training needs, among it what Torch imports only with the first optimizer."""
+    """Import what training needs, even what Torch imports only with the first optimizer."""
     import sklearn.datasets  # noqa: F401
     import torch
     from torch.nn.parallel import DistributedDataParallel  # noqa: F401
@@ -250,7 +250,7 @@ class _Reductions:
     Each bucket of gradients is timed from when it is handed over until its mean is there, which
     includes the wait for slower workers. What counts is the time in which at least one bucket is
     under way. The backward pass goes on meanwhile, so that not all of it is time lost. On a GPU
-    the processor does not learn when a bucket is done, and there is no such time.
+    the processor does not learn when a bucket is done, so this is not measured.
     """
 
     def __init__(self) -> None:

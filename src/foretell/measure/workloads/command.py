@@ -25,14 +25,14 @@ from foretell.measure.workloads._base import Numbers, Options, RunFailedError, W
 _MOST_OUTPUT = 4_000_000  # bytes that are searched for numbers
 _MOST_SEARCH_S = 10.0
 _MOST_REASON, _MOST_LOGGED = 300, 4000
-#: What only a shell understands.
+#: Signs that only a shell understands.
 _SHELL = re.compile(r"[|&;<>]+")
 
 _WITH_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 class CommandOptions(Options):
-    """A program and what its output tells.
+    """A program, and the numbers in its output.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class CommandOptions(Options):
     folder
         Where it runs; relative to the sweep file.
     env
-        Environment variables, in which parameters may stand, too.
+        Environment variables, which may have parameters in braces, too.
     """
 
     run: str | list[str]
@@ -81,7 +81,7 @@ class CommandWorkload(Workload):
     times_itself = True
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse templates that name no parameter, and programs that are not there."""
+        """Refuse templates with unknown parameters, and programs that do not exist."""
         from foretell.measure.sweep import reserved_names  # which knows all workloads
 
         o = self.options
@@ -103,7 +103,7 @@ class CommandWorkload(Workload):
                 self._check_program(_words(template))
 
     def ignored(self, names: Sequence[str]) -> list[str]:
-        """Return the parameters that no template has a place for."""
+        """Return the parameters that no template uses."""
         used = self._used()
         return [name for name in names if name not in used]
 
@@ -139,7 +139,7 @@ class CommandWorkload(Workload):
             text = printed.end(_MOST_OUTPUT)
         try:
             if status not in o.ok_exit:
-                raise RunFailedError(f"{_told(status)}{_last_line(text)}")
+                raise RunFailedError(f"{_ending(status)}{_last_line(text)}")
             return _numbers(o.extract, text)
         except RunFailedError:
             sys.stdout.write(text[-_MOST_LOGGED:])  # for the log
@@ -152,7 +152,7 @@ class CommandWorkload(Workload):
                 status = self._execute(self.options.prepare, configuration, printed.file, Watch())
             if status:
                 text = printed.end(_MOST_OUTPUT)
-                raise RunFailedError(f"preparing: {_told(status)}{_last_line(text)}")
+                raise RunFailedError(f"preparing: {_ending(status)}{_last_line(text)}")
 
     def _execute(
         self,
@@ -190,7 +190,7 @@ def _path(folder: Path) -> str:
 
 
 def _words(template: str | list[str]) -> list[str]:
-    """Split a command before parameters are filled in: a value is one word, whatever it holds."""
+    """Split a command before parameters are filled in, so that each value stays one word."""
     if isinstance(template, list):
         return template
     try:
@@ -229,11 +229,11 @@ def _fields(text: str) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Let true and false be written as people do; numbers stay numbers, as {n:05d} wants them."""
+    """Write booleans in lower case; numbers stay numbers, which {n:05d} needs."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _told(status: int) -> str:
+def _ending(status: int) -> str:
     if status < 0:
         try:
             return f"it was ended by {signal.Signals(-status).name}"

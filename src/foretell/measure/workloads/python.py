@@ -36,12 +36,12 @@ class PythonWorkload(Workload):
         return function
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse what is no function of these parameters."""
+        """Refuse what is not a function of these parameters."""
         if ":" not in self.options.call:
             raise UsageError("workload.call: must be module:function")
         function = self._function()
         if not callable(function):
-            raise UsageError(f"workload.call: {self.options.call} is no function")
+            raise UsageError(f"workload.call: {self.options.call} is not a function")
         taken = inspect.signature(function).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
         for name in names:

@@ -18,7 +18,7 @@ from foretell.measure.workloads._base import Numbers, Options, RunFailedError, W
 from foretell.measure.workloads._cluster import check_installed, check_room, connect
 from foretell.measure.workloads._digits import read_mnist
 from foretell.measure.workloads._launchers import ActorsLauncher, Launcher, TrainerLauncher
-from foretell.measure.workloads._training import Job, Report
+from foretell.measure.workloads._training import Job, WorkerReport
 from foretell.spaces.values import Scalar
 
 Count = Annotated[int, pydantic.Field(ge=1)]
@@ -112,7 +112,7 @@ class RayTrainWorkload(Workload):
         return None if name is None else (self.folder / name).resolve()
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse unknown parameters, images that are not MNIST's, and functions not there."""
+        """Refuse unknown parameters, images that are not MNIST's, and missing functions."""
         check_installed()
         for name in names:
             if name in _DERIVED:
@@ -137,10 +137,10 @@ class RayTrainWorkload(Workload):
         except UsageError as error:
             raise UsageError(f"workload.train_function: {error}") from None
         if not callable(function):
-            raise UsageError(f"workload.train_function: {name} is no function")
+            raise UsageError(f"workload.train_function: {name} is not a function")
 
     def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
-        """Return the total of CPUs, and the launcher, so that nobody mixes the two."""
+        """Return the total of CPUs, and the launcher, so that times of the two are told apart."""
         job = self._job(configuration)
         return {"num_cpus": job.workers * job.cpus, "launcher": self.options.launcher}
 
@@ -155,7 +155,7 @@ class RayTrainWorkload(Workload):
         except UsageError as error:
             raise RunFailedError(str(error)) from None
         o = self.options
-        # On a cluster, runs are told where they are.
+        # On a cluster, this variable has its address.
         address = o.address or (None if o.cpus else os.environ.get("RAY_ADDRESS"))
         connect(address, cpus=o.cpus, object_store_mib=o.object_store_mib)
         check_room(job)
@@ -189,8 +189,8 @@ class RayTrainWorkload(Workload):
         )
 
 
-def _add_stages(reports: Sequence[Report], watch: Watch) -> None:
-    """Report each stage by its mean over workers and epochs, and by the slowest worker's mean."""
+def _add_stages(reports: Sequence[WorkerReport], watch: Watch) -> None:
+    """Record each stage by its mean over workers and epochs, and by that of the slowest worker."""
     for name in dict.fromkeys(name for report in reports for name in report.stages_s):
         by_worker = [r.stages_s[name] for r in reports if name in r.stages_s]
         means = [sum(times) / len(times) for times in by_worker]
@@ -198,7 +198,7 @@ def _add_stages(reports: Sequence[Report], watch: Watch) -> None:
         watch.add(f"{name}_max", max(means))
 
 
-def _details(reports: Sequence[Report]) -> str:
+def _details(reports: Sequence[WorkerReport]) -> str:
     """Write every time of every stage as JSON, one list per worker."""
     names = dict.fromkeys(name for report in reports for name in report.stages_s)
     rounded = {

@@ -182,7 +182,7 @@ def _layer(configuration: Mapping[str, Any]) -> Layer:
     for name in _NAMES[1:]:
         value = configuration.get(name, 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UsageError(f"parameters.{name}: must be a whole number from 1 on, not {value!r}")
+            raise UsageError(f"parameters.{name}: must be a positive whole number, not {value!r}")
     found = layers(network, configuration["image_size"])
     number: int = configuration["layer"]
     if number > len(found):

@@ -32,11 +32,11 @@ class Plateau:
 
 def column_shares(model: SavedModel) -> dict[str, float]:
     """Return the share of each column of the table, largest first."""
-    shares = model.learned.regressor.importances()
+    shares = model.fitted.regressor.importances()
     if shares is None:
         return {}
     total: dict[str, float] = {}
-    for position, share in zip(model.learned.columns, shares, strict=True):
+    for position, share in zip(model.fitted.columns, shares, strict=True):
         feature = model.feature_map.features[position]
         for factor in feature.factors:
             total[factor.column] = total.get(factor.column, 0.0) + share / len(feature.factors)
@@ -78,7 +78,7 @@ def _mean_curve(x: Array, column: int, levels: Array, model: SavedModel) -> Arra
         near = x[(order == k) | (order == k + 1)]
         low, high = near.copy(), near.copy()
         low[:, column], high[:, column] = levels[k], levels[k + 1]
-        change = np.log(model.learned.estimate(high)) - np.log(model.learned.estimate(low))
+        change = np.log(model.fitted.estimate(high)) - np.log(model.fitted.estimate(low))
         steps.append(float(np.mean(change)))
     return np.concatenate([[0.0], np.cumsum(steps)])
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,17 @@ from foretell.model.campaigns.sources import load_campaign
 from foretell.model.campaigns.work import reason_of
 from foretell.model.fingerprint import fingerprint
 from foretell.model.run_options import Clock, Progress, RunOptions
-from foretell.model.table import Table, prepare_table
+from foretell.model.table import (
+    EVERY_COLUMN,
+    ColumnChoice,
+    Table,
+    prepare_table,
+    without_missing,
+)
 from foretell.model.techniques import Regressor, TrainingRows
 
 Array = NDArray[np.float64]
+Result = TypeVar("Result")
 
 _FEWEST_ROWS = 3
 #: A table of so many rows has labels where more than this share of a column's values differ.
@@ -43,9 +50,14 @@ _MOST_ROWS = 50_000
 _CLEANED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE = 0.3, 0.5, 0.8
 
 
-def automatic_campaign(target: str, skip: Sequence[str], seed: int | None) -> Campaign:
+def automatic_campaign(target: str, columns: ColumnChoice, seed: int | None) -> Campaign:
     """Return the campaign that automatic mode stands for."""
-    data = {"target": target, "skip_columns": list(skip)}
+    data = {
+        "target": target,
+        "use_columns": list(columns.use),
+        "skip_columns": list(columns.skip),
+        "categorical": list(columns.categorical),
+    }
     spec, _, _ = load_campaign({"data": data, "techniques": {"Ensemble": {}}})
     return spec.with_seed(seed)
 
@@ -71,12 +83,22 @@ def labels(dataset: Dataset, target: str) -> list[str]:
 
 
 def run_automatic(
-    dataset: Dataset, target: str, options: RunOptions, *, seed: int | None = None
+    dataset: Dataset,
+    target: str,
+    options: RunOptions,
+    *,
+    seed: int | None = None,
+    columns: ColumnChoice = EVERY_COLUMN,
 ) -> AutomaticFit:
     """Fit the ensemble of automatic mode to a table."""
-    dataset, notices = dataset.for_target(target)
-    skipped = labels(dataset, target)
-    job = _Job(automatic_campaign(target, skipped, seed), dataset, options)
+    dataset, notices = dataset.for_target(target, columns.named)
+    named = columns.named
+    skipped = [] if columns.use else [n for n in labels(dataset, target) if n not in named]
+    campaign = automatic_campaign(target, columns.without(skipped), seed)
+    if columns.drop_missing:
+        dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
+        notices += dropped
+    job = _Job(campaign, dataset, options)
     job.notes += notices
     job.notes += [
         f"Column '{name}' was left out: it has a value of its own in nearly every row, and says "
@@ -132,10 +154,7 @@ class _Job:
         return fit
 
     def _table(self) -> Table:
-        try:
-            table = prepare_table(self.campaign, self.dataset)
-        except (DatasetError, UsageError) as error:
-            raise error.placed() from None  # there is no campaign file to change
+        table = _in_words_of_tables(lambda: prepare_table(self.campaign, self.dataset))
         if (table.y <= 0).any():
             raise DatasetError(
                 f"{table.name}, column '{self.campaign.data.target}' must be positive: errors are "
@@ -240,6 +259,14 @@ class _Job:
         if self.options.progress is not None:
             left_s = clock.elapsed_s / n_done * (n_total - n_done)
             self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
+
+
+def _in_words_of_tables(work: Callable[[], Result]) -> Result:
+    """Leave the entries of a campaign out of errors: there is no campaign file to change."""
+    try:
+        return work()
+    except (DatasetError, UsageError) as error:
+        raise error.placed() from None
 
 
 def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:

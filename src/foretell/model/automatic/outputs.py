@@ -27,7 +27,7 @@ from foretell.model.automatic.summary import automatic_leaderboard, automatic_su
 from foretell.model.campaigns import Campaign
 from foretell.model.evidence import evidence_files, of_rehearsals
 from foretell.model.fingerprint import versions
-from foretell.model.learner import FLOOR_SHARE, Learned
+from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
 from foretell.model.results import FORMAT, describe_table
@@ -85,7 +85,7 @@ class Report:
             hyperparameters=params,
             target=self.campaign.data.target,
             feature_map=table.feature_map,
-            learned=Learned(columns, None, rebuilt, FLOOR_SHARE * smallest),
+            fitted=FittedModel(columns, None, rebuilt, FLOOR_SHARE * smallest),
             rename={},
             ranges=training_ranges(table.feature_map, table.frame),
             n_rows=len(table.y),

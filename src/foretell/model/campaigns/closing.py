@@ -6,30 +6,44 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from foretell.errors import ModelError
 from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
+from foretell.model.campaigns import AllRows
 from foretell.model.campaigns.engine import Engine
+from foretell.model.campaigns.intervals import (
+    HeldOut,
+    campaign_calibration,
+    n_kept,
+    selection_evidence,
+)
 from foretell.model.campaigns.search import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial, scores_from_json
 from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import ALL, OuterSplit
+from foretell.model.campaigns.validation.outer_splits import ALL, CampaignSplits, OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
-from foretell.model.learner import Learned
-from foretell.model.passports.measured_range import training_ranges
+from foretell.model.fitter import FittedModel
+from foretell.model.passports.calibration import Calibration
+from foretell.model.passports.measured_range import training_levels, training_ranges
 from foretell.model.results import Entry, Judgement, Record, spread
 from foretell.model.saved.model import SavedModel, load_model
 
 Contest = Callable[[Engine, OuterSplit, str, Search], Study]
 
 
-def decide(engine: Engine, record: Record, *, contest: Contest) -> None:
+def most_closing_fits(plan: CampaignSplits) -> int:
+    """Return at most how many fits of each technique follow a search."""
+    return len(plan.outer) + len(plan.final.selection_keys) + 1
+
+
+def decide(engine: Engine, record: Record, *, contest: Contest, n_closing: int) -> None:
     """Choose each technique's hyperparameters by selection error alone.
 
-    Every outer split has its winner. When they differ, they are compared once more on selection
+    Every outer split has a winner. When winners differ, they are compared once more on selection
     splits of all rows.
     """
     studies = []
@@ -46,7 +60,6 @@ def decide(engine: Engine, record: Record, *, contest: Contest) -> None:
             search = GridSearch(distinct)
             studies.append(contest(engine, record.plan.final, entry.technique, search))
     if studies:
-        n_closing = len(record.plan.outer) + 1
         record.was_cut |= engine.search(studies, n_closing=n_closing, is_optional=True)
     for study in studies:
         record.entry(study.technique).trials += study.trials
@@ -74,15 +87,24 @@ def canonical(params: dict[str, Any]) -> str:
 
 @dataclass
 class Closing:
-    """The last fits: each winner on its training rows, each technique on all rows."""
+    """The last fits: each winner on its training rows, each technique on all rows.
+
+    Where validation rows are too few for intervals, the final hyperparameters are also fitted on
+    the training rows of selection splits, and predict the rows held out there.
+    """
 
     engine: Engine
     record: Record
     journal: Journal
     output: Path
     _built: dict[str, Outcome] = field(default_factory=dict)
-    _training_models: dict[str, Learned] = field(default_factory=dict)
+    _training_models: dict[str, FittedModel] = field(default_factory=dict)
     _known: dict[str, SavedModel] = field(default_factory=dict)
+    _held_out: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+
+    @cached_property
+    def _selection_keys(self) -> tuple[str, ...]:
+        return selection_evidence(self.record.table, self.record.plan)
 
     def run(self) -> None:
         """Run what the journal does not hold yet, then write the model files."""
@@ -104,6 +126,11 @@ class Closing:
         assert entry.params is not None
         if entry.technique not in self._known:
             yield Task(entry.technique, (entry.params,), ALL, score_training=True, keep_models=True)
+            self._recall_held_out(entry)
+            for key in self._selection_keys:
+                if (entry.technique, key) not in self._held_out:
+                    most = n_kept(len(self._selection_keys))
+                    yield Task(entry.technique, (entry.params,), key, most_predictions=most)
         for judgement in entry.judgements:
             keep = self._keeps_training_model(judgement)
             if keep or (judgement.test is None and judgement.reason is None):
@@ -125,6 +152,9 @@ class Closing:
             self._built[entry.technique] = outcome
             entry.seconds = outcome.seconds
             return
+        if task.split_key in self._selection_keys:
+            self._enter_held_out(entry, task, outcome)
+            return
         position = [j.outer for j in entry.judgements].index(task.split_key)
         judged = replace(
             entry.judgements[position],
@@ -134,10 +164,36 @@ class Closing:
             reason=outcome.reason,
         )
         entry.judgements[position] = judged
-        if outcome.learned is not None:
-            self._training_models[entry.technique] = outcome.learned
+        if outcome.fitted is not None:
+            self._training_models[entry.technique] = outcome.fitted
         if not outcome.is_transient:
             self.journal.append([{"kind": "judgement", "judgement": judged.to_json()}])
+
+    def _enter_held_out(self, entry: Entry, task: Task, outcome: Outcome) -> None:
+        if outcome.predicted is None:
+            return  # it failed on this fold, which then says nothing about its errors
+        self._held_out[entry.technique, task.split_key] = outcome.predicted
+        held_out = {"technique": entry.technique, "params": entry.params, "split": task.split_key}
+        self.journal.append([{"kind": "held_out", **held_out, "predicted": outcome.predicted}])
+
+    def _recall_held_out(self, entry: Entry) -> None:
+        for r in self._records("held_out"):
+            if (r["technique"], r["params"]) == (entry.technique, entry.params):
+                self._held_out[entry.technique, r["split"]] = r["predicted"]
+
+    def _calibration(self, entry: Entry) -> tuple[Calibration | None, str | None]:
+        plan = self.record.plan
+        held_out = [
+            HeldOut(plan.splits[j.outer], plan.n_predictions, j.predicted)
+            for j in entry.judgements
+            if j.predicted is not None
+        ]
+        held_out += [
+            HeldOut(plan.splits[key], n_kept(len(self._selection_keys)), predicted)
+            for key in self._selection_keys
+            if (predicted := self._held_out.get((entry.technique, key))) is not None
+        ]
+        return campaign_calibration(self.record.table, self.record.campaign.data.target, held_out)
 
     def _finish(self, entry: Entry) -> None:
         failed = [j.reason for j in entry.judgements if j.reason]
@@ -155,19 +211,19 @@ class Closing:
 
     def _save_training_model(self, entry: Entry) -> None:
         if entry.technique in self._training_models:
-            learned, judged = self._training_models[entry.technique], entry.judgements[0]
-            model = self._model(entry, judged.trial.params, learned, judged.outer, judged.train)
+            fitted, judged = self._training_models[entry.technique], entry.judgements[0]
+            model = self._model(entry, judged.trial.params, fitted, judged.outer, judged.train)
             model.save(self.output / f"{entry.technique}-training.foretell")
 
     def _remove_stale(self, entry: Entry) -> None:
-        """Remove a model that an earlier run on less of the search left, and this one does not."""
+        """Remove a model that an earlier, shorter run wrote and this one does not have."""
         if entry.model is None:
             for name in (entry.technique, f"{entry.technique}-training"):
                 (self.output / f"{name}.foretell").unlink(missing_ok=True)
 
     def _save(self, entry: Entry, built: Outcome | None) -> SavedModel:
-        assert built is not None and built.learned is not None and entry.params is not None
-        model = self._model(entry, entry.params, built.learned, ALL, built.train)
+        assert built is not None and built.fitted is not None and entry.params is not None
+        model = self._model(entry, entry.params, built.fitted, ALL, built.train)
         content = model.to_bytes()
         write_whole(self.output / _file(entry), content)
         self.journal.append(
@@ -187,24 +243,30 @@ class Closing:
         self,
         entry: Entry,
         params: dict[str, Any],
-        learned: Learned,
+        fitted: FittedModel,
         split_key: str,
         train: Scores | None,
     ) -> SavedModel:
         table = self.record.table
         rows = self.record.plan.splits[split_key].train
-        validation = spread([j.test for j in entry.judgements if j.test])
-        scores = {"validation": {name: v["mean"] for name, v in validation.items()}}
+        scores = {}
+        if not isinstance(self.record.campaign.validation, AllRows):  # else it is training error
+            validation = spread([j.test for j in entry.judgements if j.test])
+            scores["validation"] = {name: v["mean"] for name, v in validation.items()}
         if train is not None:
             scores["training"] = train.to_json()
+        calibration, why_not = self._calibration(entry)
         return SavedModel(
             technique=entry.technique,
             hyperparameters=params,
             target=self.record.campaign.data.target,
             feature_map=table.feature_map,
-            learned=learned,
+            fitted=fitted,
             rename=self.record.campaign.data.rename,
             ranges=training_ranges(table.feature_map, table.frame.iloc[rows]),
+            levels=training_levels(table.feature_map, table.frame.iloc[rows]),
+            calibration=calibration,
+            no_intervals=why_not,
             n_rows=len(rows),
             scores=scores,
             writer=self.record.version,
@@ -230,10 +292,10 @@ class Closing:
         return judgement
 
     def _recalled_model(self, entry: Entry) -> SavedModel | None:
-        """Load the model built before, if it is the very file that was written then."""
+        """Load the model built before, if its file is still the one that was written then."""
         path = self.output / _file(entry)
         for r in self._records("model"):
-            # The file also tells how the winners did on the outer splits.
+            # The file also holds the winners' validation errors.
             same = (r["technique"], r["params"], r["winners"]) == (
                 entry.technique,
                 entry.params,

@@ -1,4 +1,4 @@
-"""Running a campaign, the one path: a campaign and its data in, saved models out."""
+"""Running a campaign from start to end: a campaign and its table in, saved models out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model import directory as layout
 from foretell.model.campaigns import SFS, Campaign
-from foretell.model.campaigns.closing import Closing, decide
+from foretell.model.campaigns.closing import Closing, decide, most_closing_fits
 from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.outputs import Fit, write_outputs
 from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
@@ -29,10 +29,10 @@ from foretell.model.campaigns.validation.outer_splits import (
     split_campaign,
 )
 from foretell.model.fingerprint import fingerprint
-from foretell.model.learner import Learner
+from foretell.model.fitter import Fitter
 from foretell.model.results import Entry, Record
 from foretell.model.run_options import Clock, RunOptions
-from foretell.model.table import Table, prepare_table
+from foretell.model.table import Table, prepare_table, without_missing
 from foretell.model.techniques import TECHNIQUES
 
 #: Grid points per batch when racing: small enough that a good one stops many others early.
@@ -40,19 +40,27 @@ _RACING_BATCH = 8
 
 
 def run_campaign(
-    campaign: Campaign, dataset: Dataset, options: RunOptions, warnings: Sequence[str] = ()
+    campaign: Campaign,
+    dataset: Dataset,
+    options: RunOptions,
+    warnings: Sequence[str] = (),
+    *,
+    drop_missing: bool = False,
 ) -> Fit:
     """Run a checked campaign on a table; ``warnings`` go into the results."""
     dataset, notices = _usable(campaign, dataset)
-    job = _Job(campaign, dataset, options, [*warnings, *notices])
+    if drop_missing:
+        dataset, dropped = without_missing(campaign, dataset)
+        notices += dropped
+    run = _CampaignRun(campaign, dataset, options, [*warnings, *notices])
     if options.output is not None:
-        return job.run(options.output)
+        return run.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
-        return job.run(Path(output))
+        return run.run(Path(output))
 
 
 def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
-    """Leave out failed runs and what is known only after a run, unless the campaign names it."""
+    """Leave out failed runs, and columns known only after a run that the campaign does not name."""
     data = campaign.data
     old = {new: name for name, new in data.rename.items()}
     named = [
@@ -65,8 +73,8 @@ def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
 
 
 @dataclass
-class _Job:
-    """One run of a campaign."""
+class _CampaignRun:
+    """One campaign on its table, with how to run it."""
 
     campaign: Campaign
     dataset: Dataset
@@ -74,7 +82,7 @@ class _Job:
     warnings: list[str]
 
     def run(self, output: Path) -> Fit:
-        """Prepare, search, decide, judge, build, report: top to bottom."""
+        """Prepare, search, decide, judge, build and write, in this order."""
         table = prepare_table(self.campaign, self.dataset)
         plan = split_campaign(self.campaign, table)
         self._check_selection(table)
@@ -89,14 +97,15 @@ class _Job:
             log = stack.enter_context(logged(output / LOG))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
             stack.enter_context(single_threaded())
-            learner = self._learner(table, plan)
-            executor = stack.enter_context(self.options.executor(learner, log))
+            fitter = self._fitter(table, plan)
+            executor = stack.enter_context(self.options.executor(fitter, log))
             clock = Clock(self.options.started, self.options.time_limit_s)
             engine = Engine(executor, journal, clock, log, report=self.options.progress)
             studies = self._studies(engine, plan.outer, spaces)
-            was_cut = engine.search(studies, n_closing=len(plan.outer) + 1)
+            n_closing = most_closing_fits(plan)
+            was_cut = engine.search(studies, n_closing=n_closing)
             record = self._record(table, plan, studies, was_cut)
-            decide(engine, record, contest=self._study)
+            decide(engine, record, contest=self._study, n_closing=n_closing)
             Closing(engine, record, journal, output).run()
             fit = Fit(record, output, elapsed_s=clock.elapsed_s)
             write_outputs(fit, record)
@@ -121,10 +130,10 @@ class _Job:
                 at=("feature_selection", "folds"),
             )
 
-    def _learner(self, table: Table, plan: CampaignSplits) -> Learner:
+    def _fitter(self, table: Table, plan: CampaignSplits) -> Fitter:
         features = table.feature_map.features
         indicators = np.flatnonzero([f.is_indicator for f in features])
-        return Learner(
+        return Fitter(
             self.campaign,
             table.x,
             table.y,

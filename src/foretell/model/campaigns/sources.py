@@ -108,8 +108,9 @@ def naming(source: Source) -> Iterator[None]:
         if not error.at or not isinstance(source, str | Path):
             raise
         path = Path(source)
-        option = dotted(error.at) if _is_toml(path) else _in_sections(error.at)
-        raise type(error)(f"{path}, {option}: {error.text}") from None
+        place = dotted(error.at) if _is_toml(path) else _in_sections(error.at)
+        text = f"{path}, {place}: {error.text}"
+        raise type(error)(text, option=error.option, remedy=error.remedy) from None
 
 
 def _in_sections(place: tuple[str, ...]) -> str:

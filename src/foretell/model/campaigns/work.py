@@ -10,7 +10,7 @@ from typing import Any
 from foretell.executors import WorkerDied
 from foretell.model.campaigns.validation import Scores, score
 from foretell.model.campaigns.validation.outer_splits import thinned
-from foretell.model.learner import Learned, Learner
+from foretell.model.fitter import FittedModel, Fitter
 from foretell.model.techniques import TECHNIQUES
 
 Params = dict[str, Any]
@@ -45,7 +45,7 @@ class Outcome:
     seconds: float
     test: Scores | None = None
     train: Scores | None = None
-    learned: Learned | None = None
+    fitted: FittedModel | None = None
     predicted: list[float] | None = None
     reason: str | None = None
     is_transient: bool = False
@@ -56,37 +56,37 @@ class Outcome:
         return cls(seconds, reason=reason_of(error), is_transient=isinstance(error, _TRANSIENT))
 
 
-def run_task(learner: Learner, task: Task) -> list[Outcome]:
+def run_task(fitter: Fitter, task: Task) -> list[Outcome]:
     """Run one task; a failure is a result with its reason, never an exception."""
     started = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # libraries warn of what the scores show anyway
-            learned = learner.learn(task.technique, task.batch, task.split_key)
+            fitted = fitter.fit(task.technique, task.batch, task.split_key)
     except Exception as error:
         return [Outcome.failed(error, time.perf_counter() - started)] * len(task.batch)
-    fit_s = (time.perf_counter() - started) / len(learned)
-    return [_outcome(learner, task, model, fit_s) for model in learned]
+    fit_s = (time.perf_counter() - started) / len(fitted)
+    return [_outcome(fitter, task, model, fit_s) for model in fitted]
 
 
-def _outcome(learner: Learner, task: Task, model: Learned, fit_s: float) -> Outcome:
+def _outcome(fitter: Fitter, task: Task, model: FittedModel, fit_s: float) -> Outcome:
     started = time.perf_counter()
-    split = learner.splits[task.split_key]
+    split = fitter.splits[task.split_key]
     try:
-        predicted = model.predict(learner.x[split.test])
-        test = score(learner.y[split.test], predicted)
+        predicted = model.predict(fitter.x[split.test])
+        test = score(fitter.y[split.test], predicted)
         train = None
         if task.score_training:
-            train = score(learner.y[split.train], model.predict(learner.x[split.train]))
+            train = score(fitter.y[split.train], model.predict(fitter.x[split.train]))
     except Exception as error:
         return Outcome.failed(error, fit_s)
     seconds = fit_s + time.perf_counter() - started
     kept = predicted[thinned(len(predicted), task.most_predictions)].tolist()
-    learned = _portable(task, model) if task.keep_models else None
-    return Outcome(seconds, test, train, learned, kept if task.most_predictions else None)
+    fitted = _portable(task, model) if task.keep_models else None
+    return Outcome(seconds, test, train, fitted, kept if task.most_predictions else None)
 
 
-def _portable(task: Task, model: Learned) -> Learned:
+def _portable(task: Task, model: FittedModel) -> FittedModel:
     """Leave the fitting library's own objects behind: the model is what its file will hold."""
     rebuild = TECHNIQUES.get(task.technique).regressor.from_state
     regressor = rebuild(model.regressor.to_state(), len(model.columns))

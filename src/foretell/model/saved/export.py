@@ -66,39 +66,39 @@ def export_model(model: SavedModel, form: str) -> str:
 
 def model_expression(model: SavedModel) -> Expression | None:
     """Return the prediction of a model as a formula of the table's columns, when it is one."""
-    learned = model.learned
+    fitted = model.fitted
     columns = _used_columns(model)
-    scaling = learned.scaling
+    scaling = fitted.scaling
     if scaling is not None:
         moves = zip(columns, scaling.x_mean.tolist(), scaling.x_deviation.tolist(), strict=True)
         columns = [
             multiply([Number(1 / deviation), add([of, Number(-mean)])])
             for of, mean, deviation in moves
         ]
-    found = learned.regressor.coefficients()
+    found = fitted.regressor.coefficients()
     if found is not None:
         prediction = linear(found[0].tolist(), columns, found[1])
-    elif isinstance(learned.regressor, Formulated):
-        prediction = learned.regressor.expression(columns)
+    elif isinstance(fitted.regressor, Formulated):
+        prediction = fitted.regressor.expression(columns)
     else:
         return None
     if scaling is not None:
         scaled = multiply([Number(scaling.y_deviation), prediction])
         prediction = add([scaled, Number(scaling.y_mean)])
-    return prediction if learned.floor is None else raised(prediction, learned.floor)
+    return prediction if fitted.floor is None else raised(prediction, fitted.floor)
 
 
 def formula_text(model: SavedModel) -> str | None:
     """Return the model as a line to read, in the units of the table, when it is a formula."""
-    regressor = model.learned.regressor
-    if not isinstance(regressor, Formulated) or model.learned.scaling is not None:
+    regressor = model.fitted.regressor
+    if not isinstance(regressor, Formulated) or model.fitted.scaling is not None:
         return model.formula
     return regressor.formula(column_labels(model), model.target)
 
 
 def column_labels(model: SavedModel) -> list[str]:
     """Name what the regressor sees as a reader would: levels as ``machine=c4``."""
-    features = [model.feature_map.features[i] for i in model.learned.columns]
+    features = [model.feature_map.features[i] for i in model.fitted.columns]
     return [
         f"{f.factors[0].column}={f.factors[0].level}"
         if len(f.factors) == 1 and f.is_indicator
@@ -126,7 +126,7 @@ def models_with_formula(directory: Path) -> list[Path]:
 def _used_columns(model: SavedModel) -> list[Expression]:
     """Return what each column of the regressor is, in terms of the table."""
     known = {c.name: c for c in model.feature_map.columns}
-    features = [model.feature_map.features[i] for i in model.learned.columns]
+    features = [model.feature_map.features[i] for i in model.fitted.columns]
     return [multiply(_factor(f, known[f.column]) for f in feature.factors) for feature in features]
 
 

@@ -59,6 +59,7 @@ class Header(_Strict):
     ranges: dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
     levels: dict[str, list[pydantic.FiniteFloat]] = {}
     calibration: Calibration | None = None
+    no_intervals: str | None = None
     n_rows: int
     scores: dict[str, dict[str, float | None]]
     floor: pydantic.FiniteFloat | None

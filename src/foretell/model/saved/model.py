@@ -14,7 +14,7 @@ import pydantic
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, TextTable, describe_rows, read_with_text
-from foretell.errors import DatasetError, ModelError, suggest
+from foretell.errors import DatasetError, ModelError, listing, suggest
 from foretell.executors import by_blocks
 from foretell.files.complaints import shown
 from foretell.files.directory import write_whole
@@ -23,7 +23,7 @@ from foretell.model.directory import BEST
 from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
 from foretell.model.features.feature_map import Values
 from foretell.model.features.one_row import read_row
-from foretell.model.learner import Learned, Scaling
+from foretell.model.fitter import FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.passport import forecast, outlook, places
@@ -32,7 +32,7 @@ from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeade
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.predictor import Forecast, Outlook
 
-FORMAT = 2  # 1 knew no levels and no calibration
+FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
 _MOST_REASON = 200  # characters, of what may be a hostile text
 
 
@@ -65,7 +65,7 @@ class SavedModel:
     hyperparameters: dict[str, Any]
     target: str
     feature_map: FeatureMap
-    learned: Learned
+    fitted: FittedModel
     rename: dict[str, str]
     ranges: dict[str, tuple[float, float]]
     n_rows: int
@@ -73,6 +73,12 @@ class SavedModel:
     writer: str
     levels: dict[str, list[float]] = field(default_factory=dict)
     calibration: Calibration | None = None
+    no_intervals: str | None = None
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether predictions have intervals; ``no_intervals`` says why not."""
+        return self.calibration is not None
 
     @property
     def columns(self) -> list[str]:
@@ -95,7 +101,7 @@ class SavedModel:
     def used_features(self) -> list[str]:
         """The features the model uses, in the order of its coefficients."""
         names = self.feature_map.names
-        return [names[i] for i in self.learned.columns]
+        return [names[i] for i in self.fitted.columns]
 
     def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
         """Return one prediction per row; other columns and their order do not matter."""
@@ -112,7 +118,7 @@ class SavedModel:
                 x = self.feature_map.matrix_of(values, name, row_numbers)
             except DatasetError as error:
                 raise error.placed() from None  # there is no campaign file to change
-            predicted = by_blocks(self.learned.estimate, x)
+            predicted = by_blocks(self.fitted.estimate, x)
         bad = ~np.isfinite(predicted)
         if bad.any():
             rows = describe_rows(bad, row_numbers, "prediction without value")
@@ -191,7 +197,7 @@ class SavedModel:
 
     def coefficients(self) -> tuple[dict[str, float], float] | None:
         """Return a linear model's non-zero coefficients, largest first, and its intercept."""
-        found = self.learned.coefficients()
+        found = self.fitted.coefficients()
         if found is None:
             return None
         values, intercept = found
@@ -200,7 +206,7 @@ class SavedModel:
 
     def importances(self) -> dict[str, float] | None:
         """Return the share of each feature, largest first, when the model has such shares."""
-        shares = self.learned.regressor.importances()
+        shares = self.fitted.regressor.importances()
         if shares is None:
             return None
         order = np.argsort(-shares, kind="stable")
@@ -216,17 +222,17 @@ class SavedModel:
 
     def to_bytes(self) -> bytes:
         """Return the content of the model's file."""
-        state = self.learned.regressor.to_state()
-        scaling = self.learned.scaling
+        state = self.fitted.regressor.to_state()
+        scaling = self.fitted.scaling
         arrays: dict[str, NDArray[Any]] = {f"regressor/{k}": v for k, v in state.arrays.items()}
-        arrays["columns"] = self.learned.columns.astype(np.int64)
+        arrays["columns"] = self.fitted.columns.astype(np.int64)
         if scaling is not None:
             arrays["x_mean"], arrays["x_deviation"] = scaling.x_mean, scaling.x_deviation
         header = self._header(state.values).model_dump(mode="json")
         return pack(header, arrays)
 
     def _header(self, values: dict[str, Any]) -> Header:
-        scaling = self.learned.scaling
+        scaling = self.fitted.scaling
         return Header(
             format=FORMAT,
             foretell=self.writer,
@@ -242,9 +248,10 @@ class SavedModel:
             ranges=self.ranges,
             levels=self.levels,
             calibration=self.calibration,
+            no_intervals=self.no_intervals,
             n_rows=self.n_rows,
             scores=self.scores,
-            floor=self.learned.floor,
+            floor=self.fitted.floor,
             y_scaling=(scaling.y_mean, scaling.y_deviation) if scaling else None,
             values=values,
         )
@@ -286,6 +293,20 @@ def load_model(path: str | Path) -> SavedModel:
         return read_model(file, path)
 
 
+def load_models(path: str | Path) -> list[SavedModel]:
+    """Read a model file, the best model of a directory, or that of each target fitted there."""
+    path = Path(path)
+    targets = _target_directories(path)
+    return [load_model(directory) for directory in targets] or [load_model(path)]
+
+
+def _target_directories(path: Path) -> list[Path]:
+    """List the subdirectories of a fit of several targets; none for anything else."""
+    if not path.is_dir() or (path / BEST).exists():
+        return []
+    return sorted(d for d in path.iterdir() if (d / BEST).is_file())
+
+
 def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
     """Read a model from an open file, called by a name in messages; nothing in it is executed."""
     try:
@@ -301,6 +322,8 @@ def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
 
 def _model_file(path: Path) -> Path:
     if path.is_dir():
+        if targets := _target_directories(path):
+            raise ModelError(f"{path} holds one model per target; name one: {listing(targets)}")
         if not (path / BEST).exists():
             raise ModelError(f"{path} holds no {BEST}; name a model file, or fit one there")
         return path / BEST
@@ -361,7 +384,7 @@ def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
         hyperparameters=header.hyperparameters,
         target=header.target,
         feature_map=feature_map,
-        learned=Learned(columns, scaling, regressor, header.floor),
+        fitted=FittedModel(columns, scaling, regressor, header.floor),
         rename=header.rename,
         ranges=header.ranges,
         n_rows=header.n_rows,
@@ -369,6 +392,7 @@ def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
         writer=header.foretell,
         levels=header.levels,
         calibration=header.calibration,
+        no_intervals=header.no_intervals,
     )
 
 
@@ -395,6 +419,7 @@ def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scal
 __all__ = [
     "SavedModel",
     "load_model",
+    "load_models",
     "read_model",
     "write_formula",
 ]

@@ -88,6 +88,30 @@ def test_csv_goes_in_and_comes_out(server, model):
     assert written["prediction"].tolist() == pytest.approx(expected.value.tolist())
 
 
+def test_a_row_of_a_table_that_lacks_a_value_is_marked_and_the_others_are_predicted(server, model):
+    csv = {"Content-Type": "text/csv"}
+    body = pd.DataFrame([ROW, {**FAR, "size": None}]).to_csv(index=False).encode()
+    found = answers(server.client.post("/models/sort/predict", content=body, headers=csv))
+    assert found[0]["value"] == pytest.approx(model.forecast(pd.DataFrame([ROW])).value[0])
+    assert (found[1]["value"], found[1]["trust"]) == (None, "missing")
+    assert "size" in found[1]["outside"]
+
+
+def test_a_curve_tells_the_measured_runs_that_differ_in_its_column_only(server, fitted):
+    row = {"size": 40, "nodes": 3, "machine": "m4", "is_big": True}
+    curve = server.client.post("/models/sort/curve", json={"row": row, "column": "nodes"}).json()
+    runs = pd.read_csv(fitted / "sort" / "runs.csv")
+    alike = runs[(runs["size"] == 40) & (runs["machine"] == "m4") & runs["is_big"]]
+    expected = dict(zip(alike["nodes"], alike["time_s"], strict=True))
+    assert {run["x"]: run["value"] for run in curve["runs"]} == expected
+    assert set(expected) == {1, 2, 4, 8}
+    other = {**row, "size": 41}
+    curve = server.client.post("/models/sort/curve", json={"row": other, "column": "nodes"}).json()
+    assert curve["runs"] == []
+    body = {"row": row, "column": "nodes"}
+    assert server.client.post("/models/plain/curve", json=body).json()["runs"] == []
+
+
 def test_a_curve_runs_over_the_data_and_beyond(server, model):
     body = {"row": ROW, "column": "nodes", "n_points": 30, "beyond": 2}
     curve = server.client.post("/models/sort/curve", json=body).json()

@@ -54,7 +54,9 @@ def make_app(settings: Settings) -> Guard:
             await pool.close()
 
     app = make_api(
-        "How long a job will take and how much energy it will use, before it runs.", lifespan
+        "How long a job will take and how much energy it will use, before it runs.",
+        lifespan,
+        docs="/docs",
     )
     _add_models(app, pool)
     _add_answers(app, pool, metrics)

@@ -1,6 +1,6 @@
 // One control per column of a model: a slider and a number, a choice, or a box to tick.
 
-import { element, number } from "/page/words.js";
+import { between, element, number, quantity, scale } from "/page/words.js";
 
 const STEPS = 200;
 
@@ -8,7 +8,7 @@ function isWhole(column) {
   return [column.low, column.high, ...column.levels].every(Number.isInteger);
 }
 
-// What a slider covers: what was measured, and as much again beyond it.
+// What a slider covers: the measured range, and as much again beyond it.
 export function reach(column) {
   const whole = isWhole(column);
   const isLog = column.low > 0 && column.high / column.low >= 20;
@@ -41,16 +41,25 @@ function numeric(column, id, changed) {
     : { type: "range", min: low, max: high, step: usual });
   slider.setAttribute("aria-label", `${column.name}, slider`);
   const field = element("input", { type: "number", step: "any", id, required: true });
+  const measured = column.low === column.high
+    ? `measured: ${quantity(column.low, column.name)} only`
+    : `measured: ${between(column.low, column.high, column.name)}`;
+  const note = element("small");
+  const describe = (value) => {
+    const isScaled = scale(column.name, value).factor !== 1;
+    slider.setAttribute("aria-valuetext", isScaled ? quantity(value, column.name) : number(value, 6));
+    note.textContent = isScaled ? `${quantity(value, column.name)} · ${measured}` : measured;
+  };
   const show = (value) => {
     slider.value = isLog ? toPosition(Math.min(Math.max(value, low), high)) : value;
-    slider.setAttribute("aria-valuetext", number(value, 6));
+    describe(value);
   };
   field.value = middle(column);
   show(Number(field.value));
   slider.addEventListener("input", () => {
     const value = isLog ? toValue(Number(slider.value)) : rounded6(Number(slider.value));
     field.value = value;
-    slider.setAttribute("aria-valuetext", number(value, 6));
+    describe(value);
     changed();
   });
   field.addEventListener("input", () => {
@@ -59,11 +68,9 @@ function numeric(column, id, changed) {
       changed();
     }
   });
-  const measured = column.low === column.high
-    ? `measured: ${number(column.low)} only` : `measured: ${number(column.low)} to ${number(column.high)}`;
   const box = element("div", { className: "column" },
     element("div", { className: "head" }, element("label", { htmlFor: id }, column.name), field),
-    slider, element("small", {}, measured));
+    slider, note);
   return { box, slider, field, get: () => Number(field.value), isValid: () => field.validity.valid };
 }
 

@@ -1,13 +1,15 @@
 // The page: choose a model, move its columns, and see prediction, curve and plan.
 
 import { ask, latest, token } from "/page/api.js";
-import { draw } from "/page/chart.js";
+import { axes, draw } from "/page/chart.js";
 import { makeControls } from "/page/columns.js";
 import { PlanForm } from "/page/plan.js";
-import { element, number, percent, table, unit } from "/page/words.js";
+import { between, fill, number, percent, quantity, suffix, table } from "/page/words.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { models: [], model: null, controls: new Map(), curve: null, value: null, plan: null };
+// `log` says which axes the user made logarithmic or not; without a choice the picture decides.
+const state = { models: [], model: null, controls: new Map(), curve: null, other: null, value: null, plan: null,
+  log: {} };
 
 function complain(error) {
   $("problem").textContent = error ? error.message : "";
@@ -35,15 +37,20 @@ async function guarded(work) {
 }
 
 const predict = latest((signal) => guarded(async () => {
-  const path = `/models/${state.model.name}/predict?interval=${$("share").value}`;
-  const answer = await ask(path, { rows: [row()] }, signal);
+  const asked = (name) =>
+    ask(`/models/${name}/predict?interval=${$("share").value}`, { rows: [row()] }, signal);
+  const second = $("second").value;
+  const [answer, other] = await Promise.all([asked(state.model.name), second ? asked(second) : null]);
   showPrediction(answer, answer.predictions[0]);
+  showSecond(other, answer.predictions[0]);
 }));
 
 const trace = latest((signal) => guarded(async () => {
   if (!$("along").value) return;
   const body = { row: row(), column: $("along").value, interval: Number($("share").value) };
-  state.curve = await ask(`/models/${state.model.name}/curve`, body, signal);
+  const asked = (name) => ask(`/models/${name}/curve`, body, signal);
+  const second = $("second").value;
+  [state.curve, state.other] = await Promise.all([asked(state.model.name), second ? asked(second) : null]);
   showCurve();
 }), 90);
 
@@ -56,38 +63,69 @@ function update() {
   choose();
 }
 
+const TRUST = { inside: "Inside the data", near: "Near the data", far: "Far outside the data",
+  "unknown level": "Never measured" };
+
 function showPrediction(answer, found) {
-  const measured = unit(answer.target);
   state.value = found.value;
-  $("value").textContent = `${number(found.value)}${measured ? ` ${measured}` : ""}`;
+  $("value").textContent = quantity(found.value, answer.target, 4);
   $("value").dataset.value = found.value;
   $("target").textContent = answer.target;
   $("interval").textContent = found.lower === null
-    ? "This model knows no intervals."
-    : `${percent(answer.interval)} of such runs: ${number(found.lower, 3)} to ${number(found.upper, 3)} ${measured}`;
-  const words = { inside: "Inside the data", near: "Near the data", far: "Far outside the data",
-    "unknown level": "Never measured" };
-  $("trust").textContent = words[found.trust];
+    ? "This model has no intervals."
+    : `${percent(answer.interval)} of such runs: ${between(found.lower, found.upper, answer.target)}`;
+  $("trust").textContent = TRUST[found.trust];
   $("trust").dataset.trust = found.trust;
   const error = found.expected_error === null ? "" : `mean error there ${percent(found.expected_error)}`;
   $("outside").textContent = [found.outside, error].filter(Boolean).map((text) => `· ${text}`).join(" ");
   if (state.curve) showCurve();
 }
 
+function showSecond(answer, first) {
+  $("second-value").hidden = !answer;
+  if (!answer) return;
+  const found = answer.predictions[0];
+  const change = found.value / first.value - 1;
+  const sign = change > 0 ? "+" : change < 0 ? "−" : "±";
+  $("second-value").textContent = `${answer.model}: ${quantity(found.value, answer.target, 4)} ` +
+    `(${sign}${percent(Math.abs(change))}), ${TRUST[found.trust].toLowerCase()}`;
+  $("second-value").dataset.value = found.value;
+}
+
 function showCurve() {
-  const curve = structuredClone(state.curve);
+  const { curve, other, log } = state;
   const control = state.controls.get(curve.column);
-  draw($("chart"), curve, control && { x: control.get(), value: state.value });
+  draw($("chart"), { curve, other, log, now: control && { x: control.get(), value: state.value } });
+  const { may, isLog, x, y } = axes({ curve, other, log });
+  for (const axis of ["x", "y"]) {
+    $(`log-${axis}`).disabled = !may[axis];
+    $(`log-${axis}`).checked = isLog[axis];
+  }
   const share = percent(curve.interval);
-  $("legend").textContent = `Line: prediction. Band: ${share} of such runs. Hatched: beyond the data. ` +
-    "Circle: the configuration.";
-  table($("points"), [curve.column, curve.target, `${share}: from`, "to", "Trust"],
-    state.curve.points.map((p) => [number(p.x), number(p.value), number(p.lower, 3), number(p.upper, 3), p.trust]));
+  $("legend").textContent = ["Line: prediction.", other ? `Dashed: ${other.model}.` : "",
+    curve.points.some((p) => p.lower !== null) ? `Band: ${share} of such runs.` : "", "Hatched: beyond the data.",
+    curve.runs.length ? `Dots: ${curve.runs.length} measured runs with the other columns as chosen.`
+      : "No measured run has the other columns as chosen.",
+    "Circle: the configuration."].filter(Boolean).join(" ");
+  const unit = (axis) => (axis.unit ? ` in ${axis.unit}` : "");
+  const shown = (value, digits = 4) => number(value === null ? null : value / y.factor, digits);
+  table($("points"),
+    [curve.column + unit(x), curve.target + unit(y), `${share}: from`, "to", "Trust", ...(other ? [other.model] : [])],
+    curve.points.map((p, i) => [number(p.x / x.factor), shown(p.value), shown(p.lower, 3), shown(p.upper, 3), p.trust,
+      ...(other ? [shown(other.points.find((o) => o.x === p.x)?.value)] : [])]));
+}
+
+// Models that predict the same kind of quantity from columns that the first one has, too.
+function comparable(model) {
+  const kinds = new Map(model.columns.map((c) => [c.name, c.kind]));
+  return state.models.filter((m) => !m.problem && m.name !== model.name &&
+    (m.target === model.target || (suffix(m.target) && suffix(m.target) === suffix(model.target))) &&
+    m.columns.every((c) => kinds.get(c.name) === c.kind));
 }
 
 function pick(name) {
   const model = state.models.find((m) => m.name === name);
-  state.curve = null;
+  Object.assign(state, { curve: null, other: null, log: {} });
   if (!model || model.problem) {
     $("main").hidden = true;
     complain(new Error(model ? model.problem : "There is no model here yet; foretell fit makes one."));
@@ -97,12 +135,14 @@ function pick(name) {
   const error = model.errors?.validation?.mape;
   $("about").textContent = `${model.technique} on ${model.n_rows.toLocaleString("en")} runs` +
     (error ? `, ${percent(error)} off inside the data` : "");
+  const others = comparable(model);
+  fill($("second"), [["", "no other model"], ...others.map((m) => [m.name, m.name])]);
+  $("second").disabled = !others.length;
   state.controls = makeControls(model, update);
   $("columns").replaceChildren(...[...state.controls.values()].map((control) => control.box));
   const numeric = model.columns.filter((c) => c.kind === "number");
   const varying = numeric.find((c) => c.low < c.high) || numeric[0];
-  $("along").replaceChildren(...numeric.map((c) => element("option", { value: c.name }, c.name)));
-  if (varying) $("along").value = varying.name;
+  fill($("along"), numeric.map((c) => [c.name, c.name]), varying?.name);
   $("chart").replaceChildren();
   $("points").replaceChildren();
   state.plan = new PlanForm(model, () => isValid() && choose());
@@ -114,10 +154,8 @@ function pick(name) {
 async function list() {
   const chosen = $("model").value;
   state.models = (await ask("/models")).models;
-  $("model").replaceChildren(...state.models.map((m) =>
-    element("option", { value: m.name }, m.problem ? `${m.name} (cannot be read)` : m.name)));
   const sound = state.models.find((m) => m.name === chosen) || state.models.find((m) => !m.problem);
-  if (sound) $("model").value = sound.name;
+  fill($("model"), state.models.map((m) => [m.name, m.problem ? `${m.name} (cannot be read)` : m.name]), sound?.name);
   pick($("model").value);
 }
 
@@ -141,8 +179,22 @@ $("model").addEventListener("change", () => {
   complain(null);
   pick($("model").value);
 });
-$("along").addEventListener("change", () => isValid() && trace());
+$("along").addEventListener("change", () => {
+  delete state.log.x;
+  if (isValid()) trace();
+});
+for (const axis of ["x", "y"]) {
+  $(`log-${axis}`).addEventListener("change", () => {
+    state.log[axis] = $(`log-${axis}`).checked;
+    if (state.curve) showCurve();
+  });
+}
 $("share").addEventListener("change", update);
+$("second").addEventListener("change", () => {
+  if (!isValid()) return;
+  predict();
+  trace();
+});
 $("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
   token.set($("token").value);

@@ -1,8 +1,8 @@
-// The plan: what to choose, under which limits, and what came of it.
+// The plan: what to choose, under which limits, and the answer.
 
 import { ask } from "/page/api.js";
 import { choices } from "/page/columns.js";
-import { duration, element, number, percent, table } from "/page/words.js";
+import { element, fill, number, percent, quantity, table } from "/page/words.js";
 
 const $ = (id) => document.getElementById(id);
 const COUNTS = /^(n_|num_)?(nodes|workers|machines)$/;
@@ -24,7 +24,7 @@ export class PlanForm {
     const types = model.columns.filter((c) => c.kind === "category" && c.levels.length <= MOST_LEVELS);
     fill($("by"), [["", "one price"], ...types.map((c) => [c.name, `by ${c.name}`])]);
     this.showPrices();
-    for (const id of ["deadline", "confidence", "nodes", "allow-far"]) $(id).oninput = changed;
+    for (const id of ["deadline", "budget", "confidence", "nodes", "allow-far"]) $(id).oninput = changed;
     $("by").oninput = () => {
       this.showPrices();
       changed();
@@ -66,6 +66,8 @@ export class PlanForm {
       else asked.fix[column.name] = row[column.name];
     }
     if ($("deadline").value.trim()) asked.deadline = $("deadline").value.trim();
+    const budget = $("budget").value.trim();
+    if (budget) asked.budget = Number.isNaN(Number(budget)) ? budget : Number(budget);
     const given = [...this.prices].filter(([, field]) => field.value !== "");
     if (given.length) {
       asked.prices = { nodes: $("nodes").value || 1 };
@@ -107,32 +109,29 @@ export class PlanForm {
     table($("certainties"), ["Certainty", ...varied, ...kinds, "Trust"],
       Object.entries(plan.by_certainty).map(([share, option]) => [percent(Number(share)),
         ...(option ? [
-          ...varied.map((name) => value(option.configuration[name])),
+          ...varied.map((name) => value(option.configuration[name], name)),
           ...kinds.map((kind) => estimate(kind, option.estimates[kind], plan.currency)),
           option.trust,
         ] : [...varied.map(() => "–"), ...kinds.map(() => "–"), "no choice"])]));
   }
 }
 
-function value(found) {
-  return typeof found === "number" ? number(found, 6) : String(found);
+function value(found, name) {
+  return typeof found === "number" ? quantity(found, name, 6) : String(found);
 }
+
+// What each kind of estimate is measured in, as the end of a name.
+const NAMES = { time: "_s", energy: "_j", memory: "_bytes", power: "_w" };
 
 function estimate(kind, found, currency) {
   if (!found) return "–";
-  if (kind === "time") return duration(found.value);
   if (kind === "cost") return `${number(found.value, 3)} ${currency || ""}`.trim();
-  const units = { energy: "J", carbon: "g", memory: "bytes", power: "W" };
-  return `${number(found.value, 3)} ${units[kind] || ""}`.trim();
+  if (kind === "carbon") return `${number(found.value, 3)} g`;
+  return quantity(found.value, NAMES[kind] || "");
 }
 
 function clear(text) {
   $("plan-first").textContent = text;
   $("plan-more").textContent = "";
   $("certainties").replaceChildren();
-}
-
-function fill(select, pairs, chosen = "") {
-  select.replaceChildren(...pairs.map(([value, text]) => element("option", { value }, text)));
-  select.value = chosen;
 }

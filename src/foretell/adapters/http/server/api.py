@@ -27,8 +27,9 @@ _ANY_ROUTE = (401, 403, 408, 413, 421, 422, 431, 500, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
 
 
-def make_api(summary: str, lifespan: Any) -> FastAPI:
-    """Make an application without routes."""
+def make_api(summary: str, lifespan: Any, *, docs: str = "") -> FastAPI:
+    """Make an application without routes; ``docs`` is the path of its documentation, if any."""
+    hint = f"; see {docs}" if docs else ""
     app = FastAPI(
         title="foretell",
         version=__version__,
@@ -48,8 +49,8 @@ def make_api(summary: str, lifespan: Any) -> FastAPI:
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
         texts = {
-            404: f"there is nothing at {request.url.path[:200]}; see /docs",
-            405: f"{request.method[:20]} is not supported here; see /docs",
+            404: f"there is nothing at {request.url.path[:200]}{hint}",
+            405: f"{request.method[:20]} is not supported here{hint}",
         }
         text = texts.get(error.status_code, str(error.detail))
         found = problem_of_status(error.status_code, text)

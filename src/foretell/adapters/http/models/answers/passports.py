@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def passports(forecast: Forecast) -> list[dict[str, Any]]:
     """Return one object per prediction."""
     parts = zip(
-        forecast.value.tolist(),
+        map(_known, forecast.value.tolist()),
         map(_known, forecast.lower.tolist()),
         map(_known, forecast.upper.tolist()),
         forecast.trust.tolist(),

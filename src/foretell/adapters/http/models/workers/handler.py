@@ -30,6 +30,7 @@ from foretell.adapters.http.server.problems import (
 )
 from foretell.dataset import Dataset, TextTable
 from foretell.errors import ForetellError, UsageError
+from foretell.model.passports.gaps import forecast_complete_rows
 from foretell.model.saved.model import Configurations, SavedModel
 from foretell.predictor import FORECAST_COLUMNS, Forecast
 
@@ -97,6 +98,7 @@ class RequestHandler:
         if header["media_type"] == "text/csv":
             table = model.configurations(TextTable(body, "the table"))
             self._check_count(len(table.frame))
+            forecast = forecast_complete_rows(table, interval)
         else:
             rows = read_body(Rows, body).rows
             self._check_count(len(rows))
@@ -104,7 +106,7 @@ class RequestHandler:
             if len(rows) == 1 and not header["as_csv"]:
                 return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
             table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
-        forecast = model.forecast(table, interval)
+            forecast = model.forecast(table, interval)
         return (
             _csv(table, forecast)
             if header["as_csv"]

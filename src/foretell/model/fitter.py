@@ -1,6 +1,6 @@
 """Fitting one technique on some rows: selection, scaling and the fit itself, in that order.
 
-The learner is what worker processes share: it holds the table and the splits, and keeps what
+The fitter is what worker processes share: it holds the table and the splits, and keeps what
 fits on the same rows have in common.
 """
 
@@ -66,7 +66,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Learned:
+class FittedModel:
     """A fitted model of the whole matrix: which columns it uses, their scaling, the regressor."""
 
     columns: Columns
@@ -103,7 +103,7 @@ class Learned:
 
 
 @dataclass
-class Learner:
+class Fitter:
     """The table, the splits and the options of a campaign; every worker has one.
 
     Attributes
@@ -123,20 +123,20 @@ class Learner:
     groups: tuple[tuple[int, ...], ...] = ()
     _kept: OrderedDict[tuple[Any, ...], tuple[Any, int]] = field(default_factory=OrderedDict)
 
-    def learn(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[Learned]:
+    def fit(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[FittedModel]:
         """Fit on the training rows of a split, once for all hyperparameters of a path."""
         technique = TECHNIQUES.get(name)()
         if isinstance(self.campaign.feature_selection, SFS):
-            return [self._learn_selected(technique, params, split_key) for params in batch]
+            return [self._fit_selected(technique, params, split_key) for params in batch]
         columns = self._columns(split_key)
         scaling, prepared = self._prepared(technique, batch[0], split_key, columns)
         regressors = fit_path(technique, prepared, batch, self.campaign.seed)
         floor = self._floor(self.splits[split_key].train)
-        return [Learned(columns, scaling, regressor, floor) for regressor in regressors]
+        return [FittedModel(columns, scaling, regressor, floor) for regressor in regressors]
 
-    def _learn_selected(
+    def _fit_selected(
         self, technique: Technique, params: dict[str, Any], split_key: str
-    ) -> Learned:
+    ) -> FittedModel:
         options = self.campaign.feature_selection
         assert isinstance(options, SFS)
         rows = self.splits[split_key].train
@@ -170,17 +170,17 @@ class Learner:
 
         return error
 
-    def error(self, learned: Learned, rows: Rows) -> float:
+    def error(self, fitted: FittedModel, rows: Rows) -> float:
         """Score a model on some rows by the campaign's own measure."""
-        scores = score(self.y[rows], learned.predict(self.x[rows]))
+        scores = score(self.y[rows], fitted.predict(self.x[rows]))
         return float(getattr(scores, self.campaign.score))
 
     def _fit(
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
-    ) -> Learned:
+    ) -> FittedModel:
         scaling, prepared = self._prepare(technique, params, rows, columns)
         regressor = technique.fit(prepared, params, self.campaign.seed)
-        return Learned(columns, scaling, regressor, self._floor(rows))
+        return FittedModel(columns, scaling, regressor, self._floor(rows))
 
     def _prepare(
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
@@ -217,8 +217,8 @@ class Learner:
     def _importances(self, train: Rows, columns: Columns) -> Array:
         technique = TECHNIQUES.get("XGBoost")()
         params = complete(technique, {"n_estimators": 50, "max_depth": 3, "gamma": 0})
-        learned = self._fit(technique, params, train, columns)
-        shares = learned.regressor.importances()
+        fitted = self._fit(technique, params, train, columns)
+        shares = fitted.regressor.importances()
         return np.zeros(len(columns)) if shares is None else shares  # None: nothing to split on
 
     def _prepared(
