@@ -91,7 +91,7 @@ BAD = [
     (["sweep.toml", "-o", "runs.xlsx"], "the table must be a .csv file"),
     (["sweep.toml", "-o", "no/such/runs.csv"], "no/such/runs.csv cannot be written"),
     (["bad.toml", "-o", "r.csv"], "bad.toml is not valid TOML"),
-    (["empty.toml", "-o", "r.csv"], "empty.toml is empty; a sweep names a workload"),
+    (["empty.toml", "-o", "r.csv"], "empty.toml is empty"),
     (["typo.toml", "-o", "r.csv"], "typo.toml, workloads: unknown option 'workloads'. Did you"),
     ([".", "-o", "r.csv"], "is a directory, and a sweep is a file"),
 ]
