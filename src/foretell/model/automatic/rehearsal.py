@@ -13,7 +13,7 @@ from foretell.model.automatic.questions import Fold
 from foretell.model.automatic.vote import relative_error
 from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
-from foretell.model.passports.questions import QUESTIONS, Question, question_names
+from foretell.model.passports.questions import QUESTIONS, Question, mean_by_question, question_names
 
 Array = NDArray[np.float64]
 
@@ -91,18 +91,6 @@ def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, 
         errors.append(relative_error(predicted, a.log_y))
         kinds.append(a.questions)
     return mean_by_question(errors, kinds, QUESTIONS)
-
-
-def mean_by_question(
-    errors: list[Array], kinds: list[NDArray[np.str_]], questions: Sequence[str]
-) -> dict[str, float | None]:
-    """Average errors by the name of their question."""
-    every = np.concatenate([np.zeros(0), *errors])
-    kind = np.concatenate([np.zeros(0, dtype="<U16"), *kinds])
-    return {
-        name: float(every[kind == name].mean()) if (kind == name).any() else None
-        for name in questions
-    }
 
 
 def rank(errors: Mapping[str, float | None]) -> float:

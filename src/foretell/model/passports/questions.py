@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -55,3 +56,15 @@ def question_names(
     beyond = np.array([*BEYOND_QUESTIONS, FURTHER])[np.searchsorted(_RATIO_ENDS, ratio)]
     names = np.where(ratio > 1, beyond, inside)
     return np.where(is_unknown, Question.UNKNOWN.value, names)
+
+
+def mean_by_question(
+    errors: Sequence[NDArray[Any]], kinds: Sequence[NDArray[np.str_]], questions: Sequence[str]
+) -> dict[str, float | None]:
+    """Average errors by the name of their question."""
+    every = np.concatenate([np.zeros(0), *errors])
+    kind = np.concatenate([np.zeros(0, dtype="<U16"), *kinds])
+    return {
+        name: float(every[kind == name].mean()) if (kind == name).any() else None
+        for name in questions
+    }
