@@ -13,7 +13,7 @@ import pytest
 import foretell
 from foretell.errors import DatasetError, ModelError
 from foretell.executors import open_executor
-from foretell.model.automatic import fit as automatic
+from foretell.model.automatic import bench
 from foretell.model.automatic.bench import Bench
 from foretell.model.saved.file import Archive, pack
 from foretell.model.techniques import TrainingRows
@@ -465,7 +465,7 @@ def test_a_campaign_with_a_member_that_is_none_is_refused(tmp_path):
     (tmp_path / "c.toml").write_text(
         '[data]\ntarget = "time_s"\n[techniques.Ensemble]\nmembers = ["LogGP", "LogPG"]\n'
     )
-    with pytest.raises(foretell.ForetellError, match=r"LogPG.*no member"):
+    with pytest.raises(foretell.ForetellError, match=r"LogPG.*choose from LogGP"):
         foretell.fit_model(tmp_path / "c.toml", runs())
 
 
@@ -520,7 +520,7 @@ def test_no_job_is_chosen_before_there_is_room_for_it():
             yield name, len(finished)  # the clock would be asked here
 
     with open_executor(None, 1) as executor:
-        for job, _ in automatic._run(executor, lambda state, job: None, jobs()):
+        for job, _ in bench.run_tasks(executor, lambda state, job: None, jobs()):
             finished.append(job)
     assert finished == [("a", 0), ("b", 1), ("c", 2)]
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from foretell.model.techniques import TrainingRows, log_gp
 from foretell.model.techniques._axes import Axes
 from foretell.model.techniques._kernel import FORMS, Kernel, Training
+from foretell.model.techniques._merging import best_shift, merge, merge_robustly
 from foretell.model.techniques._process import (
     Points,
     Process,
@@ -19,7 +20,6 @@ from foretell.model.techniques._process import (
     _posterior,
     fit_process,
 )
-from foretell.model.techniques._robust import best_shift, clean, merge
 from foretell.model.techniques.log_gp import LogGPRegressor, LogGPTechnique, find_totals
 
 GROUPS = ((2, 3, 4),)
@@ -162,9 +162,9 @@ def test_outliers_weigh_little_and_ordinary_runs_fully():
     x, _, y = repeated(n_repeats=2)
     wild = [3, 17]
     y[wild] *= 5
-    cleaned = clean(rows(x, y))
-    weight = cleaned.points.weight
-    spoiled = cleaned.point[wild]
+    merged = merge_robustly(rows(x, y))
+    weight = merged.points.weight
+    spoiled = merged.point[wild]
     others = np.setdiff1d(np.arange(16), spoiled)
     assert (weight[spoiled] < 1.2).all()  # of two runs
     assert np.median(weight[others]) > 1.5
@@ -174,14 +174,14 @@ def test_outliers_weigh_little_and_ordinary_runs_fully():
 def test_the_value_of_a_configuration_is_that_of_its_sound_runs():
     x, truth, y = repeated(n_repeats=3)
     y[[0, 20, 40]] *= 5
-    cleaned = clean(rows(x, y))
-    assert np.exp(cleaned.points.log_y) == pytest.approx(truth[::3], rel=0.05)
+    merged = merge_robustly(rows(x, y))
+    assert np.exp(merged.points.log_y) == pytest.approx(truth[::3], rel=0.05)
 
 
 def test_runs_that_count_often_weigh_as_many():
     x, _, y = repeated(n_repeats=1)
-    single = clean(rows(x, y)).points.weight
-    triple = clean(rows(x, y, np.full(len(y), 3.0))).points.weight
+    single = merge_robustly(rows(x, y)).points.weight
+    triple = merge_robustly(rows(x, y, np.full(len(y), 3.0))).points.weight
     assert triple == pytest.approx(3 * single, rel=0.2)
 
 

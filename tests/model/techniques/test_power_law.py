@@ -9,7 +9,7 @@ from foretell.model.techniques import State, TrainingRows
 from foretell.model.techniques.power_law import (
     PowerLawRegressor,
     PowerLawTechnique,
-    student_weights,
+    outlier_weights,
 )
 from foretell.testing import check_technique
 
@@ -113,8 +113,8 @@ def test_weight_is_multiplicity():
 def test_student_weights_count_rows_as_often_as_they_stand_for():
     error = np.array([0.1, -0.2, 0.4, 3.0])
     count = np.array([3, 1, 2, 1])
-    repeated = student_weights(np.repeat(error, count), np.ones(7))
-    merged = student_weights(error, count.astype(float))
+    repeated = outlier_weights(np.repeat(error, count), np.ones(7))
+    merged = outlier_weights(error, count.astype(float))
     assert merged == pytest.approx(repeated[np.cumsum(count) - 1])
     assert merged[-1] < 0.1
 

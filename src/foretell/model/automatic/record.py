@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from foretell._version import __version__
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
-from foretell.model.automatic.bench import Assembled, Bench
+from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.explanation import column_shares, explained_share, find_plateaus
-from foretell.model.automatic.members import LAWS, member_technique
+from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
     Answers,
     calibrate_member,
@@ -66,7 +66,7 @@ class AutomaticRecord:
     table: Table
     bench: Bench
     fits: dict[str, Regressor]
-    assembled: Assembled
+    assembled: RehearsedEnsemble
     answers: list[Answers]
     seconds: dict[str, float]
     reasons: dict[str, str]
@@ -91,7 +91,7 @@ class AutomaticRecord:
         technique, params = (
             (TECHNIQUES.get(ENSEMBLE)(), {"members": [m.name for m in regressor.members]})  # type: ignore[attr-defined]
             if member is None
-            else member_technique(name)
+            else member_spec(name).build()
         )
         table = self.table
         rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])

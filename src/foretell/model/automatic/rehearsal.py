@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.automatic.bench import Assembled, Bench
-from foretell.model.automatic.questions import Fold
+from foretell.model.automatic.bench import Bench, RehearsedEnsemble
+from foretell.model.automatic.folds import Fold
 from foretell.model.automatic.vote import relative_error
 from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
@@ -49,7 +49,7 @@ class Answers:
         return np.full(len(self.log_y), self.fold.kind.value)
 
 
-def gather(bench: Bench, assembled: Assembled) -> list[Answers]:
+def gather(bench: Bench, assembled: RehearsedEnsemble) -> list[Answers]:
     """Bring together the runs of each fold and all predictions of them."""
     numeric = np.array(bench.numeric, dtype=np.int64)
     regressor = assembled.regressor

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.automatic.questions import Fold
+from foretell.model.automatic.folds import Fold
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import Question
 from foretell.model.techniques._base import Array, State

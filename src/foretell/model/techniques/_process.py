@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.techniques._axes import Axes, Groups
-from foretell.model.techniques._base import Array, State
+from foretell.model.techniques._base import Array, State, TrainingRows
 from foretell.model.techniques._expected import Expected
 from foretell.model.techniques._kernel import (
     _CONSTANT,
@@ -61,6 +61,10 @@ class Points:
     def sample(self, most: int, seed: int) -> Points:
         """Return at most so many points, drawn at random."""
         return self if len(self) <= most else self.take(self.draw(most, seed))
+
+    def as_rows(self) -> TrainingRows:
+        """Return the points as rows, each of which stands for as many runs as its weight says."""
+        return TrainingRows(self.x, np.exp(self.log_y), self.weight, self.groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,135 +1,61 @@
-"""Repeats into points: runs far off what all others say count for little.
-
-Measured times have heavy tails: a neighbor on the machine, a page cache gone cold. Each round fits
-a process, predicts every configuration from all others, and weighs each run by a Student
-distribution of its distance; the value of a configuration is the weighted mean of its runs.
-"""
+"""What several techniques share against outliers: weights of rows, and bounds of predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-
 import numpy as np
-from numpy.typing import NDArray
 
-from foretell.model.techniques._base import Array, TrainingRows
-from foretell.model.techniques._process import MOST_KEPT, Fitted, Points, fit_process
+from foretell.model.techniques._base import Array, State
+from foretell.model.techniques._state import read_number
 
-_ROUNDS = 6
-_TAIL = 1.0  # degrees of freedom of the Student distribution: a few percent of runs are far off
-_FEWEST_REPEATS = 8
 _MAD = 1.4826  # from the median of absolute values to a standard deviation
-_MEAN_TO_DEVIATION = 1.2533  # likewise from their mean
-#: Fewer runs move the shift less: so many count half.
-_SHIFT_RUNS = 20
-_MOST_SHIFT = 0.05  # no more than that, lest very noisy runs drag predictions away from all of them
-_MOST_LOG_ERROR = 3.0
+MOST_LOG = 700.0  # whose exponential is still a number
 
 
-@dataclass(frozen=True, eq=False)
-class Cleaned:
-    """What was measured, freed of repeats and of the pull of outliers.
+def student_weights(
+    residuals: Array, multiplicity: Array, *, tail: float, least_scale: float
+) -> Array:
+    """Return how much each row counts: less the further off it is than most.
 
-    Attributes
+    Parameters
     ----------
-    points
-        One per configuration.
-    fitted
-        The last process, on at most MOST_KEPT of them.
-    shift
-        What to add to log predictions for the least mean relative error; that error punishes
-        predictions that are too high more than those that are too low.
-    point, log_y
-        The point of each run, and its log target.
+    multiplicity
+        How many runs each row stands for.
+    tail
+        Degrees of freedom of the Student distribution; with few, outliers count for little.
+    least_scale
+        A typical residual is at least this large, so that no row is an outlier for being off by
+        less.
     """
-
-    points: Points
-    fitted: Fitted
-    shift: float
-    point: NDArray[np.int64]
-    log_y: Array
-
-
-def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
-    """Merge repeats by their median; also return the point of each row."""
-    if not (rows.y > 0).all():
-        raise ValueError("the target must be positive, for its logarithm is modeled")
-    log_y = np.log(rows.y)
-    _, first, point = np.unique(rows.x, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")  # in order of appearance
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    first, point = first[order], rank[point.ravel()]
-    medians = _group_medians(log_y, point, len(first))
-    weight = np.bincount(point, rows.weight).astype(float)
-    noise = _repeat_noise(log_y, medians, point)
-    return Points(rows.x[first], medians, weight, rows.groups, noise), point
-
-
-def clean(
-    rows: TrainingRows,
-    form: str = "smooth",
-    seed: int = 0,
-    has_time: Callable[[], bool] = lambda: True,
-) -> Cleaned:
-    """Merge repeats robustly, in fewer rounds where time runs out."""
-    points, point = merge(rows)
-    drawn = points.draw(MOST_KEPT, seed)
-    position = np.full(len(points), -1, dtype=np.int64)
-    position[drawn] = np.arange(len(drawn))
-    is_kept = position[point] >= 0
-    of_run, kept = position[point[is_kept]], points.take(drawn)
-    log_y, multiplicity = np.log(rows.y), rows.weight[is_kept]
-    fitted = fit_process(kept, form, seed=seed)
-    for round_ in range(_ROUNDS):
-        if round_ and not has_time():
-            break
-        weight = multiplicity * _student(log_y[is_kept] - fitted.left_out[of_run])
-        total = np.bincount(of_run, weight, len(kept)).astype(float)
-        mean = np.bincount(of_run, weight * log_y[is_kept], len(kept)) / total
-        kept = replace(kept, log_y=mean, weight=total)
-        fitted = fit_process(kept, form, start=fitted.process, most_steps=20, seed=seed)
-    log_values, weights = points.log_y.copy(), points.weight.copy()
-    log_values[drawn], weights[drawn] = kept.log_y, kept.weight
-    whole = replace(points, log_y=log_values, weight=weights)
-    shift = best_shift(log_y[is_kept] - fitted.left_out[of_run])
-    return Cleaned(whole, fitted, shift, point, log_y)
-
-
-def best_shift(residuals: Array) -> float:
-    """Return the shift of log predictions with the least mean relative error, held back a bit."""
-    n = len(residuals)
-    candidates = np.quantile(residuals, np.linspace(0.15, 0.75, 25))
-    clipped = np.clip(residuals, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
-    errors = [np.abs(1 - np.exp(shift - clipped)).mean() for shift in candidates]
-    best = candidates[int(np.argmin(errors))] * n / (n + _SHIFT_RUNS)
-    return float(np.clip(best, -_MOST_SHIFT, _MOST_SHIFT))
-
-
-def _student(residuals: Array) -> Array:
-    scale = _MAD * np.median(np.abs(residuals)) + 1e-9
-    weight: Array = np.minimum(1.0, (_TAIL + 1) / (_TAIL + (residuals / scale) ** 2))
+    scale = max(_MAD * _median(np.abs(residuals), multiplicity), least_scale)
+    square = np.minimum(np.abs(residuals) / scale, 1e100) ** 2
+    weight: Array = np.minimum(1.0, (tail + 1) / (tail + square))
     return weight
 
 
-def _group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Array:
-    order = np.lexsort((values, group))
-    count = np.bincount(group, minlength=n_groups)
-    start = np.cumsum(count) - count
-    ordered = values[order]
-    medians: Array = (ordered[start + (count - 1) // 2] + ordered[start + count // 2]) / 2
-    return medians
+def _median(values: Array, multiplicity: Array) -> float:
+    """Return the median of values that stand for several each."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(multiplicity[order])
+    half = below[-1] / 2
+    at = int(np.searchsorted(below, half))
+    after = min(at + 1, len(order) - 1) if below[at] == half else at
+    return float(values[order[at]] + values[order[after]]) / 2
 
 
-def _repeat_noise(log_y: Array, medians: Array, point: NDArray[np.int64]) -> float | None:
-    """Estimate the deviation of one run from the distance of repeats to their median."""
-    count = np.bincount(point)[point]
-    repeated = count > 1
-    if repeated.sum() < _FEWEST_REPEATS:
-        return None
-    distance = np.abs(log_y - medians[point])[repeated]
-    noise = _MEAN_TO_DEVIATION * np.mean(
-        distance * np.sqrt(count[repeated] / (count[repeated] - 1))
-    )
-    return float(noise) if noise > 1e-6 else None
+def log_band(log_y: Array) -> tuple[float, float]:
+    """Return the smallest and largest log prediction that is made: two ranges and a factor e out.
+
+    >>> log_band(np.array([0.0, 1.0]))
+    (-3.0, 4.0)
+    """
+    low, high = float(log_y.min()), float(log_y.max())
+    margin = 2 * (high - low) + 1
+    return max(low - margin, -MOST_LOG), min(high + margin, MOST_LOG)
+
+
+def read_log_band(state: State) -> tuple[float, float]:
+    """Return the bounds of log predictions from a saved state, or raise ValueError."""
+    low, high = read_number(state, "low"), read_number(state, "high")
+    if not -MOST_LOG <= low <= high <= MOST_LOG:
+        raise ValueError("the bounds of predictions are out of order")
+    return low, high

@@ -17,12 +17,13 @@ from foretell.model.techniques._base import (
     TrainingRows,
     complete,
 )
+from foretell.model.techniques._merging import merge
 from foretell.model.techniques._nested import join_states, part_of, regressor_class
 from foretell.model.techniques._process import MOST_KEPT, Points, fit_process
-from foretell.model.techniques._robust import merge
+from foretell.model.techniques._robust import log_band
 from foretell.model.techniques._state import read_array, read_word
 from foretell.model.techniques._values import one_of
-from foretell.model.techniques.log_gp import LogGPRegressor, bounds_of
+from foretell.model.techniques.log_gp import LogGPRegressor
 
 _LAWS = ("ScalingLaw", "PowerLaw")
 _RESTS = {"process": "LogGP", "trees": "LightTrees", "boosting": "XGBoost"}
@@ -128,7 +129,7 @@ def _hybrid(
     fit: Callable[[str, TrainingRows], Regressor],
     fit_rest: Callable[[Points], Regressor],
 ) -> HybridRegressor:
-    rows = rows_of(points)
+    rows = points.as_rows()
     law = fit(params["law"], rows)
     log_ratio = points.log_y - np.log(law.predict(points.x))
     if params["rest"] == "process":
@@ -139,15 +140,10 @@ def _hybrid(
     return HybridRegressor(params["law"], law, params["rest"], rest, low, high)
 
 
-def rows_of(points: Points) -> TrainingRows:
-    """Return points as rows, each standing for as many runs as its weight says."""
-    return TrainingRows(points.x, np.exp(points.log_y), points.weight, points.groups)
-
-
 def _process(points: Points, seed: int, start: Regressor | None) -> LogGPRegressor:
     points = points.sample(MOST_KEPT, seed)
     process, steps = None, _STEPS
     if isinstance(start, HybridRegressor) and isinstance(start.rest, LogGPRegressor):
         process, steps = start.rest.process, _FEW_STEPS
     fitted = fit_process(points, "residual", start=process, most_steps=steps, seed=seed)
-    return LogGPRegressor(fitted.process, 0.0, points.noise or 0.0, *bounds_of(points.log_y))
+    return LogGPRegressor(fitted.process, 0.0, points.noise or 0.0, *log_band(points.log_y))

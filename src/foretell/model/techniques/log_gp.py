@@ -18,8 +18,9 @@ from foretell.model.techniques._base import (
     Technique,
     TrainingRows,
 )
+from foretell.model.techniques._merging import MergedRuns, merge, merge_robustly
 from foretell.model.techniques._process import MOST_KEPT, Points, Process, fit_process
-from foretell.model.techniques._robust import Cleaned, clean, merge
+from foretell.model.techniques._robust import log_band, read_log_band
 from foretell.model.techniques._state import read_flag, read_number
 from foretell.model.techniques._values import boolean, one_of
 
@@ -28,7 +29,6 @@ Totals = tuple[tuple[int, int], ...]
 #: A total must raise the log of the posterior by this much to become an axis.
 _LEAST_GAIN = 1.0
 _MOST_TOTALS = 2
-_MOST_LOG = 700.0  # whose exponential is still a number
 _MOST_CANDIDATES = 21
 _MOST_SEARCHED = 100  # configurations that choose among totals
 _STEPS = {"totals": 20, "other form": 40, "same form": 8}
@@ -48,7 +48,7 @@ class LogGPRegressor(Regressor):
     low, high
         The log predictions furthest from the data that are still made.
     is_flat
-        Whether predictions outside the data stay what they are at the border.
+        Whether predictions outside the data stay constant.
     """
 
     process: Process
@@ -104,7 +104,7 @@ class LogGPRegressor(Regressor):
         return effect / total if total > 0 else None
 
     def start(self) -> LogGPRegressor:
-        """Return itself: its parameters are good ones for some of its rows, too."""
+        """Return itself: its parameters suit a part of its rows as well."""
         return self
 
     def _owners(self) -> list[tuple[int, ...]]:
@@ -128,11 +128,9 @@ class LogGPRegressor(Regressor):
     @classmethod
     def from_state(cls, state: State, n_features: int) -> LogGPRegressor:
         """Rebuild, or raise ValueError."""
-        numbers = {name: read_number(state, name) for name in ("shift", "noise", "low", "high")}
-        if not -_MOST_LOG <= numbers["low"] <= numbers["high"] <= _MOST_LOG:
-            raise ValueError("the bounds of predictions are out of order")
-        is_flat = read_flag(state, "is_flat")
-        return cls(Process.from_state(state, n_features), **numbers, is_flat=is_flat)
+        shift, noise = read_number(state, "shift"), read_number(state, "noise")
+        process, band = Process.from_state(state, n_features), read_log_band(state)
+        return cls(process, shift, noise, *band, is_flat=read_flag(state, "is_flat"))
 
 
 class LogGPTechnique(Technique):
@@ -156,14 +154,14 @@ class LogGPTechnique(Technique):
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> LogGPRegressor:
         """Weigh the runs, look for totals, and fit."""
-        cleaned = clean(prepared, seed=seed)
-        fitted = fit_cleaned(cleaned, seed=seed, with_totals=params["totals"])
+        merged = merge_robustly(prepared, seed=seed)
+        fitted = fit_merged(merged, seed=seed, with_totals=params["totals"])
         fitted = replace(fitted, is_flat=params["beyond"] == "flat")
         if params["form"] == "smooth":
             return fitted
-        points = cleaned.points.sample(MOST_KEPT, seed)
+        points = merged.points.sample(MOST_KEPT, seed)
         other = _refitted(points, params["form"], fitted, seed)
-        return replace(other, shift=cleaned.shift, is_flat=fitted.is_flat)
+        return replace(other, shift=merged.shift, is_flat=fitted.is_flat)
 
     def refit(
         self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
@@ -177,10 +175,10 @@ class LogGPTechnique(Technique):
         return replace(fitted, is_flat=params["beyond"] == "flat")
 
 
-def fit_cleaned(cleaned: Cleaned, *, seed: int, with_totals: bool = True) -> LogGPRegressor:
+def fit_merged(merged: MergedRuns, *, seed: int, with_totals: bool = True) -> LogGPRegressor:
     """Fit to runs that are merged already; their last process is the start."""
-    start = cleaned.fitted.process
-    points = cleaned.points.sample(MOST_KEPT, seed)
+    start = merged.fitted.process
+    points = merged.points.sample(MOST_KEPT, seed)
     totals = find_totals(points, seed) if with_totals else ()
     process = start
     if totals:
@@ -189,15 +187,8 @@ def fit_cleaned(cleaned: Cleaned, *, seed: int, with_totals: bool = True) -> Log
             points, "smooth", axes=axes, start=start, most_steps=_STEPS["other form"], seed=seed
         )
         process = fitted.process
-    low, high = bounds_of(points.log_y)
-    return LogGPRegressor(process, cleaned.shift, points.noise or 0.0, low, high)
-
-
-def bounds_of(log_y: Array) -> tuple[float, float]:
-    """Return the log predictions beyond which nothing is believed: two ranges and e times."""
-    low, high = float(log_y.min()), float(log_y.max())
-    margin = 2 * (high - low) + 1
-    return max(low - margin, -_MOST_LOG), min(high + margin, _MOST_LOG)
+    low, high = log_band(points.log_y)
+    return LogGPRegressor(process, merged.shift, points.noise or 0.0, low, high)
 
 
 def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> LogGPRegressor:
@@ -207,7 +198,7 @@ def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> Log
     if like.process.form == form:
         start, steps = like.process, _STEPS["same form"]
     fitted = fit_process(points, form, axes=axes, start=start, most_steps=steps, seed=seed)
-    low, high = bounds_of(points.log_y)
+    low, high = log_band(points.log_y)
     return LogGPRegressor(fitted.process, 0.0, like.noise, low, high)
 
 

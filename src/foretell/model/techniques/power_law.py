@@ -20,18 +20,16 @@ from foretell.model.techniques._base import (
 )
 from foretell.model.techniques._formula import Clip, Exp, Expression, Log, Number, add, linear
 from foretell.model.techniques._nested import join_states, part_of
+from foretell.model.techniques._robust import MOST_LOG, log_band, student_weights
 from foretell.model.techniques._state import read_array, read_number
 from foretell.model.techniques._values import real
 
 #: Fits after the first, each with less weight on what the last one misses.
 ROUNDS = 3
 _TAIL = 4.0  # degrees of freedom of the Student distribution
-_MAD = 1.4826  # from the median of absolute values to a standard deviation
-#: A made table is fitted nearly exactly; to be off by so little makes no outlier.
+#: Laws fit synthetic tables nearly exactly; rows off by no more than this are not outliers.
 _LEAST_SCALE = 0.02
 
-#: exp of more than this is not a number.
-_MOST_EXPONENT = 700.0
 #: As in Axes: what has no logarithm is taken for this.
 _LEAST_VALUE = 1e-300
 _MOST_LEVELS_SHOWN = 6
@@ -54,10 +52,8 @@ def require_positive(rows: TrainingRows) -> TrainingRows:
 
 def prediction_band(y: Array) -> tuple[float, float]:
     """Return the smallest and largest prediction that is made, well beyond what was measured."""
-    low, high = float(np.log(y.min())), float(np.log(y.max()))
-    reach = 2 * (high - low) + 1
-    ends = np.clip([low - reach, high + reach], -_MOST_EXPONENT, _MOST_EXPONENT)
-    return float(np.exp(ends[0])), float(np.exp(ends[1]))
+    low, high = log_band(np.log(y))
+    return float(np.exp(low)), float(np.exp(high))
 
 
 def read_band(state: State) -> tuple[float, float]:
@@ -68,22 +64,9 @@ def read_band(state: State) -> tuple[float, float]:
     return low, high
 
 
-def student_weights(relative_error: Array, multiplicity: Array) -> Array:
-    """Return how much each row counts: less the further off it is than most."""
-    scale = max(_MAD * _median(np.abs(relative_error), multiplicity), _LEAST_SCALE)
-    square = np.minimum(np.abs(relative_error) / scale, 1e100) ** 2
-    weight: Array = np.minimum(1.0, (_TAIL + 1) / (_TAIL + square))
-    return weight
-
-
-def _median(values: Array, multiplicity: Array) -> float:
-    """Return the median of values that stand for several each."""
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(multiplicity[order])
-    half = below[-1] / 2
-    at = int(np.searchsorted(below, half))
-    after = min(at + 1, len(order) - 1) if below[at] == half else at
-    return float(values[order[at]] + values[order[after]]) / 2
+def outlier_weights(relative_error: Array, multiplicity: Array) -> Array:
+    """Return how much each row counts in the next round: less the further off it is than most."""
+    return student_weights(relative_error, multiplicity, tail=_TAIL, least_scale=_LEAST_SCALE)
 
 
 def read_axes(state: State, n_columns: int) -> Axes:
@@ -151,7 +134,7 @@ class PowerLawRegressor(Regressor):
         """Return the law as a line to read, in the units of the table."""
         axes = self.axes
         exponents, constant = self._law()
-        parts = [f"{np.exp(np.clip(constant, -_MOST_EXPONENT, _MOST_EXPONENT)):.4g}"]
+        parts = [f"{np.exp(np.clip(constant, -MOST_LOG, MOST_LOG)):.4g}"]
         strongest = [k for k in np.argsort(-np.abs(self.slopes), kind="stable") if exponents[k]]
         for k in strongest[:_MOST_COLUMNS_SHOWN]:
             name, offset = names[axes.first[k]], axes.offset[k]
@@ -263,8 +246,8 @@ def _robust_ridge(z: Array, rows: TrainingRows, penalty: float) -> tuple[Array, 
     log_y = np.log(rows.y)
     slopes, intercept = _ridge(z, log_y, rows.weight, penalty)
     for _ in range(ROUNDS):
-        miss = np.clip(z @ slopes + intercept - log_y, -_MOST_EXPONENT, _MOST_EXPONENT)
-        weight = rows.weight * student_weights(np.expm1(miss), rows.weight)
+        miss = np.clip(z @ slopes + intercept - log_y, -MOST_LOG, MOST_LOG)
+        weight = rows.weight * outlier_weights(np.expm1(miss), rows.weight)
         slopes, intercept = _ridge(z, log_y, weight, penalty)
     return slopes, intercept
 

@@ -41,11 +41,11 @@ from foretell.model.techniques._state import read_array, read_texts
 from foretell.model.techniques._values import boolean
 from foretell.model.techniques.power_law import (
     ROUNDS,
+    outlier_weights,
     prediction_band,
     read_axes,
     read_band,
     require_positive,
-    student_weights,
 )
 
 #: More base terms get no products: there would be thousands.
@@ -336,7 +336,7 @@ def _matrix(base: Sequence[Base], pairs: NDArray[np.int64], x: Array) -> Array:
 def _robust_solution(relative: Array, multiplicity: Array) -> Array:
     solution = _solve(relative, multiplicity)
     for _ in range(ROUNDS):
-        weight = student_weights(relative @ solution - 1, multiplicity)
+        weight = outlier_weights(relative @ solution - 1, multiplicity)
         solution = _solve(relative, multiplicity * weight)
     return solution
 

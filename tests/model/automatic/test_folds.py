@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from foretell.model.automatic.questions import plan_folds
+from foretell.model.automatic.folds import plan_folds
 from foretell.model.passports.measured_range import MeasuredRange
 
 
