@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from foretell.learn.loop import learn_plan
     from foretell.learn.result import Learned
     from foretell.measure.measure import measure_sweep
-    from foretell.model.automatic.outputs import AutomaticFit
     from foretell.model.campaigns import Campaign
-    from foretell.model.campaigns.outputs import Fit
     from foretell.model.estimator import ForetellRegressor
     from foretell.model.fit import fit_model
+    from foretell.model.results.fit import AutomaticFit, Fit
     from foretell.model.saved.model import SavedModel, load_model, load_models
+    from foretell.model.scoring import Score, score_model
     from foretell.predictor import Forecast, Predictor
     from foretell.report.write import write_report
 
 #: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
 _HOMES = {
     "Advice": "foretell.decide.advise.advice",
-    "AutomaticFit": "foretell.model.automatic.outputs",
+    "AutomaticFit": "foretell.model.results.fit",
     "Campaign": "foretell.model.campaigns",
     "Dataset": "foretell.dataset",
     "DatasetError": "foretell.errors",
-    "Fit": "foretell.model.campaigns.outputs",
+    "Fit": "foretell.model.results.fit",
     "Forecast": "foretell.predictor",
     "ForetellError": "foretell.errors",
     "ForetellRegressor": "foretell.model.estimator",
@@ -55,6 +55,7 @@ _HOMES = {
     "Plan": "foretell.decide.plan.answer",
     "Predictor": "foretell.predictor",
     "SavedModel": "foretell.model.saved.model",
+    "Score": "foretell.model.scoring",
     "StorageError": "foretell.errors",
     "UsageError": "foretell.errors",
     "advise": "foretell.decide.advise.next_run",
@@ -65,6 +66,7 @@ _HOMES = {
     "make_plan": "foretell.decide.plan.plan",
     "measure_sweep": "foretell.measure.measure",
     "read_dataset": "foretell.dataset",
+    "score_model": "foretell.model.scoring",
     "write_report": "foretell.report.write",
 }
 
@@ -84,6 +86,7 @@ __all__ = [
     "Plan",
     "Predictor",
     "SavedModel",
+    "Score",
     "StorageError",
     "UsageError",
     "advise",
@@ -94,6 +97,7 @@ __all__ = [
     "make_plan",
     "measure_sweep",
     "read_dataset",
+    "score_model",
     "write_report",
 ]
 

@@ -96,7 +96,7 @@ def test_fit_prints_json_for_programs_and_quiet_means_no_progress(folder):
     result = run("fit", "runs.csv", "--target", "time_s", "-o", "own", "-j", 1, "-q", "--json")
     assert result.stderr == ""
     results = json.loads(result.stdout)
-    assert results["mode"] == "automatic"
+    assert results["kind"] == "automatic"
     assert results["data"]["target"] == "time_s"
     assert results == json.loads((folder / "own" / "results.json").read_text())
 

@@ -1,20 +1,24 @@
-"""Errors by question: as rehearsed, or on runs measured later."""
+"""How far off models are: as rehearsed, on runs measured later, and by trust class."""
 
 from __future__ import annotations
+
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import foretell
-from foretell.errors import DatasetError, ModelError
+from foretell import score_model
+from foretell.errors import DatasetError, ModelError, UsageError
 from foretell.model.automatic.rehearsal import (
     QUESTIONS,
     mean_by_question,
     question_names,
     relative_error,
 )
-from foretell.model.scoring import rehearsed_errors, score_rows, scores_text
+from foretell.model.scoring import coverage_by_trust, since_of, trust_text
+from foretell.predictor import Forecast
 
 
 def runs():
@@ -57,94 +61,181 @@ def measured(tmp_path, fitted):
 
 def test_measured_runs_are_scored_by_where_they_lie(fitted, measured):
     path, expected = measured
-    scores = score_rows(fitted.directory, path)
-    assert scores["source"] == "measured"
-    found = scores["errors"]["Ensemble"]
+    score = score_model(fitted.directory, path)
+    assert score.source == "measured"
+    found = dict(score.errors["Ensemble"])
     assert found.pop("unknown level") is None
     assert found == pytest.approx(expected)
     counts = {"inside": 2, "between": 1, "1.5x": 2, "2x": 1, "4x": 2, "unknown level": 0}
-    assert scores["n_rows"] == counts
+    assert score.n_rows == counts
+    assert score.drift is None
 
 
-def test_a_question_that_no_run_asks_has_no_score(fitted, tmp_path):
-    runs().to_csv(tmp_path / "same.csv", index=False)
-    scores = score_rows(fitted.directory, tmp_path / "same.csv")
-    assert {q for q, e in scores["errors"]["Ensemble"].items() if e is not None} == {"inside"}
-    assert "beyond" not in scores_text(scores)
+def test_a_frame_is_scored_like_its_file(fitted, measured):
+    frame = pd.read_csv(measured[0])
+    assert score_model(fitted.directory, frame) == score_model(fitted.directory, measured[0])
+
+
+def test_a_question_that_no_run_asks_has_no_score(fitted):
+    score = score_model(fitted.directory, runs())
+    assert {q for q, e in score.errors["Ensemble"].items() if e is not None} == {"inside"}
+    assert "beyond" not in str(score)
 
 
 def test_rehearsed_errors_are_those_of_the_leaderboard(fitted):
-    scores = rehearsed_errors(fitted.directory)
-    assert scores["source"] == "rehearsed"
-    board = {e["technique"]: e["errors"] for e in fitted.results["leaderboard"]}
-    assert scores["errors"] == board
+    score = score_model(fitted.directory)
+    assert score.source == "rehearsed"
+    assert score.errors == {e.technique: e.errors for e in fitted.results.leaderboard}
 
 
 def test_one_model_has_its_own_rehearsed_errors(fitted):
-    scores = rehearsed_errors(fitted.directory / "LogGP.foretell")
-    assert scores["errors"] == {"LogGP": rehearsed_errors(fitted.directory)["errors"]["LogGP"]}
+    score = score_model(fitted.directory / "LogGP.foretell")
+    assert score.errors == {"LogGP": score_model(fitted.directory).errors["LogGP"]}
+
+
+def test_directory_with_nothing_but_its_best_model_has_the_errors_of_that(fitted, tmp_path):
+    shutil.copy(fitted.directory / "best.foretell", tmp_path)
+    expected = score_model(fitted.directory).errors["Ensemble"]
+    assert score_model(tmp_path).errors == {"Ensemble": expected}
 
 
 def test_text_has_a_column_per_question_and_a_row_per_model(fitted, measured):
-    head, *rows = scores_text(rehearsed_errors(fitted.directory)).splitlines()
+    head, *rows = str(score_model(fitted.directory)).splitlines()
     assert head.split("  ")[0] == "relative error"
     assert "inside" in head and "between" in head and "2× beyond" in head
-    assert [r.split()[0] for r in rows] == [e["technique"] for e in fitted.results["leaderboard"]]
-    text = scores_text(score_rows(fitted.directory, measured[0]))
-    assert text.splitlines()[-1].split() == ["rows", "2", "1", "2", "1", "2"]
+    assert [r.split()[0] for r in rows] == [e.technique for e in fitted.results.leaderboard]
+    text = str(score_model(fitted.directory, measured[0]))
+    assert text.split("\n\n")[0].splitlines()[-1].split() == ["rows", "2", "1", "2", "1", "2"]
     assert "1.5× beyond" in text and "4× beyond" in text
 
 
-def test_a_table_without_the_target_is_refused(fitted, tmp_path):
-    runs().drop(columns="time_s").to_csv(tmp_path / "new.csv", index=False)
+def test_a_table_without_the_target_is_refused(fitted):
     with pytest.raises(DatasetError, match="time_s"):
-        score_rows(fitted.directory, tmp_path / "new.csv")
+        score_model(fitted.directory, runs().drop(columns="time_s"))
 
 
-@pytest.mark.parametrize("value", ["0", "-3", "", "long"])
-def test_a_target_that_is_no_positive_number_is_refused(fitted, tmp_path, value):
+@pytest.mark.parametrize("value", ["0", "-3", "long", "inf"])
+def test_a_target_that_is_not_a_positive_number_is_refused_with_its_row(fitted, tmp_path, value):
     frame = runs().astype({"time_s": object})
     frame.loc[5, "time_s"] = value
     frame.to_csv(tmp_path / "bad.csv", index=False)
-    with pytest.raises(DatasetError, match="time_s"):
-        score_rows(fitted.directory, tmp_path / "bad.csv")
+    with pytest.raises(DatasetError, match=r"time_s.*row 6"):
+        score_model(fitted.directory, tmp_path / "bad.csv", since=12)
 
 
-@pytest.fixture(scope="module")
-def campaign(tmp_path_factory):
-    techniques = {"PowerLaw": {}}
-    directory = tmp_path_factory.mktemp("campaign") / "out"
-    foretell.fit_model(
-        {
-            "data": {"target": "time_s"},
-            "search": {"splits": {"method": "KFold", "folds": 2}},
-            "techniques": techniques,
-        },
-        runs(),
-        output=directory,
-    )
-    return directory
+def test_runs_without_a_target_are_left_out_and_counted(fitted, tmp_path):
+    frame = runs()
+    frame.loc[[2, 5], "time_s"] = np.nan
+    frame.to_csv(tmp_path / "failed.csv", index=False)
+    score = score_model(fitted.directory, tmp_path / "failed.csv")
+    assert score.n_unmeasured == 2
+    assert sum(score.n_rows.values()) == len(frame) - 2
+    assert "2 rows without a target" in str(score)
+    with pytest.raises(DatasetError, match="no row with a measured 'time_s'"):
+        score_model(fitted.directory, frame.assign(time_s=np.nan))
 
 
-def test_a_campaign_was_not_rehearsed_and_says_what_to_do(campaign):
-    with pytest.raises(ModelError, match=r"not rehearsed.*foretell score .* runs\.csv"):
-        rehearsed_errors(campaign)
+def fit_campaign(directory, validation):
+    spec = {
+        "data": {"target": "time_s"},
+        "validation": validation,
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+        "techniques": {"PowerLaw": {}},
+    }
+    return foretell.fit_model(spec, runs(), output=directory)
 
 
-def test_a_model_of_a_campaign_is_scored_on_measured_runs(campaign, tmp_path):
-    runs().assign(size=lambda f: 2 * f["size"]).to_csv(tmp_path / "more.csv", index=False)
-    scores = score_rows(campaign, tmp_path / "more.csv")
-    assert scores["n_rows"]["2x"] == 4
-    assert scores["n_rows"]["inside"] == 12
+def test_a_campaign_has_errors_on_its_validation_rows(tmp_path):
+    found = fit_campaign(tmp_path, {"method": "Extrapolation", "columns": {"size": 40}})
+    score = score_model(tmp_path)
+    assert score.source == "validation"
+    assert score.errors == {"PowerLaw": found.results.leaderboard[0].errors}
+
+
+def test_a_campaign_judged_on_its_training_rows_says_what_to_do(tmp_path):
+    fit_campaign(tmp_path, {"method": "All"})
+    with pytest.raises(ModelError, match="table of measured runs"):
+        score_model(tmp_path)
+    score = score_model(tmp_path, runs().assign(size=lambda f: 2 * f["size"]))
+    assert score.n_rows["2x"] == 4
+    assert score.n_rows["inside"] == 12
 
 
 def test_runs_of_an_unknown_level_are_scored_apart(tmp_path):
     frame = pd.concat([runs().assign(machine=m) for m in ("a", "b")], ignore_index=True)
     foretell.fit_model(frame[::3], target="time_s", output=tmp_path / "out")
-    frame.assign(machine=["z"] * 4 + ["a"] * 28).to_csv(tmp_path / "more.csv", index=False)
-    scores = score_rows(tmp_path / "out", tmp_path / "more.csv")
-    assert scores["n_rows"]["unknown level"] == 4
-    assert scores["errors"]["Ensemble"]["unknown level"] > 0
+    score = score_model(tmp_path / "out", frame.assign(machine=["z"] * 4 + ["a"] * 28))
+    assert score.n_rows["unknown level"] == 4
+    assert score.errors["Ensemble"]["unknown level"] > 0
+    assert {s.trust: s.n_runs for s in score.by_trust}["unknown level"] == 4
+
+
+# Coverage by trust class
+
+
+def forecast(trust, *, lower=90.0, upper=110.0, expected=0.05):
+    n = len(trust)
+    return Forecast(
+        value=np.full(n, 100.0),
+        lower=np.full(n, lower),
+        upper=np.full(n, upper),
+        outside=[""] * n,
+        expected_error=np.where(np.array(trust) == "far", np.nan, expected),
+        trust=np.array(trust, dtype=object),
+        along={},
+    )
+
+
+def test_coverage_is_the_share_of_runs_in_their_interval_by_class():
+    trust = ["inside"] * 4 + ["far"] * 2 + ["near"]
+    truth = np.array([100.0, 109, 90, 125, 200, 100, 50])
+    found = {s.trust: s for s in coverage_by_trust(forecast(trust), truth)}
+    assert list(found) == ["inside", "near", "far"]
+    assert [(s.n_runs, s.n_held) for s in found.values()] == [(4, 3), (1, 0), (2, 1)]
+    assert found["inside"].coverage == 0.75
+    assert found["near"].error == pytest.approx(1.0)
+    assert found["inside"].rehearsed_error == pytest.approx(0.05)
+    assert found["far"].rehearsed_error is None
+
+
+def test_model_without_intervals_has_errors_and_no_coverage():
+    without = forecast(["inside"], lower=np.nan, upper=np.nan)
+    (found,) = coverage_by_trust(without, np.array([80.0]))
+    assert (found.error, found.n_held, found.coverage) == (pytest.approx(0.25), None, None)
+    assert trust_text((found,)).splitlines()[1].split()[-1] == "–"
+
+
+def test_coverage_is_in_the_text_and_in_the_plain_values(fitted, measured):
+    score = score_model(fitted.directory, measured[0])
+    values = score.to_json()
+    assert values["interval"] == 0.9
+    assert sum(of["n_runs"] for of in values["by_trust"].values()) == 8
+    table = str(score).split("\n\n")[1].splitlines()
+    assert "90 % interval" in table[0]
+    assert [line.split()[0] for line in table[1:]] == list(values["by_trust"])
+
+
+# Which runs to take
+
+
+@pytest.mark.parametrize("text", ["", "=", "date=", "=4", "-3", "2.5", "last"])
+def test_words_that_name_no_runs_are_refused(text):
+    with pytest.raises(UsageError, match="number of rows, or COLUMN=VALUE"):
+        since_of(text)
+
+
+def test_since_without_a_table_is_refused(fitted):
+    with pytest.raises(UsageError, match="since: needs a table"):
+        score_model(fitted.directory, since=3)
+
+
+def test_only_the_runs_asked_for_are_scored(fitted):
+    frame = runs().assign(day=np.arange(16))
+    frame.loc[:9, "time_s"] *= 10
+    score = score_model(fitted.directory, frame, since={"day": 10})
+    assert sum(score.n_rows.values()) == score.drift.n_runs == 6
+    assert score == score_model(fitted.directory, frame[10:], since={"day": 10})
+    assert score.errors["Ensemble"]["inside"] < 0.1
 
 
 # Names and means

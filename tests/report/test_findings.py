@@ -10,7 +10,6 @@ import pytest
 
 import foretell
 from foretell.errors import DatasetError, ModelError
-from foretell.report.results_file import read_results
 
 
 @pytest.fixture
@@ -25,22 +24,18 @@ def change(path, **values):
     path.write_text(json.dumps({**results, **values}))
 
 
-def test_older_directory_is_reported_with_what_it_lacks(own, page):
+def test_directory_without_runs_is_reported_with_what_it_lacks(own, page):
     for name in ("runs.csv", "rehearsals.csv"):
         (own / name).unlink()
-    results = json.loads((own / "results.json").read_text())
-    del results["versions"]
-    (own / "results.json").write_text(json.dumps(results))
     found = page(own)
-    assert "The fit left no runs.csv" in found.texts[""]
-    assert "foretell fit into a new directory leaves it" in found.texts[""]
+    assert "no runs.csv" in found.texts[""]
+    assert "Fit into a new directory" in found.texts[""]
     assert "predicted" not in found.texts
     assert "No measured runs are shown" in found.texts["curves"]
-    assert "an older foretell did not write them" in found.texts["again"]
     assert "error-by-distance" in found.html
 
 
-def test_older_directory_shows_runs_of_a_table_that_is_given(own, page, runs):
+def test_directory_without_runs_shows_those_of_a_table_that_is_given(own, page, runs):
     (own / "runs.csv").unlink()
     found = page(own, data=runs)
     assert "from the frame" in found.texts["curves"]
@@ -54,9 +49,17 @@ def test_model_file_alone_tells_what_it_can(automatic, page):
     assert "time_s ≈" in found.texts["explanation"]
 
 
-def test_model_file_of_a_campaign_has_no_bands(campaign, page):
-    found = page(campaign / "LRRidge.foretell")
-    assert "knows no intervals" in found.texts["curves"]
+def test_model_without_intervals_says_why_and_has_no_bands(tmp_path, runs, page):
+    campaign = {
+        "data": {"target": "time_s"},
+        "techniques": {"LRRidge": {}},
+        "validation": {"method": "All"},
+        "search": {"splits": {"method": "All"}},
+    }
+    foretell.fit_model(campaign, runs, output=tmp_path / "models")
+    found = page(tmp_path / "models")
+    assert "no intervals: no row was held out" in found.texts[""]
+    assert "no intervals" in found.texts["curves"]
     assert "90 % interval" not in "".join(
         text for text in found.html.split("<svg")[1:] for text in text.split("</svg>")[:1]
     )
@@ -112,7 +115,10 @@ def test_members_that_failed_are_listed_with_their_reasons(own, page):
 def test_of_very_many_failed_trials_the_first_are_listed(campaign, tmp_path, page):
     shutil.copytree(campaign, tmp_path / "models")
     trial = {"split": "0.0", "technique": "SVR", "hyperparameters": {"C": 1}, "status": "failed"}
-    change(tmp_path / "models" / "results.json", trials=[{**trial, "reason": "x"}] * 3_000)
+    change(
+        tmp_path / "models" / "results.json",
+        trials=[{**trial, "reason": "x", "error": None, "folds": []}] * 3_000,
+    )
     text = page(tmp_path / "models").texts["failures"]
     assert "3,000 of 3,000 trials failed; the first 500 are listed" in text
     assert text.count("SVR") == 500
@@ -132,26 +138,10 @@ def test_given_data_are_shown_and_leave_the_errors_alone(automatic, runs, tmp_pa
     assert with_later.texts["data"] == without.texts["data"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is not JSON"),
-        ("[1]", "says no format"),
-        ('{"format": 99}', "format 99; this foretell reads up to 1. Upgrade"),
-        ('{"format": 1}', "is required and missing"),
-        ("[" * 100_000, "is not JSON"),
-    ],
-)
-def test_damaged_results_are_refused(own, content, message, page):
-    (own / "results.json").write_text(content)
-    with pytest.raises(ModelError, match=message):
-        page(own, at={"nodes": 1})
-
-
-def test_wrong_type_in_results_is_named(own):
-    change(own / "results.json", leaderboard=[{"technique": 3, "status": "ok"}])
-    with pytest.raises(ModelError, match=r"leaderboard\[0\].technique: must be a text"):
-        read_results(own / "results.json")
+def test_damaged_results_are_refused(own, tmp_path):
+    (own / "results.json").write_text("{")
+    with pytest.raises(ModelError, match=r"results\.json is not JSON"):
+        foretell.write_report(own, tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(
@@ -179,6 +169,27 @@ def test_question_that_is_not_known_is_left_out(own, tmp_path):
     (own / "rehearsals.csv").write_text(f"{header}\n1,<b>,,,1,9\n2,inside,,,1,9\n")
     report = foretell.write_report(own, tmp_path / "report.html")
     assert "<b>" not in report.path.read_text()
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "{0}", "[[1"])
+def test_first_column_that_looks_like_another_format_is_reported(name, runs, tmp_path, page):
+    frame = runs[["nodes", "time_s"]].rename(columns={"nodes": name})
+    campaign = {
+        "data": {"target": "time_s"},
+        "techniques": {"LRRidge": {}},
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+    }
+    foretell.fit_model(campaign, frame, output=tmp_path / "models")
+    assert name in page(tmp_path / "models").texts["data"]
+
+
+def test_runs_that_were_used_are_those_that_the_report_counts(own, page):
+    results = json.loads((own / "results.json").read_text())
+    n_used = results["data"]["n_used"]
+    change(own / "results.json", data={**results["data"], "n_rows": 159_510})
+    found = page(own)
+    assert f"learned from {n_used} of 159,510 runs" in found.texts[""]
+    assert f"fitted on {n_used} of them" in found.texts["data"]
 
 
 def test_data_without_the_target_are_refused(automatic, runs, tmp_path):

@@ -43,8 +43,8 @@ def test_campaign_page_shows_validation_failed_trials_and_the_campaign(campaign,
     found = page(campaign)
     assert list(found.texts)[1:] == SECTIONS
     assert "off on validation rows" in found.texts[""]
-    assert "no intervals" in found.texts[""]
     assert "2× beyond along size_mib" in found.texts[""]
+    assert "90 % interval" in found.texts["curves"]
     assert "p_to_add=0.5" in found.texts["failures"]
     assert "ValueError" in found.texts["failures"]
     assert "[techniques.Stepwise]" in found.texts["again"]
@@ -52,7 +52,7 @@ def test_campaign_page_shows_validation_failed_trials_and_the_campaign(campaign,
 
 
 def test_figures_of_the_first_screen_are_those_of_the_fit(automatic, page):
-    from foretell.model.campaigns.summary import percent
+    from foretell.wording import percent
 
     errors = foretell.load_model(automatic).scores["rehearsed"]
     facts = re.findall(r'<dd class="figure">([^<]+)<', page(automatic).html)
@@ -233,7 +233,7 @@ def test_wide_tables_are_reported_in_bounds(tmp_path, shown):
     assert report.n_bytes < 1_000_000
     open_page = shown(report.path)
     assert open_page.execute_script(WIDER) <= 0
-    assert "Not drawn, for they matter less" in open_page.page_source
+    assert "Columns that matter less are not drawn" in open_page.page_source
 
 
 @pytest.mark.parametrize(

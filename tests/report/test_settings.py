@@ -44,8 +44,8 @@ def test_model_file_alone_has_a_middle_among_its_values(automatic):
     ("at", "message"),
     [
         ({"node": "4"}, "no column 'node'. Did you mean 'nodes'"),
-        ({"nodes": "many"}, "'nodes' is a number, and 'many' is none"),
-        ({"nodes": "nan"}, "'nodes' is a number"),
+        ({"nodes": "many"}, "'nodes' must be a finite number, not 'many'"),
+        ({"nodes": "nan"}, "'nodes' must be a finite number"),
         ({"machine": "c5"}, "'machine' was never 'c5' in the data. Known: c4, m4"),
     ],
 )

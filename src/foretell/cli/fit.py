@@ -20,8 +20,7 @@ from foretell.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from foretell.model.automatic.outputs import AutomaticFit
-    from foretell.model.campaigns.outputs import Fit
+    from foretell.model.results.fit import Fit
     from foretell.model.run_options import Progress, RunOptions
 
 
@@ -82,7 +81,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     if not isinstance(fitted, dict):
         _print_one(fitted, as_json=as_json)
     elif as_json:
-        click.echo(json.dumps({name: fit.results for name, fit in fitted.items()}, indent=1))
+        click.echo(
+            json.dumps({name: fit.results.to_json() for name, fit in fitted.items()}, indent=1)
+        )
     else:
         for name, fit in fitted.items():
             click.echo(f"{name}\n")
@@ -115,15 +116,15 @@ def _best(progress: Progress) -> str:
     return f", best {progress.best_error:.4g}"
 
 
-def _print_one(fit: Fit | AutomaticFit, *, as_json: bool) -> None:
+def _print_one(fit: Fit, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(fit.results, indent=1))
+        click.echo(json.dumps(fit.results.to_json(), indent=1))
         return
     click.echo(str(fit), nl=False)
     best = fit.directory / "best.foretell"
     click.echo(
         f"\n{best}   {best.stat().st_size / 1000:,.0f} kB   in "
-        f"{fit.results['times']['total_s']:.1f} s"
+        f"{fit.results.times.total_s:.1f} s"
         f"   ·  predict: foretell predict {fit.directory} new.csv"
         f"   ·  look: foretell report {fit.directory}"
     )

@@ -52,7 +52,7 @@ def command(
     prediction.
     """
     from foretell.model.campaigns.sources import table_to_predict
-    from foretell.model.passports.gaps import forecast_complete_rows
+    from foretell.model.saved.gaps import forecast_complete_rows
     from foretell.model.saved.model import load_model
     from foretell.predictor import FORECAST_COLUMNS
 
@@ -120,7 +120,7 @@ def _number(value: Any) -> str:
 
 
 def _trust(row: pd.Series[Any]) -> str:
-    from foretell.model.campaigns.summary import percent
+    from foretell.wording import percent
 
     text = str(row["trust"])
     if row["outside"]:
@@ -133,7 +133,7 @@ def _trust(row: pd.Series[Any]) -> str:
 
 
 def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> str:
-    from foretell.model.campaigns.summary import percent
+    from foretell.wording import percent
 
     is_predicted = predicted["trust"] != TRUST_MISSING
     n_outside = int(((predicted["outside"] != "") & is_predicted).sum())
@@ -157,8 +157,8 @@ def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> st
 
 def _comparison(model: SavedModel, predicted: pd.DataFrame) -> list[str]:
     """Compare predictions with what was measured, where it was."""
-    from foretell.model.campaigns.summary import percent
     from foretell.model.campaigns.validation import score
+    from foretell.wording import percent
 
     known = predicted[predicted["truth"].notna()]
     if known.empty:

@@ -27,14 +27,15 @@ from foretell.cli._output import echo, echo_json, echo_notes
     "--at",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="Where a column stays while another is varied; may be given for each column.",
+    help="Value that a column keeps while another is varied; repeatable.",
 )
 @click.option(
+    "--as",
     "--format",
     "form",
     type=click.Choice(["html", "md", "pdf"]),
     help="html: one page. md: text, and a folder of pictures. pdf: plain pages "
-    "[default: what the output's name ends with, else html].",
+    "[default: the ending of the output's name, or html].",
 )
 @force_option
 @json_option("Print what was written as JSON.")
@@ -49,9 +50,9 @@ def command(
 ) -> None:
     """Write the results of a fit as one file to look at.
 
-    MODELS is an output directory of `foretell fit`, or a model file, which tells less. The page
-    needs no network and no script: the data, the leaderboard, scaling curves, errors by distance,
-    what matters, what failed, and how to make it again.
+    MODELS is an output directory of `foretell fit`, or a model file, which shows less. The page
+    needs no network and no script. It shows the data, the leaderboard, scaling curves, errors by
+    distance, what matters, what failed, and how to make it again.
     """
     from foretell.report.settings import parse_at
     from foretell.report.write import write_report

@@ -1,25 +1,36 @@
-"""`foretell score`: how far off a model is, inside the data and beyond."""
+"""`foretell score`: how far off a model is, and whether it has drifted."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from foretell.cli._options import json_option, model_argument, path_argument
+from foretell.cli._output import echo, echo_json
+
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path), required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
-def command(model: Path, data: Path | None, as_json: bool) -> None:
+@model_argument
+@path_argument("data", required=False)
+@click.option(
+    "--since",
+    metavar="N or COLUMN=VALUE",
+    help="Score only the last N rows, or those with at least this value of a column (a number or "
+    "a date), and say whether the model has drifted.",
+)
+@json_option("Print the errors as JSON.")
+def command(model: Path, data: Path | None, since: str | None, as_json: bool) -> None:
     """Show how far off a model is: inside the data, between levels, and beyond the range.
 
-    MODEL is a directory of `foretell fit`, or a model file. Without DATA, the errors are those of
-    the rehearsals in its fit: rows held out of the measured ones. With DATA, a table with the
-    measured target, they are those of the model on its rows.
+    MODEL is a directory of `foretell fit`, or a model file. Without DATA, the errors are those on
+    runs held out in its fit. With DATA, a table with the measured target, they are those on its
+    rows, with the share of runs in their intervals by trust class.
     """
-    from foretell.model.scoring import rehearsed_errors, score_rows, scores_text
+    from foretell.model.scoring import score_model, since_of
 
-    scores = rehearsed_errors(model) if data is None else score_rows(model, data)
-    click.echo(json.dumps(scores, indent=1) if as_json else scores_text(scores))
+    score = score_model(model, data, since=None if since is None else since_of(since))
+    if as_json:
+        echo_json(score.to_json())
+    else:
+        echo(str(score))

@@ -137,7 +137,7 @@ def _place(details: ErrorDetails, source: Any) -> Place:
     place: list[str | int] = []
     for position, step in enumerate(details["loc"]):
         is_missing_one = details["type"] == "missing" and position == len(details["loc"]) - 1
-        is_index = isinstance(source, list | tuple) and isinstance(step, int)
+        is_index = isinstance(source, list | tuple) and step in range(len(source))
         if is_index or (isinstance(source, Mapping) and step in source):
             source = source[step]
         elif not is_missing_one:

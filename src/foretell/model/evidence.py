@@ -1,14 +1,23 @@
-"""The runs behind models, and what was predicted of runs held out: bounded samples, for reports."""
+"""The runs behind a model and what was predicted of runs held out: written by a fit, read again.
+
+Both files hold bounded samples, for reports.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.dataset import Dataset
+from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench
 from foretell.model.automatic.rehearsal import UNKNOWN_LEVEL, Answers, question_names
@@ -18,16 +27,22 @@ from foretell.model.campaigns.validation.outer_splits import (
     thinned,
 )
 from foretell.model.features import CATEGORY, NUMBER
-from foretell.model.features.levels import level_names
+from foretell.model.features.feature_map import as_numbers
+from foretell.model.features.levels import level_names, trained_levels
 from foretell.model.passports.measured_range import MeasuredRange
-from foretell.model.results import Entry
+from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
+
+if TYPE_CHECKING:
+    from foretell.model.campaigns.record import Entry
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _MOST_RUNS = 5_000  # kept for reports; of more, a sample
+_MOST_BYTES = 50_000_000
 _DIRECTIONS = np.array(["below", "", "above"])
+_COLUMNS = ("run", "question", "column", "direction", "ratio", "predicted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +54,7 @@ class HeldOut:
     rows
         Their positions in the table.
     question
-        What was asked: inside, between levels, so far beyond the range, or an unknown level.
+        What was asked: inside, between levels, this far beyond the range, or an unknown level.
     column, direction
         Along which column a run leaves the training rows, and whether above or below.
     ratio
@@ -57,6 +72,16 @@ class HeldOut:
         """Keep some of the runs."""
         kept = {name: values[positions] for name, values in vars(self).items()}
         return replace(self, **kept)
+
+    def errors(self, truth: Array) -> Array:
+        """Return the relative errors, given the target of all rows; not finite where it is 0."""
+        return relative_errors(self.predicted, truth[self.rows])
+
+
+def relative_errors(predicted: Array, truth: Array) -> Array:
+    """Return how far predictions are off, as shares of the truth."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(predicted / truth - 1))
 
 
 def of_rehearsals(
@@ -78,17 +103,32 @@ def of_rehearsals(
         )
 
 
-def of_validation(table: Table, plan: CampaignSplits, entry: Entry) -> Iterator[HeldOut]:
-    """Yield what a technique's winners predicted of validation rows."""
-    for judgement in entry.judgements:
-        if judgement.predicted is None:
-            continue
-        split = plan.splits[judgement.outer]
-        test = split.test[thinned(len(split.test), plan.n_predictions)]
-        yield _placed(table, split.train, test, np.array(judgement.predicted))
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """The validation rows of a campaign, and where they lie relative to their training rows."""
+
+    table: Table
+    plan: CampaignSplits
+
+    def predicted_by(self, entry: Entry) -> Iterator[HeldOut]:
+        """Yield what a technique's winners predicted, split by split."""
+        for judgement in entry.judgements:
+            if judgement.predicted is not None:
+                placed = self._placed[judgement.outer]
+                yield replace(placed, predicted=np.array(judgement.predicted))
+
+    @cached_property
+    def _placed(self) -> dict[str, HeldOut]:
+        """The validation rows of each outer split whose predictions are kept."""
+        return {split.key: self._place(split.key) for split in self.plan.outer}
+
+    def _place(self, key: str) -> HeldOut:
+        split = self.plan.splits[key]
+        test = split.test[thinned(len(split.test), self.plan.n_predictions)]
+        return _placed(self.table, split.train, test)
 
 
-def _placed(table: Table, train: Rows, test: Rows, predicted: Array) -> HeldOut:
+def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
     """Say where test rows lie relative to training rows."""
     columns = table.feature_map.columns
     numeric = [c.name for c in columns if c.kind == NUMBER]
@@ -113,7 +153,8 @@ def _placed(table: Table, train: Rows, test: Rows, predicted: Array) -> HeldOut:
         is_new = ~np.isin(levels[test], np.unique(levels[train]))
         question[is_new], column[is_new], way[is_new] = UNKNOWN_LEVEL, name, 0
     ratios = ratio.max(axis=1, initial=1.0)
-    return HeldOut(test, question, column.astype(str), _DIRECTIONS[way + 1], ratios, predicted)
+    unknown = np.full(len(test), np.nan)
+    return HeldOut(test, question, column.astype(str), _DIRECTIONS[way + 1], ratios, unknown)
 
 
 def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> dict[str, str]:
@@ -123,7 +164,7 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
     """
     total = sum(len(h.rows) for h in held_out)
     share = MOST_PREDICTIONS / max(total, MOST_PREDICTIONS)
-    # Of each fold its share, so that a sample still asks every question.
+    # Every fold keeps its share, so that a sample still asks every question.
     sampled = [h.take(thinned(len(h.rows), max(1, int(share * len(h.rows))))) for h in held_out]
     needed = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(h.rows for h in sampled)]))
     others = np.setdiff1d(np.arange(len(table.y)), needed)
@@ -131,26 +172,90 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
     kept = np.union1d(needed, rest).astype(np.int64)
     names = [c.name for c in table.feature_map.columns]
     frames = [_frame(h, kept) for h in sampled if len(h.rows)]
-    predictions = pd.concat(frames, ignore_index=True) if frames else _frame(_NOBODY, kept)
+    predictions = pd.concat(frames, ignore_index=True) if frames else _frame(_NO_RUNS, kept)
+    runs = table.frame.iloc[kept][[*names, target]]
     return {
-        layout.RUNS: table.frame.iloc[kept][[*names, target]].to_csv(index=False),
+        # Texts in quotes: a table whose first name is <script> must not be taken for a web page.
+        layout.RUNS: runs.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC),
         layout.REHEARSALS: predictions.to_csv(index=False, float_format="%.8g"),
     }
 
 
-_NOBODY = HeldOut(
+_NO_RUNS = HeldOut(
     np.zeros(0, dtype=np.int64), *([np.zeros(0, dtype=str)] * 3), *([np.zeros(0)] * 2)
 )
 
 
 def _frame(held_out: HeldOut, kept: Rows) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "run": np.searchsorted(kept, held_out.rows) + 1,
-            "question": held_out.question,
-            "column": held_out.column,
-            "direction": held_out.direction,
-            "ratio": held_out.ratio,
-            "predicted": held_out.predicted,
-        }
+    found = (
+        np.searchsorted(kept, held_out.rows) + 1,
+        held_out.question,
+        held_out.column,
+        held_out.direction,
+        held_out.ratio,
+        held_out.predicted,
+    )
+    return pd.DataFrame(dict(zip(_COLUMNS, found, strict=True)))
+
+
+def read_runs(source: Path | pd.DataFrame | Dataset, model: SavedModel) -> pd.DataFrame:
+    """Read measured runs under the names of training; drop failed ones, whose target is empty."""
+    dataset = model.configurations(source)
+    dataset.require([model.target])
+    frame = dataset.frame[[*model.columns, model.target]].copy()
+    frame[model.target] = as_numbers(frame[model.target])
+    for name, levels in model.categories.items():
+        frame[name] = trained_levels(frame[name], levels)
+    measured: pd.DataFrame = frame[np.isfinite(frame[model.target])].dropna()
+    if measured.empty:
+        raise DatasetError(f"{dataset.name} has no row with a measured '{model.target}'")
+    return measured.reset_index(drop=True)
+
+
+def read_kept_runs(path: Path, model: SavedModel) -> pd.DataFrame:
+    """Read the runs that a fit kept."""
+    _check_file(path)
+    try:
+        return read_runs(path, model)
+    except (DatasetError, ModelError) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def read_held_out(path: Path, runs: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Read what was predicted of runs held out.
+
+    Returns the columns of rehearsals.csv, and ``row``, the position of the run, ``measured``, its
+    target, and ``error``, the relative error. Rows without one are left out.
+    """
+    _check_file(path)
+    texts: Any = dict.fromkeys(("question", "column", "direction"), str)
+    try:
+        frame = pd.read_csv(path, dtype=texts, keep_default_na=False)
+        if tuple(frame.columns) != _COLUMNS:
+            raise ValueError(f"its columns must be {', '.join(_COLUMNS)}")
+        numbers = frame[["run", "ratio", "predicted"]].astype(float)
+        row = numbers["run"].to_numpy() - 1
+        if not (np.isin(row, np.arange(len(runs))).all() and np.isfinite(numbers).all(axis=None)):
+            raise ValueError("a run or a number in it does not exist")
+    except ValueError as error:
+        raise _damaged(path, " ".join(str(error).split())[:200]) from None
+    frame[["ratio", "predicted"]] = numbers[["ratio", "predicted"]]
+    frame["row"] = row.astype(np.int64)
+    frame["measured"] = runs[target].to_numpy()[frame["row"]]
+    frame["error"] = relative_errors(frame["predicted"].to_numpy(), frame["measured"].to_numpy())
+    known: pd.DataFrame = frame[np.isfinite(frame["error"])]
+    return known.reset_index(drop=True)
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise _damaged(path, "it is not a file")
+    if path.stat().st_size > _MOST_BYTES:
+        raise _damaged(path, f"it has more than {_MOST_BYTES:,} bytes")
+
+
+def _damaged(path: Path, why: str) -> ModelError:
+    return ModelError(
+        f"{path} is not as `foretell fit` left it ({why}). Remove it, and the report leaves out "
+        "what it shows; or fit again, into a new directory."
     )

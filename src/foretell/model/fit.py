@@ -13,16 +13,15 @@ from foretell.errors import Option, StorageError, UsageError, listing
 from foretell.model.automatic.fit import run_automatic
 from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.fit import run_campaign
-from foretell.model.campaigns.outputs import Fit
 from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
 from foretell.model.directory import BEST
+from foretell.model.results.fit import Fit
 from foretell.model.run_options import Progress, RunOptions
 from foretell.model.table import EVERY_COLUMN, ColumnChoice
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.automatic.outputs import AutomaticFit
 
 #: Files that are one or the other whatever else is given; of others, a target tells.
 _TABLES, _CAMPAIGNS = {".csv", ".tsv", ".parquet", ".pq"}, {".toml", ".ini"}
@@ -60,7 +59,7 @@ def fit_model(
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     on: str | None = None,
-) -> AutomaticFit: ...
+) -> Fit: ...
 
 
 @overload
@@ -78,7 +77,7 @@ def fit_model(
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     on: str | None = None,
-) -> dict[str, AutomaticFit]: ...
+) -> dict[str, Fit]: ...
 
 
 def fit_model(  # noqa: PLR0913 - all but the first two by name
@@ -97,7 +96,7 @@ def fit_model(  # noqa: PLR0913 - all but the first two by name
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     on: str | None = None,
-) -> Fit | AutomaticFit | dict[str, AutomaticFit]:
+) -> Fit | dict[str, Fit]:
     """Fit a table of runs automatically, or run a campaign.
 
     Parameters
@@ -171,7 +170,7 @@ class FitRequest:
 
     def run(
         self, options: RunOptions, warn: Callable[[str], None] = lambda _: None
-    ) -> Fit | AutomaticFit | dict[str, AutomaticFit]:
+    ) -> Fit | dict[str, Fit]:
         """Fit; ``warn`` is called with each warning about a campaign as soon as it is read."""
         if not self._is_table:
             return self._run_campaign(options, warn)
@@ -236,7 +235,7 @@ class FitRequest:
 
     def _fit_targets(
         self, dataset: Dataset, targets: tuple[str, ...], options: RunOptions
-    ) -> dict[str, AutomaticFit]:
+    ) -> dict[str, Fit]:
         """Fit one model per target; the other targets are never inputs."""
         _check_targets(dataset, targets, self.columns, options.output)
         fits = {}

@@ -1,81 +1,219 @@
-"""Errors by question: as rehearsed in a fit, or on runs measured later."""
+"""How far off a model is: as rehearsed, on measured runs, by trust, and whether it has drifted."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foretell.errors import DatasetError, ModelError
+from foretell.dataset import describe_rows
+from foretell.errors import DatasetError, ModelError, Option, UsageError
+from foretell.model import directory as layout
 from foretell.model.automatic.rehearsal import (
     QUESTIONS,
     UNKNOWN_LEVEL,
     mean_by_question,
     question_names,
-    rank,
 )
-from foretell.model.automatic.summary import HEADINGS
 from foretell.model.automatic.vote import relative_error
-from foretell.model.campaigns.summary import align, percent
-from foretell.model.directory import BEST
+from foretell.model.drift import Drift, Since, check_drift, is_since
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.passports.passport import places
+from foretell.model.results.schema import Errors, read_results
+from foretell.model.results.text import HEADINGS, align, asked_questions
 from foretell.model.saved.model import Configurations, SavedModel, load_model
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR, TRUST_UNKNOWN, Forecast
+from foretell.wording import counted, percent
 
-Scores = dict[str, Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+INTERVAL = 0.9  # share of runs that the intervals are meant to hold
+_TRUST = (TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN)
 
 
-def rehearsed_errors(path: Path) -> Scores:
-    """Return the errors of every model of a directory, or of one model, from its rehearsals."""
-    if path.is_dir():
-        return _scores(_of_directory(path), "rehearsed")
+@dataclass(frozen=True)
+class TrustScore:
+    """How a model did on runs of one trust class.
+
+    Attributes
+    ----------
+    error, rehearsed_error
+        The mean relative error, and the one expected from rehearsals; None where none went so far.
+    n_held
+        How many runs lie in their interval; None if the model has no intervals.
+    """
+
+    trust: str
+    n_runs: int
+    error: float
+    rehearsed_error: float | None
+    n_held: int | None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of runs in their interval."""
+        return None if self.n_held is None else self.n_held / self.n_runs
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far off models are.
+
+    Attributes
+    ----------
+    source
+        Where the errors come from: rehearsals of automatic mode, the validation rows of a campaign,
+        or measured runs.
+    errors
+        For each model the mean relative error by question; None where no run asked it.
+    n_rows
+        With measured runs: how many ask each question.
+    n_unmeasured
+        How many rows were left out because they have no target.
+    by_trust
+        With measured runs: errors and coverage of the intervals by trust class.
+    drift
+        Whether the runs since a given one are further off than rehearsed, if that was asked.
+    """
+
+    source: Literal["rehearsed", "validation", "measured"]
+    errors: dict[str, Errors]
+    n_rows: dict[str, int] | None = None
+    n_unmeasured: int = 0
+    by_trust: tuple[TrustScore, ...] = ()
+    drift: Drift | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        found: dict[str, Any] = {"source": self.source, "errors": self.errors}
+        if self.n_rows is not None:
+            found |= {
+                "n_rows": self.n_rows,
+                "n_unmeasured": self.n_unmeasured,
+                "interval": INTERVAL,
+                "by_trust": {
+                    s.trust: {k: v for k, v in asdict(s).items() if k != "trust"}
+                    | {"coverage": s.coverage}
+                    for s in self.by_trust
+                },
+            }
+        return found | ({} if self.drift is None else {"drift": asdict(self.drift)})
+
+    def __str__(self) -> str:
+        asked = asked_questions(list(self.errors.values()))
+        rows = [["relative error", *(HEADINGS[q] for q in asked)]]
+        rows += [[name, *(percent(e.get(q)) for q in asked)] for name, e in self.errors.items()]
+        if self.n_rows is not None:
+            rows.append(["rows", *(str(self.n_rows[q]) for q in asked)])
+        parts = [align(rows)]
+        if self.by_trust:
+            parts.append(trust_text(self.by_trust))
+        if self.n_unmeasured:
+            parts.append(f"{counted(self.n_unmeasured, 'row')} without a target left out.")
+        if self.drift is not None:
+            parts.append(str(self.drift))
+        return "\n\n".join(parts)
+
+
+def score_model(
+    model: str | Path,
+    data: str | Path | pd.DataFrame | None = None,
+    *,
+    since: Since | None = None,
+) -> Score:
+    """Tell how far off a model is: as rehearsed in its fit, or on measured runs.
+
+    Parameters
+    ----------
+    model
+        An output directory of a fit, or a model file.
+    data
+        Runs with the measured target. By default, errors are those on runs held out in the fit.
+    since
+        Score only these runs, and check whether the model has drifted: the last so many rows, or
+        the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
+
+    >>> import foretell
+    >>> score = foretell.score_model("models/", "new.csv", since=40)      # doctest: +SKIP
+    >>> score.drift.has_drifted                                           # doctest: +SKIP
+    False
+    """
+    path = Path(model)
+    if data is not None:
+        return _measured(path, Path(data) if isinstance(data, str) else data, since)
+    if since is not None:
+        raise UsageError("needs a table of measured runs", option=Option("since"))
+    if path.is_dir() and (path / layout.RESULTS).exists():
+        results = read_results(path / layout.RESULTS)
+        errors = {e.technique: e.errors for e in results.models}
+        source: Literal["rehearsed", "validation"] = (
+            "rehearsed" if results.is_automatic else "validation"
+        )
+    else:
+        loaded = load_model(path)
+        errors = {_name(path, loaded): loaded.scores.get("rehearsed", {})}
+        source = "rehearsed"
+    if not asked_questions(list(errors.values())):
+        raise ModelError(
+            f"{path} has no errors on runs held out. Give a table of measured runs to score it on."
+        )
+    return Score(source, errors)
+
+
+def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Score:
+    """Score a model on measured runs, by where these lie."""
     model = load_model(path)
-    errors = model.scores.get("rehearsed")
-    if errors is None:
-        raise _not_rehearsed(path)
-    return _scores({_name(path, model): errors}, "rehearsed")
-
-
-def _of_directory(path: Path) -> dict[str, dict[str, float | None]]:
-    """Return the errors of the best model of a directory, then of the others."""
-    files = sorted(path.glob("*.foretell"))
-    found = {file.stem: load_model(file).scores.get("rehearsed") for file in files}
-    best = load_model(path).technique
-    errors = {name: of for name, of in found.items() if of is not None and name != Path(BEST).stem}
-    if not errors:
-        raise _not_rehearsed(path)
-    ranked = sorted(errors.items(), key=lambda item: (item[0] != best, rank(item[1])))
-    return dict(ranked)
-
-
-def _not_rehearsed(path: Path) -> ModelError:
-    return ModelError(
-        f"{path} was not rehearsed beyond its data: it comes from a campaign, whose "
-        "leaderboard says how it did. Give a table of measured runs to score it on: "
-        f"foretell score {path} runs.csv"
+    table = model.configurations(data)
+    chosen = np.ones(len(table.frame), dtype=bool) if since is None else is_since(table, since)
+    rows, truth = _with_target(table, model.target, chosen)
+    forecast = model.forecast(rows, INTERVAL)
+    kinds = _questions(model, rows)
+    errors = relative_error(np.log(forecast.value), np.log(truth))
+    return Score(
+        "measured",
+        {_name(path, model): mean_by_question([errors], [kinds], QUESTIONS)},
+        n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
+        n_unmeasured=int(chosen.sum()) - len(truth),
+        by_trust=coverage_by_trust(forecast, truth),
+        drift=None if since is None else check_drift(forecast, truth, _groups(model, rows), since),
     )
 
 
-def score_rows(path: Path, data: Path) -> Scores:
-    """Return the errors of a model on measured runs, by where these lie."""
-    model = load_model(path)
-    dataset = model.configurations(data)
-    dataset.require([model.target])
-    truth = as_numbers(dataset.frame[model.target])
-    if not (np.isfinite(truth) & (truth > 0)).all():
-        raise DatasetError(f"{data}, column '{model.target}' must be positive in every row")
-    errors = relative_error(np.log(model.predict(dataset)), np.log(truth))
-    kinds = _questions(model, dataset)
-    found = mean_by_question([errors], [kinds], QUESTIONS)
-    scores = _scores({_name(path, model): found}, "measured")
-    counts = {name: int((kinds == name).sum()) for name in QUESTIONS}
-    return scores | {"n_rows": counts}
+def _with_target(
+    table: Configurations, target: str, chosen: NDArray[np.bool_]
+) -> tuple[Configurations, Array]:
+    """Return the chosen rows that have a target, as failed runs have none, and their targets."""
+    table.require([target])
+    column = table.frame[target]
+    is_empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
+    truth = as_numbers(column)
+    kept = chosen & ~is_empty
+    is_bad = kept & ~(np.isfinite(truth) & (truth > 0))
+    if is_bad.any():
+        told = describe_rows(is_bad, table.row_numbers, "other value")
+        raise DatasetError(f"{table.name}, column '{target}' must be positive; it has {told}")
+    if not kept.any():
+        raise DatasetError(f"{table.name} has no row with a measured '{target}'")
+    rows = table.take(kept)
+    assert isinstance(rows, Configurations)
+    return rows, truth[kept]
+
+
+def _groups(model: SavedModel, rows: Configurations) -> NDArray[np.int64]:
+    """Number the configurations: rows with equal settings share a number."""
+    groups = rows.frame.groupby(model.columns, sort=False, dropna=False, observed=True)
+    return groups.ngroup().to_numpy().astype(np.int64)
 
 
 def _name(path: Path, model: SavedModel) -> str:
-    """Name a model as its file does: an ensemble has several members of one technique."""
-    return model.technique if path.is_dir() or path.name == BEST else path.stem
+    """Name a model like its file: several members of an ensemble may share one technique."""
+    return model.technique if path.is_dir() or path.name == layout.BEST else path.stem
 
 
 def _questions(model: SavedModel, rows: Configurations) -> Any:
@@ -87,16 +225,49 @@ def _questions(model: SavedModel, rows: Configurations) -> Any:
     return names
 
 
-def _scores(errors: dict[str, dict[str, float | None]], source: str) -> Scores:
-    return {"source": source, "errors": errors}
+def coverage_by_trust(forecast: Forecast, truth: Array) -> tuple[TrustScore, ...]:
+    """Tell for each trust class how far off predictions are, and how many intervals hold."""
+    errors = relative_error(np.log(forecast.value), np.log(truth))
+    has_intervals = bool(np.isfinite(forecast.lower).all() and np.isfinite(forecast.upper).all())
+    is_held = (forecast.lower <= truth) & (truth <= forecast.upper)
+    found = []
+    for trust in _TRUST:
+        of = np.asarray(forecast.trust == trust, dtype=bool)
+        if not of.any():
+            continue
+        rehearsed = forecast.expected_error[of]
+        found.append(
+            TrustScore(
+                trust,
+                int(of.sum()),
+                float(errors[of].mean()),
+                float(rehearsed.mean()) if np.isfinite(rehearsed).all() else None,
+                int(is_held[of].sum()) if has_intervals else None,
+            )
+        )
+    return tuple(found)
 
 
-def scores_text(scores: Scores) -> str:
-    """Write errors as a table, one row per model."""
-    errors = scores["errors"]
-    asked = [q for q in QUESTIONS if any(e.get(q) is not None for e in errors.values())]
-    rows = [["relative error", *(HEADINGS.get(q, q) for q in asked)]]
-    rows += [[name, *(percent(e.get(q)) for q in asked)] for name, e in errors.items()]
-    if "n_rows" in scores:
-        rows.append(["rows", *(str(scores["n_rows"][q]) for q in asked)])
+def trust_text(scores: tuple[TrustScore, ...], interval: float = INTERVAL) -> str:
+    """Write errors and coverage by trust class as a table."""
+    rows = [["trust", "runs", "off", "rehearsed", f"in the {100 * interval:g} % interval"]]
+    for s in scores:
+        held = "–" if s.n_held is None else f"{s.n_held} ({percent(s.coverage, digits=2)})"
+        rows.append([s.trust, str(s.n_runs), percent(s.error), percent(s.rehearsed_error), held])
     return align(rows)
+
+
+def since_of(text: str) -> Since:
+    """Read what runs to take: ``40`` or ``COLUMN=VALUE``.
+
+    >>> since_of("40"), since_of("date=2026-06-01")
+    (40, {'date': '2026-06-01'})
+    """
+    name, equals, value = text.partition("=")
+    if equals and name.strip() and value.strip():
+        return {name.strip(): value.strip()}
+    if text.strip().isdecimal():
+        return int(text)
+    raise UsageError(
+        f"must be a number of rows, or COLUMN=VALUE, not '{text}'", option=Option("since")
+    )

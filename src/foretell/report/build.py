@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 from foretell.report.document import Document
 from foretell.report.findings import Findings
 from foretell.report.sections.accuracy import ladder_section, leaderboard_section, predicted_section
@@ -15,15 +15,15 @@ from foretell.report.sections.explanation import explanation_section
 from foretell.report.sections.overview import facts, lead, notes, trust
 from foretell.report.sections.provenance import failures_section, provenance_section
 from foretell.report.settings import choose_settings
-from foretell.report.wording import plain
+from foretell.wording import plain
 
 
 def build_document(findings: Findings, at: Mapping[str, Any]) -> Document:
-    """Put a report together; ``at`` says where columns stay while another is varied."""
+    """Put a report together; ``at`` has the values that columns keep while another is varied."""
     from foretell._version import __version__
 
     if findings.model is None and at:
-        raise UsageError("--at has no meaning here: no technique gave a model to draw")
+        raise UsageError("no technique gave a model to draw", option=Option("at"))
     settings = {} if findings.model is None else choose_settings(findings, at)
     sections = (
         data_section(findings),

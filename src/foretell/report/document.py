@@ -1,4 +1,4 @@
-"""A report as a tree of plain blocks, before anyone decides how it is written down."""
+"""A report as a tree of plain blocks, independent of the format it is written in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Table:
     Attributes
     ----------
     words
-        The columns that hold words, which stand to the left; the first one does anyway.
+        The columns that hold words and are aligned left, as the first one always is.
     marked
         The row that matters most, if one does.
     """
@@ -55,9 +55,9 @@ class Picture:
     name
         What to call its file; unique in a report.
     description
-        What is seen, for those who do not see it.
+        What the picture shows, for readers who cannot see it.
     is_small
-        Whether two of them stand side by side where there is room.
+        Whether two of them are shown side by side where there is room.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure on the first screen: what it is, and what to make of it."""
+    """A figure on the first screen: what it is, and what it means."""
 
     label: str
     value: str

@@ -11,7 +11,7 @@ from foretell.report.document import Block, Code, Document, Fact, Paragraph, Pic
 from foretell.report.pictures.drawing import DARK, LIGHT
 from foretell.report.pictures.svg import to_svg, variables
 
-#: Whatever stood in a name: no script runs, and nothing is fetched.
+#: Even if a name slipped through unescaped: no script runs, and nothing is fetched.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -70,7 +70,7 @@ def _section(section: Section) -> str:
 
 
 def _blocks(blocks: Iterable[Block]) -> str:
-    """Write blocks; small pictures in a row stand side by side."""
+    """Write blocks; small pictures that follow each other go side by side."""
     parts = []
     for is_small, group in groupby(blocks, lambda b: isinstance(b, Picture) and b.is_small):
         written = "\n".join(_block(block) for block in group)

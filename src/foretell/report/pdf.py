@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from foretell.report.document import Block, Code, Document, Paragraph, Picture, Table
 from foretell.report.pictures.drawing import LIGHT, styled
-from foretell.report.wording import short
+from foretell.wording import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""The values at which the other columns stay while one of them is varied."""
+"""The values that the other columns keep while one of them is varied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from foretell.errors import UsageError, suggest
+from foretell.errors import Option, UsageError, suggest
 from foretell.report.findings import Findings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def parse_at(words: Sequence[str]) -> dict[str, str]:
-    """Read COLUMN=VALUE, as the command line gives it.
+    """Read settings written as COLUMN=VALUE.
 
     >>> parse_at(["threads=4", "machine=c4=x"])
     {'threads': '4', 'machine': 'c4=x'}
@@ -27,9 +27,15 @@ def parse_at(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"--at takes COLUMN=VALUE, such as --at threads=4, not '{word}'")
+            raise UsageError(
+                f"must be COLUMN=VALUE, not '{word}'",
+                option=Option("at"),
+                remedy=("write it as ", Option("at", "4", key="threads")),
+            )
         if name.strip() in found:
-            raise UsageError(f"--at names '{name.strip()}' twice; give one value")
+            raise UsageError(
+                f"'{name.strip()}' is given twice; give one value", option=Option("at")
+            )
         found[name.strip()] = value.strip()
     return found
 
@@ -63,26 +69,33 @@ def _same(runs: pd.DataFrame, settings: Mapping[str, Any]) -> NDArray[np.bool_]:
 
 def _checked(model: SavedModel, name: str, value: Any) -> Any:
     if name not in model.columns:
-        raise UsageError(f"--at: the model has no column '{name}'. {suggest(name, model.columns)}")
+        raise UsageError(
+            f"the model has no column '{name}'. {suggest(name, model.columns)}",
+            option=Option("at", str(value), key=name),
+        )
     if name in model.ranges:
         try:
             found = float(value)
         except (TypeError, ValueError):
             found = np.nan
         if not np.isfinite(found):
-            raise UsageError(f"--at: '{name}' is a number, and '{value}' is none")
+            raise UsageError(
+                f"'{name}' must be a finite number, not '{value}'",
+                option=Option("at", str(value), key=name),
+            )
         return found
     levels = levels_of(model, name)
     for level in levels:
         if str(level).lower() == str(value).lower():
             return level
     raise UsageError(
-        f"--at: '{name}' was never '{value}' in the data. {suggest(str(value), map(str, levels))}"
+        f"'{name}' was never '{value}' in the data. {suggest(str(value), map(str, levels))}",
+        option=Option("at", str(value), key=name),
     )
 
 
 def levels_of(model: SavedModel, name: str) -> Sequence[Any]:
-    """Return the levels of a column that is no number."""
+    """Return the levels of a column that is not a number."""
     return model.categories.get(name, (False, True))
 
 

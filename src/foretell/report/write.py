@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.errors import StorageError, UsageError, suggest
+from foretell.errors import Option, StorageError, UsageError, suggest
 from foretell.files.directory import write_new
 from foretell.report.build import build_document
 from foretell.report.findings import read_findings
@@ -29,11 +29,11 @@ class Report:
     path
         The file.
     n_bytes
-        Its size, with that of its pictures where they are files of their own.
+        Its size, including its pictures where they are files of their own.
     sections
-        The titles of what is in it.
+        The titles of its sections.
     missing
-        What is not, and how to get it.
+        What it could not show, and how to get it.
     """
 
     path: Path
@@ -51,21 +51,21 @@ def write_report(
     form: str | None = None,
     force: bool = False,
 ) -> Report:
-    """Write what a fit came to as one file to look at.
+    """Write the results of a fit as one file to look at.
 
     Parameters
     ----------
     models
-        An output directory of a fit, or a model file, which tells less.
+        An output directory of a fit, or a model file, which shows less.
     output
         The file to write; by default ``report.html``, ``report.md`` or ``report.pdf``.
     data
         Measured runs to show beside predictions, with those that the fit kept.
     at
-        Values of columns at which they stay while another is varied; by default those of a
-        measured configuration near the middle.
+        Values that columns keep while another one is varied; by default those of a measured
+        configuration near the middle.
     form
-        ``html``, ``md`` or ``pdf``; by default what the name of the output ends with, or HTML.
+        ``html``, ``md`` or ``pdf``; by default the ending of the output's name, or HTML.
     force
         Write over an existing file.
 
@@ -87,19 +87,28 @@ def _form(output: str | Path | None, form: str | None) -> str:
         ending = "" if output is None else Path(output).suffix.lower().lstrip(".")
         if ending and ending not in FORMATS:
             raise UsageError(
-                f"a report is a file in {', '.join(FORMATS)}, not {ending}; name it so, or say "
-                "which with --format"
+                f"a report ends in {', '.join(f'.{f}' for f in FORMATS)}, not .{ending}",
+                option=Option("output", str(output)),
+                remedy=("rename it, or add ", Option("form", FORMATS[0])),
             )
         return ending or "html"
     if form not in FORMATS:
-        raise UsageError(f"there is no format '{form}'. {suggest(form, FORMATS)}")
+        raise UsageError(
+            f"there is no format '{form}'. {suggest(form, FORMATS)}", option=Option("form")
+        )
     return form
 
 
 def _refuse_existing(path: Path, *, force: bool) -> None:
-    """Say so before the work, not after it."""
+    """Refuse before the work, not after it."""
     if path.exists() and not force and not path.is_dir():
-        raise StorageError(f"{path} exists already; name another file, or add --force")
+        raise _exists(path)
+
+
+def _exists(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} exists already", remedy=("name another file, or add ", Option("force"))
+    )
 
 
 def _write(document: Document, path: Path, form: str, *, force: bool) -> list[bytes]:
@@ -129,10 +138,11 @@ def _write(document: Document, path: Path, form: str, *, force: bool) -> list[by
 
 def _make_folder(folder: Path, *, force: bool) -> None:
     if folder.exists() and not force:
-        raise StorageError(f"{folder} exists already; name another file, or add --force")
+        raise _exists(folder)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise StorageError(
-            f"{folder} cannot be made: {error.strerror}; name another file with -o"
+            f"{folder} cannot be made: {error.strerror}",
+            remedy=("write to another place: ", Option("output", "...")),
         ) from None

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import foretell
-from foretell.model.automatic.explanation import _flat_from, explained_share, plateau_lines
+from foretell.model.automatic.explanation import _flat_from, explained_share
 
 
 def fit(frame, time_s, seed=0):
@@ -36,7 +36,8 @@ def law():
 
 
 def test_where_a_column_stops_to_matter_is_found_and_said(plateau):
-    assert plateau.results["explanation"]["plateaus"] == [{"column": "nodes", "value": 8.0}]
+    found = plateau.results.explanation.plateaus
+    assert [(p.column, p.value) for p in found] == [("nodes", 8.0)]
     assert "nodes stops mattering beyond about 8." in str(plateau)
 
 
@@ -115,11 +116,3 @@ def test_explained_share_is_that_of_the_variance_of_logarithms():
 )
 def test_a_plateau_is_flat_to_the_end_after_a_slope(curve, start):
     assert _flat_from(np.array(curve, dtype=float)) == start
-
-
-def test_plateaus_are_told_one_per_line():
-    lines = plateau_lines([{"column": "nodes", "value": 8.0}, {"column": "gb", "value": 0.25}])
-    assert lines == [
-        "nodes stops mattering beyond about 8.",
-        "gb stops mattering beyond about 0.25.",
-    ]

@@ -15,7 +15,6 @@ from foretell.errors import DatasetError, ModelError
 from foretell.executors import open_executor
 from foretell.model.automatic import fit as automatic
 from foretell.model.automatic.bench import Bench
-from foretell.model.automatic.summary import trust_line
 from foretell.model.saved.file import Archive, pack
 from foretell.model.techniques import TrainingRows
 
@@ -118,7 +117,7 @@ def cliff_time(frame):
 
 def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory():
     fitted = fit(cliff(60, seed=0))
-    assert ["nodes", "memory"] in fitted.results["explanation"]["totals"]
+    assert ("nodes", "memory") in fitted.results.explanation.totals
     new = cliff(80, seed=1)
     total = new["nodes"] * new["memory"]
     off = error(fitted.predict(new), cliff_time(new))
@@ -517,26 +516,3 @@ def test_without_time_the_search_for_totals_is_left_out():
     rows = TrainingRows(frame.to_numpy(float), y, np.ones(len(y)))
     assert Bench.of(rows, ["LogGP"], 0).log_gp.totals
     assert not Bench.of(rows, ["LogGP"], 0, has_time=lambda: False).log_gp.totals
-
-
-@pytest.mark.parametrize(
-    ("errors", "told"),
-    [
-        ({"1.5x": 0.1, "2x": 0.2, "4x": None},
-         "Trust it to about 2× beyond the data (about 20.0 % off); not further"),
-        ({"1.5x": 0.1, "2x": 0.4, "4x": 0.2},
-         "Trust it to about 1.5× beyond the data (about 10.0 % off); not to 2×: it was 40.0 %"),
-        ({"1.5x": 0.3, "2x": 0.2}, "Do not trust it outside the data: it was 30.0 % off at 1.5×"),
-        ({}, "Nothing is known of errors outside the data"),
-    ],
-)  # fmt: skip
-def test_trust_ends_at_the_first_distance_that_was_badly_missed(errors, told):
-    assert trust_line(errors, {}).startswith(told)
-
-
-def test_trust_is_told_along_the_columns_that_were_rehearsed():
-    reaches = {"size": (4.0, 2.0), "nodes": (1.0, 1.5), "flat": (1.0, 1.0)}
-    told = trust_line({"1.5x": 0.1}, reaches)
-    assert told.endswith(
-        " Rehearsed: size to 4× below and 2× above, nodes to 1.5× above; along no other column."
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,8 +89,3 @@ def _flat_from(curve: Array) -> int | None:
         return None
     flat = [k for k in range(last - 1) if np.ptp(curve[k:]) < _FLAT]
     return flat[0] if flat and flat[0] > 0 else None
-
-
-def plateau_lines(plateaus: Sequence[dict[str, Any]]) -> list[str]:
-    """Say where columns stop to matter."""
-    return [f"{p['column']} stops mattering beyond about {p['value']:g}." for p in plateaus]

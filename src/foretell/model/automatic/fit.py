@@ -21,12 +21,13 @@ from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model.automatic.bench import Assembled, Bench, Job, answer, fit_member
 from foretell.model.automatic.members import LAWS, USUAL
-from foretell.model.automatic.outputs import AutomaticFit, Report, write_automatic
+from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
 from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.sources import load_campaign
 from foretell.model.campaigns.work import reason_of
 from foretell.model.fingerprint import fingerprint
+from foretell.model.results.fit import Fit, write_fit
 from foretell.model.run_options import Clock, Progress, RunOptions
 from foretell.model.table import (
     EVERY_COLUMN,
@@ -89,7 +90,7 @@ def run_automatic(
     *,
     seed: int | None = None,
     columns: ColumnChoice = EVERY_COLUMN,
-) -> AutomaticFit:
+) -> Fit:
     """Fit the ensemble of automatic mode to a table."""
     dataset, notices = dataset.for_target(target, columns.named)
     named = columns.named
@@ -122,7 +123,7 @@ class _Job:
     used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     is_cut: bool = False
 
-    def run(self, output: Path) -> AutomaticFit:
+    def run(self, output: Path) -> Fit:
         """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
         table = self._table()
         clock = Clock(self.options.started, self.options.time_limit_s)
@@ -144,12 +145,13 @@ class _Job:
             fits = self._fit(executor, bench, clock)
             answers = self._rehearse(executor, bench, fits, journal, clock)
             assembled = self._assemble(bench, fits, answers)
-            report = Report(
+            record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes, self.used,
                 is_cut=self.is_cut,
             )  # fmt: skip
-            fit = write_automatic(report, output, clock)
+            record.save_models(output)
+            fit = write_fit(record, output, clock.elapsed_s)
             log.info("done in %.1f s", clock.elapsed_s)
         return fit
 

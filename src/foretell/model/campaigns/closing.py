@@ -21,6 +21,7 @@ from foretell.model.campaigns.intervals import (
     n_kept,
     selection_evidence,
 )
+from foretell.model.campaigns.record import Entry, Judgement, Record, spread
 from foretell.model.campaigns.search import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial, scores_from_json
 from foretell.model.campaigns.validation import Scores
@@ -29,7 +30,6 @@ from foretell.model.campaigns.work import Outcome, Task
 from foretell.model.fitter import FittedModel
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
-from foretell.model.results import Entry, Judgement, Record, spread
 from foretell.model.saved.model import SavedModel, load_model
 
 Contest = Callable[[Engine, OuterSplit, str, Search], Study]
@@ -252,7 +252,7 @@ class Closing:
         scores = {}
         if not isinstance(self.record.campaign.validation, AllRows):  # else it is training error
             validation = spread([j.test for j in entry.judgements if j.test])
-            scores["validation"] = {name: v["mean"] for name, v in validation.items()}
+            scores["validation"] = {name: v.mean for name, v in validation.items()}
         if train is not None:
             scores["training"] = train.to_json()
         calibration, why_not = self._calibration(entry)

@@ -20,7 +20,7 @@ from foretell.model import directory as layout
 from foretell.model.campaigns import SFS, Campaign
 from foretell.model.campaigns.closing import Closing, decide, most_closing_fits
 from foretell.model.campaigns.engine import Engine
-from foretell.model.campaigns.outputs import Fit, write_outputs
+from foretell.model.campaigns.record import Entry, Record
 from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
 from foretell.model.campaigns.study import Study
 from foretell.model.campaigns.validation.outer_splits import (
@@ -30,7 +30,7 @@ from foretell.model.campaigns.validation.outer_splits import (
 )
 from foretell.model.fingerprint import fingerprint
 from foretell.model.fitter import Fitter
-from foretell.model.results import Entry, Record
+from foretell.model.results.fit import Fit, write_fit
 from foretell.model.run_options import Clock, RunOptions
 from foretell.model.table import Table, prepare_table, without_missing
 from foretell.model.techniques import TECHNIQUES
@@ -107,10 +107,9 @@ class _CampaignRun:
             record = self._record(table, plan, studies, was_cut)
             decide(engine, record, contest=self._study, n_closing=n_closing)
             Closing(engine, record, journal, output).run()
-            fit = Fit(record, output, elapsed_s=clock.elapsed_s)
-            write_outputs(fit, record)
-            log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results["best"])
-        if fit.results["best"] is None:
+            fit = write_fit(record, output, clock.elapsed_s)
+            log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results.best)
+        if fit.results.best is None:
             reasons = [f"{e.technique}: {e.reason}" for e in record.entries if e.reason]
             listed = f" {output / layout.RESULTS} lists every trial." if self.options.output else ""
             raise NothingUsableError(f"no technique gave a model. {reasons[0]}.{listed}")

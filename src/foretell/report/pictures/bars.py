@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from foretell.report.pictures.drawing import Palette, new_axes
-from foretell.report.wording import short
+from foretell.wording import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from foretell.report.pictures.drawing import (
     new_axes,
     scale_axis,
 )
-from foretell.report.wording import axis_label, short
+from foretell.wording import axis_label, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ class Curve:
 
     @property
     def is_banded(self) -> bool:
-        """Whether the model knows intervals."""
+        """Whether the model has intervals."""
         return bool(np.isfinite(self.forecast.lower).all())
 
 
@@ -124,7 +124,7 @@ def _draw_line(axes: Axes, curve: Curve, palette: Palette) -> None:
     labeled: set[str] = set()
     for start, end in pairwise(starts):
         label, style = _STYLES[kind[start]]
-        # A part that is less sure begins where its surer neighbor ends, so that no gap is left.
+        # A less certain part starts at the last point of its neighbor, to leave no gap.
         first = start - (start > 0 and kind[start - 1] < kind[start])
         last = end + (end < len(kind) and kind[min(end, len(kind) - 1)] < kind[start])
         axes.plot(
@@ -147,7 +147,7 @@ def _scale(axes: Axes, curve: Curve) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Predictions for each level of a column that is no number."""
+    """Predictions for each level of a column that is not a number."""
 
     target: str
     names: tuple[str, ...]

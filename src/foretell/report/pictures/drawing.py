@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from foretell.report.wording import number
+from foretell.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,9 +53,9 @@ DARK = Palette(
     ink="#e6e9ec", quiet="#a5aeb6", line="#3c444b", beyond="#262d33", first="#7db4f0",
     second="#f0a060", third="#76c98c", fourth="#e08cc4", fifth="#f2f2f2", sixth="#d9c04c",
 )  # fmt: skip
-#: Colors that stand for the page's own; no picture draws in any other.
+#: Placeholders for the colors of the page; pictures use no others.
 STAND_INS = Palette(*(f"#fe01{i:02x}" for i in range(len(asdict(LIGHT)))))
-#: Markers in the order of the series: what color tells, a shape tells as well.
+#: Markers in the order of the series, so that shape tells them apart as well as color.
 MARKERS = ("o", "s", "v", "^", "D", "X")
 
 _STYLE = {

@@ -17,7 +17,7 @@ from foretell.report.pictures.drawing import (
     new_axes,
     scale_axis,
 )
-from foretell.report.wording import axis_label, short
+from foretell.wording import axis_label, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from foretell.model.results.schema import LeaderboardEntry, Results
+from foretell.model.results.text import HEADINGS, leaderboard_rows, settings_text
 from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.errors import Pairs, Rung, draw_ladder, draw_pairs
-from foretell.report.results_file import Leader, Results
-from foretell.report.units import unit_of
-from foretell.report.wording import counted, number, plain, short
+from foretell.wording import counted, percent, short, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,73 +25,39 @@ def leaderboard_section(findings: Findings) -> Section | None:
     results = findings.results
     if results is None:
         return None
-    table = _rehearsed_board(results) if results.is_automatic else _campaign_board(results)
     ranking = (
-        "The ensemble hears those that vote, each by how it did on the question asked."
+        "The ensemble combines the models that vote, weighted by their rehearsed error on the "
+        "question asked."
         if results.is_automatic
         else "Techniques are ranked by the error on selection splits, which chose them; the error "
         "on validation rows, which chose nothing, is what to expect."
     )
-    return Section("leaderboard", "The leaderboard", (Paragraph(ranking), table))
+    return Section("leaderboard", "The leaderboard", (Paragraph(ranking), _board(results)))
 
 
-def _rehearsed_board(results: Results) -> Table:
-    from foretell.model.automatic.summary import HEADINGS
-    from foretell.model.campaigns.summary import percent
-
-    board = [e for e in results.leaderboard if e.status == "ok"]
-    asked = [q for q in HEADINGS if any(e.errors.get(q) is not None for e in board)]
-    rows = []
-    for entry in board:
-        seconds = results.times.fit_s.get(entry.technique)
-        mark = "best" if entry.technique == results.best else "votes" if entry.votes else "no vote"
-        cells = [percent(entry.errors.get(q)) for q in asked]
-        fit = "–" if seconds is None else f"{seconds:.1f} s"
-        rows.append((plain(entry.technique), *cells, fit, mark))
-    header = ("model", *(HEADINGS[q] for q in asked), "fit", "")
-    caption = "Mean relative error on runs held out, by where they lie"
-    return Table(caption, header, tuple(rows), words=(len(header) - 1,), marked=0)
-
-
-def _campaign_board(results: Results) -> Table:
-    rows = tuple(_validated_row(entry, results) for entry in results.leaderboard)
-    unit = unit_of(results.data.target)
-    header = (
-        "technique", "selection", "validation", "median", "90th pct",
-        f"RMSE ({unit})" if unit else "RMSE", "R²", "trials", "hyperparameters",
-    )  # fmt: skip
+def _board(results: Results) -> Table:
+    header, *rows = leaderboard_rows(results)
+    if results.is_automatic:
+        caption = "Mean relative error on runs held out, by where they lie"
+        last = ["", *(_mark(e, results) for e in results.models)]
+    else:
+        caption = "Relative errors of each technique"
+        unit = unit_of(results.data.target)
+        header = [f"{name} ({unit})" if unit and name == "RMSE" else name for name in header]
+        last = ["hyperparameters", *(_settings(e) for e in results.leaderboard)]
+    header, *rows = ([*row, cell] for row, cell in zip([header, *rows], last, strict=True))
     marked = None if results.best is None else 0
-    return Table("Relative errors of each technique", header, rows, words=(8,), marked=marked)
-
-
-def _validated_row(entry: Leader, results: Results) -> tuple[str, ...]:
-    from foretell.model.campaigns.summary import percent
-
-    def mean(name: str) -> float | None:
-        found = entry.validation.get(name)
-        return None if found is None else found.mean
-
-    mape = entry.validation.get("mape")
-    spread = "" if mape is None or mape.spread is None else f" ± {percent(mape.spread)}"
-    params = entry.hyperparameters or {}
-    settings = ", ".join(f"{plain(k)}={_value(v)}" for k, v in params.items())
-    score = (results.campaign or {}).get("score", "mape")
-    selection = entry.selection_error
-    return (
-        plain(entry.technique),
-        percent(selection) if score == "mape" else number(selection),
-        percent(mean("mape")) + spread,
-        percent(mean("median_ape")),
-        percent(mean("p90_ape")),
-        number(mean("rmse")),
-        number(mean("r2")),
-        "–" if entry.n_trials is None else str(entry.n_trials),
-        settings if entry.status == "ok" else entry.status,
+    return Table(
+        caption, tuple(header), tuple(map(tuple, rows)), words=(len(header) - 1,), marked=marked
     )
 
 
-def _value(value: object) -> str:
-    return number(value) if isinstance(value, float) else plain(value, 200)
+def _mark(entry: LeaderboardEntry, results: Results) -> str:
+    return "best" if entry.technique == results.best else "votes" if entry.votes else "no vote"
+
+
+def _settings(entry: LeaderboardEntry) -> str:
+    return settings_text(entry.hyperparameters) if entry.status == "ok" else entry.status
 
 
 def predicted_section(findings: Findings) -> Section | None:
@@ -113,7 +79,7 @@ def predicted_section(findings: Findings) -> Section | None:
     picture = Picture(
         "predicted-against-measured",
         f"Predicted against measured {short(findings.target)}",
-        f"{counted(len(held_out), 'prediction')}.{sample} Each question has a marker of its own.",
+        f"{counted(len(held_out), 'prediction')}.{sample} Each question has its own marker.",
         partial(draw_pairs, pairs, findings.target),
         numbers,
     )
@@ -123,24 +89,21 @@ def predicted_section(findings: Findings) -> Section | None:
 
 def _points(findings: Findings) -> str:
     if findings.judges_on_training_rows:
-        return "Every point is a run that the model was fitted on: new ones are predicted worse."
+        return "Every point is a run that the model was fitted on; errors on new runs are larger."
     if findings.results is not None and not findings.results.is_automatic:
         return (
             "Every point is a validation run, predicted by a model fitted on the training rows of "
             "its split."
         )
-    return "Every point is a run that was held out: what predicts it never saw its configuration."
+    return "Every point is a run held out: the model that predicts it never saw its configuration."
 
 
 def _asked(held_out: pd.DataFrame) -> dict[str, str]:
     """Return the questions that were asked, in order, with their names."""
-    from foretell.model.automatic.summary import HEADINGS
-
     return {q: name for q, name in HEADINGS.items() if (held_out["question"] == q).any()}
 
 
 def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:
-    from foretell.model.campaigns.summary import percent
 
     rows = []
     for question, label in labels.items():
@@ -169,8 +132,8 @@ def ladder_section(findings: Findings) -> Section | None:
     if len(rungs) > 1:
         blocks += [
             Paragraph(
-                "The ladder: how errors grow from runs inside the data to runs beyond its range. A "
-                "rung is rehearsed by holding out the runs at the end of a column's range."
+                "How errors grow from runs inside the data to runs beyond its range. Runs beyond "
+                "the range are rehearsed by holding out those at the end of a column's range."
             ),
             _ladder(rungs),
         ]
@@ -181,8 +144,6 @@ def ladder_section(findings: Findings) -> Section | None:
 
 
 def _rungs(findings: Findings) -> list[Rung]:
-    from foretell.model.automatic.summary import HEADINGS
-
     held_out, results, model = findings.held_out, findings.results, findings.model
     if model is None:
         return []
@@ -206,7 +167,6 @@ def _rungs(findings: Findings) -> list[Rung]:
 
 
 def _ladder(rungs: list[Rung]) -> Picture:
-    from foretell.model.campaigns.summary import percent
 
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Errors by column: along which the data were left, and at which of its values."""
+"""Errors by column: along which column runs leave the data, and at which of its values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from foretell.model.results.text import HEADINGS
 from foretell.report.document import Block, Picture, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.errors import ErrorsOf, draw_errors_of
-from foretell.report.wording import number, plain
+from foretell.wording import number, percent, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,9 +23,6 @@ _MOST_VALUES, _N_BINS = 10, 5
 
 def by_cut(findings: Findings) -> list[Block]:
     """Tabulate errors by the column along which runs were held out."""
-    from foretell.model.automatic.summary import HEADINGS
-    from foretell.model.campaigns.summary import percent
-
     held_out = findings.held_out
     assert held_out is not None
     cut = held_out[held_out["column"] != ""]
@@ -46,7 +44,6 @@ def by_cut(findings: Findings) -> list[Block]:
 
 def by_value(findings: Findings) -> list[Block]:
     """Draw errors by the value of each column that matters."""
-    from foretell.model.campaigns.summary import percent
     from foretell.report.sections.explanation import by_share
 
     held_out, runs, model = findings.held_out, findings.runs, findings.model

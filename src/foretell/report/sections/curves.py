@@ -15,8 +15,7 @@ from foretell.report.findings import Findings
 from foretell.report.pictures.curve import Curve, Levels, draw_curve, draw_levels
 from foretell.report.pictures.drawing import is_wide
 from foretell.report.settings import at_settings, levels_of
-from foretell.report.units import with_unit
-from foretell.report.wording import labeled, number, plain, short
+from foretell.wording import labeled, number, plain, short, with_unit
 
 if TYPE_CHECKING:
     from foretell.model.saved.model import SavedModel
@@ -53,21 +52,22 @@ def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section |
     rest = ordered[_MOST_CURVES:]
     if rest:
         names = listing(map(plain, rest))
-        told.append(Paragraph(f"Not drawn, for they matter less: {names}.", is_note=True))
+        text = f"Columns that matter less are not drawn: {names}."
+        told.append(Paragraph(text, is_note=True))
     return Section("curves", "Scaling curves", (*told, *blocks))
 
 
 def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
     at = listing((f"{short(n)} = {_shown(v)}" for n, v in settings.items()), 12)
     assert findings.model is not None
-    text = f"One column is varied, the others stay at {at}. Another place: --at COLUMN=VALUE."
-    if findings.model.calibration is None:
-        text += " This model knows no intervals."
-    text += " Beyond the data the ground is shaded and the line broken"
-    if findings.model.calibration is not None:
+    text = f"One column is varied, the others stay at {at} (the option 'at' changes them)."
+    if not findings.model.has_intervals:
+        text += " This model has no intervals."
+    text += " Beyond the data the background is shaded and the line is broken"
+    if findings.model.has_intervals:
         text += ": dashed as far as errors were rehearsed, dotted further out"
     if findings.measured is None:
-        return f"{text}. No measured runs are shown; --data RUNS shows those of a table."
+        return f"{text}. No measured runs are shown (the option 'data' adds those of a table)."
     source = plain(findings.measured_from)
     return f"{text}. Circles are runs measured at the same settings, from {source}."
 
@@ -201,7 +201,7 @@ def grid(findings: Findings, name: str) -> Array:
         reach = model.calibration.reaches.get(name, reach)
     below, above = (min(max(_LEAST_FACTOR, r), _MOST_FACTOR) for r in reach)
     start, end = low / below, high * above
-    if findings.is_whole(name):  # half a thread is no question
+    if findings.is_whole(name):  # there is no half thread
         start, end = max(1.0, np.ceil(start)), np.floor(end)
         if end - start <= _MOST_WHOLE:
             return np.arange(start, end + 1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from foretell.errors import listing
+from foretell.model.results.schema import Data
 from foretell.report.document import Block, Paragraph, Section, Table
 from foretell.report.findings import Findings
-from foretell.report.results_file import Data
 from foretell.report.settings import levels_of
-from foretell.report.units import unit_of
-from foretell.report.wording import counted, number, plain
+from foretell.wording import counted, number, percent, plain, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +29,7 @@ def data_section(findings: Findings) -> Section | None:
         blocks.append(Paragraph(_counts(findings)))
         n_kept = 0 if findings.runs is None else len(findings.runs)
         if 0 < n_kept < findings.results.data.n_rows:
-            text = f"The target and different values are told of a sample of {n_kept:,} runs."
+            text = f"The target and the different values are those of a sample of {n_kept:,} runs."
             blocks.append(Paragraph(text, is_note=True))
     rows = [_column(findings, model, name) for name in model.columns]
     target = _target(findings)
@@ -42,7 +41,6 @@ def data_section(findings: Findings) -> Section | None:
 
 
 def _counts(findings: Findings) -> str:
-    from foretell.model.campaigns.summary import percent
 
     assert findings.results is not None
     data = findings.results.data
@@ -51,6 +49,8 @@ def _counts(findings: Findings) -> str:
         f"{counted(data.n_rows, 'run')} of {counted(data.n_configurations, 'configuration')}, "
         f"so {repeats:.3g} of each on average."
     )
+    if data.n_used < data.n_rows:
+        text += f" Models were fitted on {data.n_used:,} of them, drawn at random."
     if data.noise is None:
         return f"{text} The noise is not known: {why_no_noise(data)}."
     return f"{text} Repeats differ by {percent(data.noise)} (the median deviation, relative)."
@@ -60,7 +60,7 @@ def why_no_noise(data: Data) -> str:
     """Say why the noise of a table is not known."""
     if data.n_rows == data.n_configurations:
         return "no configuration was measured twice"
-    return "it is relative, and takes repeats and a positive target"
+    return "it is relative, so it needs repeats and a positive target"
 
 
 def _known(findings: Findings) -> pd.DataFrame | None:

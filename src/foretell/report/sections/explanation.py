@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
+from foretell.model.automatic.explanation import column_shares
+from foretell.model.results.text import effect_lines
+from foretell.model.saved.export import formula_text
+from foretell.model.saved.model import write_formula
 from foretell.report.document import Block, Code, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.bars import draw_bars
-from foretell.report.wording import plain
+from foretell.wording import percent, plain
 
 _MOST_BARS = 20
 _MOST_TERMS, _MOST_FORMULA = 12, 20_000
 
 
 def shares_of(findings: Findings) -> dict[str, float]:
-    """Return the share of each column in what the model predicts; none where it tells none."""
-    from foretell.model.automatic.explanation import column_shares
-
+    """Return the share of each column in the predictions; empty if the model has no shares."""
     results, model = findings.results, findings.model
     if results is not None and results.explanation is not None:
         return results.explanation.shares
@@ -39,13 +41,12 @@ def explanation_section(findings: Findings) -> Section | None:
 
 
 def _shares(findings: Findings) -> list[Block]:
-    from foretell.model.campaigns.summary import percent
 
     shares = shares_of(findings)
     if not shares:
         assert findings.model is not None
         technique = plain(findings.model.technique)
-        return [Paragraph(f"{technique} tells no shares of columns.")]
+        return [Paragraph(f"{technique} does not say how much each column matters.")]
     shown = dict(list(shares.items())[:_MOST_BARS])
     numbers = Table(
         "Share of each column",
@@ -65,24 +66,13 @@ def _shares(findings: Findings) -> list[Block]:
 
 
 def _words(findings: Findings) -> list[Block]:
-    from foretell.model.automatic.explanation import plateau_lines
-
     results = findings.results
     if results is None or results.explanation is None:
         return []
-    found = results.explanation
-    lines = [
-        f"The product {a} × {b} explains what neither column does alone." for a, b in found.totals
-    ]
-    lines += plateau_lines([p.model_dump() for p in found.plateaus])
-    return [Paragraph(plain(line)) for line in lines]
+    return [Paragraph(line) for line in effect_lines(results.explanation)]
 
 
 def _formula(findings: Findings) -> list[Block]:
-    from foretell.model.campaigns.summary import percent
-    from foretell.model.saved.export import formula_text
-    from foretell.model.saved.model import write_formula
-
     results, model = findings.results, findings.model
     assert model is not None
     if results is not None and results.explanation is not None:
@@ -91,8 +81,8 @@ def _formula(findings: Findings) -> list[Block]:
             return []
         text = (
             f"The law nearest to the runs, {plain(found.law)}, explains "
-            f"{percent(found.law_explains)} of how their logarithms vary. The best model is more "
-            "exact than its formula."
+            f"{percent(found.law_explains)} of the variance of their logarithms. The best model "
+            "is more accurate than this formula."
         )
         return [Paragraph(text), Code(plain(found.formula, _MOST_FORMULA))]
     terms = model.coefficients()

@@ -6,14 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from foretell.errors import listing
+from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
+from foretell.model.results.text import HEADINGS, times, trust_line
 from foretell.report.document import Fact
 from foretell.report.findings import Findings
 from foretell.report.sections.data import why_no_noise
-from foretell.report.wording import counted, plain, short
+from foretell.wording import counted, percent, plain, short
 
 if TYPE_CHECKING:
+    from foretell.model.results import Results
     from foretell.model.saved.model import SavedModel
-    from foretell.report.results_file import Results
 
 _COLUMNS_NAMED = 8
 
@@ -31,11 +33,14 @@ def lead(findings: Findings) -> str:
         )
     columns = listing([short(name) for name in model.columns], _COLUMNS_NAMED)
     text = f"Predicts {target} from {columns}. The model is {_named(model)}, learned from "
-    text += counted(model.n_rows, "run")
-    if results is not None:
-        of = counted(results.data.n_configurations, "configuration")
-        text += f" of {of} in {plain(results.data.name)}"
-    return f"{text}."
+    if results is None:
+        return f"{text}{counted(model.n_rows, 'run')}."
+    data = results.data
+    runs = f"{model.n_rows:,} of {data.n_rows:,} runs"
+    if model.n_rows == data.n_rows:
+        runs = counted(model.n_rows, "run")
+    of = counted(data.n_configurations, "configuration")
+    return f"{text}{runs} of {of} in {plain(data.name)}."
 
 
 def _named(model: SavedModel) -> str:
@@ -47,13 +52,11 @@ def _named(model: SavedModel) -> str:
 
 def facts(findings: Findings) -> list[Fact]:
     """Give the figures that answer: how good is it?"""
-    from foretell.model.campaigns.summary import percent
-
     results, model = findings.results, findings.model
     found: list[Fact] = []
     if model is not None:
         rehearsed = model.scores.get("rehearsed")
-        found += _rehearsed(rehearsed) if rehearsed else _validated(findings, model)
+        found += _rehearsed(rehearsed) if rehearsed else _validated(model)
     if results is not None:
         noise, repeats = results.data.noise, results.data.n_rows / results.data.n_configurations
         if noise is None:
@@ -65,8 +68,6 @@ def facts(findings: Findings) -> list[Fact]:
 
 
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
-    from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
-    from foretell.model.campaigns.summary import percent
 
     remarks = {
         "inside": ("off inside the data", "a new configuration among those measured"),
@@ -80,22 +81,18 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
     beyond = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
     if beyond:
         question, error = beyond[-1]
-        times = question.replace("x", "×")
-        found.append(
-            Fact(f"off {times} beyond the data", percent(error), "the furthest that was rehearsed")
-        )
+        label = f"off {times(question)} beyond the data"
+        found.append(Fact(label, percent(error), "the furthest that was rehearsed"))
     return found
 
 
-def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
-    from foretell.model.campaigns.summary import percent
+def _validated(model: SavedModel) -> list[Fact]:
 
     scores = model.scores.get("validation", {})
-    rows = "training rows" if findings.judges_on_training_rows else "validation rows"
     labels = {
-        "mape": (f"off on {rows}", "mean relative error"),
-        "median_ape": ("median error", f"half of the {rows} are closer"),
-        "p90_ape": ("90th percentile", f"nine in ten {rows} are closer"),
+        "mape": ("off on validation rows", "mean relative error"),
+        "median_ape": ("median error", "half of the validation rows are closer"),
+        "p90_ape": ("90th percentile", "nine in ten validation rows are closer"),
     }
     return [
         Fact(label, percent(scores[name]), remark)
@@ -106,19 +103,26 @@ def _validated(findings: Findings, model: SavedModel) -> list[Fact]:
 
 def trust(findings: Findings) -> str:
     """Say how far to trust it."""
-    from foretell.model.automatic.summary import trust_line
-
     model, results = findings.model, findings.results
     if model is None:
-        return "There is nothing to trust: see what failed."
-    rehearsed = model.scores.get("rehearsed")
-    if rehearsed:
-        reaches = model.calibration.reaches if model.calibration is not None else {}
-        return trust_line(rehearsed, reaches, is_cut=_is_cut(results))
-    text = "Its predictions have no intervals: a campaign judges on its validation rows alone."
+        return "There is no model to trust: see what failed."
+    errors = model.scores.get("rehearsed") or {}
+    if not errors and results is not None and results.best is not None:
+        errors = results.entry(results.best).errors
+    reaches = model.calibration.reaches if model.calibration is not None else {}
+    if results is None or results.is_automatic:
+        return trust_line(errors, reaches, is_cut=_is_cut(results))
+    if any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
+        text = trust_line(errors, reaches)
+    else:
+        text = "Errors outside the data are not known: no validation row lies there."
     if findings.held_out is not None:
-        text += f" Those asked: {_asked(findings)}."
-    return f"{text} Of runs that lie elsewhere nothing is known."
+        text += f" Validation rows: {_asked(findings)}."
+    if not model.has_intervals:
+        text += (
+            f" Its predictions have no intervals: {plain(model.no_intervals or 'no reason given')}."
+        )
+    return text
 
 
 def _is_cut(results: Results | None) -> bool:
@@ -127,8 +131,6 @@ def _is_cut(results: Results | None) -> bool:
 
 def _asked(findings: Findings) -> str:
     """Say where validation rows lie relative to training rows."""
-    from foretell.model.automatic.summary import HEADINGS
-
     assert findings.held_out is not None
     held_out = findings.held_out
     counts = Counter(zip(held_out["question"], held_out["column"], strict=True))

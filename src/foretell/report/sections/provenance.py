@@ -1,14 +1,14 @@
-"""What failed and why, and what it takes to come to the same results again."""
+"""What failed and why, and how to get the same results again."""
 
 from __future__ import annotations
 
 import shlex
 
 from foretell.dataset import FRAME_NAME
+from foretell.model.results.schema import Results
 from foretell.report.document import Block, Code, Paragraph, Section, Table
 from foretell.report.findings import Findings
-from foretell.report.results_file import Results
-from foretell.report.wording import counted, number, plain
+from foretell.wording import counted, number, plain
 
 _MOST_TRIALS = 500
 
@@ -53,12 +53,15 @@ def _failed_trials(results: Results) -> list[Block]:
 
 
 def provenance_section(findings: Findings) -> Section:
-    """Say how to come to the same results, and what made them."""
+    """Say how to get the same results, and which versions made them."""
     results, model = findings.results, findings.model
     blocks: list[Block] = []
     if results is not None:
-        blocks += [Paragraph("The same command on the same table gives the same models, byte for "
-                             "byte, with these versions:"), Code(command(findings))]  # fmt: skip
+        text = (
+            "The same command on the same table gives the same models, byte for byte, on the same "
+            "machine and with these versions:"
+        )
+        blocks += [Paragraph(text), Code(command(findings))]
     if findings.campaign is not None and results is not None and not results.is_automatic:
         blocks += [Paragraph("campaign.toml, as it was run:"), Code(findings.campaign.rstrip())]
     versions = {"foretell": results.foretell if results is not None else ""}
@@ -68,10 +71,7 @@ def provenance_section(findings: Findings) -> Section:
         versions["foretell"] = model.writer
     rows = tuple((plain(name), plain(version)) for name, version in versions.items())
     blocks.append(Table("Versions", ("what", "version"), rows, words=(1,)))
-    if results is not None and not results.versions:
-        text = "The versions of libraries are not known: an older foretell did not write them."
-        blocks.append(Paragraph(text, is_note=True))
-    if results is not None and results.times.total_s is not None:
+    if results is not None:
         blocks.append(Paragraph(f"The fit took {number(results.times.total_s, 3)} s."))
     return Section("again", "How to make it again", tuple(blocks))
 

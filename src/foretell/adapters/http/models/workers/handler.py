@@ -30,7 +30,7 @@ from foretell.adapters.http.server.problems import (
 )
 from foretell.dataset import Dataset, TextTable
 from foretell.errors import ForetellError, UsageError
-from foretell.model.passports.gaps import forecast_complete_rows
+from foretell.model.saved.gaps import forecast_complete_rows
 from foretell.model.saved.model import Configurations, SavedModel
 from foretell.predictor import FORECAST_COLUMNS, Forecast
 

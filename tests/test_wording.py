@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.report.wording import number, plain, short
+from foretell.wording import number, plain, short
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])))

@@ -1,0 +1,209 @@
+"""What automatic mode found out: its models with their passports, and the results they give."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell._version import __version__
+from foretell.files.directory import write_whole
+from foretell.model import directory as layout
+from foretell.model.automatic.bench import Assembled, Bench
+from foretell.model.automatic.explanation import column_shares, explained_share, find_plateaus
+from foretell.model.automatic.members import LAWS, member_technique
+from foretell.model.automatic.rehearsal import (
+    QUESTIONS,
+    Answers,
+    calibrate_member,
+    errors_by_question,
+    rank,
+)
+from foretell.model.campaigns import Campaign
+from foretell.model.evidence import HeldOut, of_rehearsals
+from foretell.model.fingerprint import versions
+from foretell.model.fitter import FLOOR_SHARE, FittedModel
+from foretell.model.passports.calibration import Calibration
+from foretell.model.passports.measured_range import training_levels, training_ranges
+from foretell.model.results.data import describe_table
+from foretell.model.results.schema import (
+    AUTOMATIC,
+    Explanation,
+    LeaderboardEntry,
+    Plateau,
+    Rehearsals,
+    Results,
+    Times,
+)
+from foretell.model.saved.export import formula_text
+from foretell.model.saved.model import SavedModel
+from foretell.model.table import Table
+from foretell.model.techniques import TECHNIQUES, Regressor
+
+ENSEMBLE = "Ensemble"
+
+
+@dataclass
+class AutomaticRecord:
+    """Everything that one automatic fit found out.
+
+    Attributes
+    ----------
+    fits
+        The members and laws that were fitted, by name.
+    answers
+        What each of them predicted in rehearsals.
+    seconds, reasons
+        How long each fit took, and why the others failed.
+    used
+        The rows of the table that models were fitted on.
+    """
+
+    campaign: Campaign
+    table: Table
+    bench: Bench
+    fits: dict[str, Regressor]
+    assembled: Assembled
+    answers: list[Answers]
+    seconds: dict[str, float]
+    reasons: dict[str, str]
+    notes: list[str]
+    used: NDArray[np.int64]
+    is_cut: bool
+
+    @cached_property
+    def models(self) -> dict[str, SavedModel]:
+        """The ensemble, then the members and laws that were fitted, as saved models."""
+        models = {ENSEMBLE: self._saved(ENSEMBLE, self.assembled.regressor, None)}
+        for name, regressor in self.fits.items():
+            models[name] = self._saved(name, regressor, self.assembled.names.index(name))
+        return models
+
+    def save_models(self, directory: Path) -> None:
+        """Write every model, each file whole."""
+        for name, model in self.models.items():
+            write_whole(directory / layout.model_file(name), model.to_bytes())
+
+    def _saved(self, name: str, regressor: Regressor, member: int | None) -> SavedModel:
+        technique, params = (
+            (TECHNIQUES.get(ENSEMBLE)(), {"members": [m.name for m in regressor.members]})  # type: ignore[attr-defined]
+            if member is None
+            else member_technique(name)
+        )
+        table = self.table
+        rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])
+        smallest = float(table.y.min())
+        columns = np.arange(table.x.shape[1])
+        errors = self.errors(member)
+        return SavedModel(
+            technique=technique.name,
+            hyperparameters=params,
+            target=self.campaign.data.target,
+            feature_map=table.feature_map,
+            fitted=FittedModel(columns, None, rebuilt, FLOOR_SHARE * smallest),
+            rename={},
+            ranges=training_ranges(table.feature_map, table.frame),
+            n_rows=len(self.used),
+            scores={"validation": {"mape": errors["inside"]}, "rehearsed": errors},
+            writer=__version__,
+            levels=training_levels(table.feature_map, table.frame),
+            calibration=self.calibration(member),
+        )
+
+    def errors(self, member: int | None) -> dict[str, float | None]:
+        """Return the errors of a member, or of the ensemble, by question."""
+        return errors_by_question(self.answers, member)
+
+    def calibration(self, member: int | None) -> Calibration:
+        """Return what is known of the errors of a member, or of the ensemble."""
+        names = self.table.feature_map.names
+        return calibrate_member(self.bench, self.answers, member, names)
+
+    def held_out(self) -> list[HeldOut]:
+        """Return what the ensemble predicted of runs held out in rehearsals."""
+        return list(of_rehearsals(self.table, self.bench, self.answers, self.used))
+
+    def results(self, elapsed_s: float) -> Results:
+        """Return the results."""
+        total = sum(self.seconds.values())
+        return Results(
+            foretell=__version__,
+            versions=versions(),
+            kind=AUTOMATIC,
+            best=ENSEMBLE,
+            seed=self.campaign.seed,
+            data=describe_table(self.table, self.campaign.data.target, n_used=len(self.used)),
+            search_cut_by_time_limit=self.is_cut,
+            notes=self._notes(),
+            warnings=[],
+            leaderboard=self._leaderboard(),
+            rehearsals=Rehearsals(planned=len(self.bench.folds), done=len(self.assembled.folds)),
+            explanation=self._explanation(),
+            reaches=self.calibration(None).reaches,
+            times=Times(
+                total_s=round(elapsed_s, 3),
+                fit_s={ENSEMBLE: round(total, 3)}
+                | {name: round(s, 3) for name, s in self.seconds.items()},
+            ),
+        )
+
+    def _notes(self) -> list[str]:
+        notes = list(self.notes)
+        done, planned = len(self.assembled.folds), len(self.bench.folds)
+        if self.is_cut and done == planned:
+            notes.append(
+                "The time limit cut the preparation or left out models, and another run may differ."
+            )
+        elif self.is_cut:
+            notes.append(
+                f"The time limit cut the rehearsals after {done} of {planned}: weights and "
+                "intervals rest on fewer, and another run may differ."
+            )
+        return notes
+
+    def _leaderboard(self) -> list[LeaderboardEntry]:
+        found = [
+            LeaderboardEntry(
+                technique=name,
+                status="ok",
+                file=layout.model_file(name),
+                votes=name in self.bench.voters,
+                hyperparameters=model.hyperparameters,
+                errors=model.scores["rehearsed"],
+                features=model.used_features,
+                formula=formula_text(model),
+            )
+            for name, model in self.models.items()
+        ]
+        found[1:] = sorted(found[1:], key=lambda entry: rank(entry.errors))
+        failed = [
+            LeaderboardEntry(
+                technique=name, status="failed", reason=reason, errors=dict.fromkeys(QUESTIONS)
+            )
+            for name, reason in self.reasons.items()
+            if name not in self.models
+        ]
+        return found + failed
+
+    def _explanation(self) -> Explanation:
+        best = self.models[ENSEMBLE]
+        bench = self.bench
+        of_run, log_y = bench.runs(np.arange(len(bench.points)))
+        laws = {
+            name: explained_share(log_y, np.log(self.fits[name].predict(bench.points.x))[of_run])
+            for name in LAWS
+            if name in self.fits
+        }
+        law = max(laws, key=lambda name: laws[name], default=None)
+        names = self.table.feature_map.names
+        return Explanation(
+            law=law,
+            formula=None if law is None else formula_text(self.models[law]),
+            law_explains=None if law is None else laws[law],
+            shares=column_shares(best),
+            totals=[(names[a], names[b]) for a, b in bench.log_gp.totals],
+            plateaus=[Plateau(**asdict(p)) for p in find_plateaus(bench, best, names)],
+        )

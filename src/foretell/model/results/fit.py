@@ -1,0 +1,123 @@
+"""What fitting returns, and the files it leaves: the same for campaigns and automatic mode."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from foretell.files.directory import write_whole
+from foretell.model import directory as layout
+from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.toml import write_toml
+from foretell.model.evidence import HeldOut, evidence_files
+from foretell.model.results.schema import Results
+from foretell.model.results.text import leaderboard_frame, results_text
+from foretell.model.saved.model import SavedModel
+from foretell.model.table import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from foretell.predictor import Forecast
+
+
+class Record(Protocol):
+    """Everything that one fit found out, before it is written down."""
+
+    campaign: Campaign
+    table: Table
+
+    @property
+    def models(self) -> dict[str, SavedModel]:
+        """The models by name, the best first."""
+
+    def results(self, elapsed_s: float) -> Results:
+        """Return the results; only what depends on the clock depends on the time elapsed."""
+
+    def held_out(self) -> list[HeldOut]:
+        """Return what the best model predicted of runs it was not fitted on."""
+
+
+class Fit:
+    """A finished fit: its models, the best one in front, and what is known about them.
+
+    Attributes
+    ----------
+    models
+        The models by name, the best first.
+    results
+        What ``results.json`` holds.
+    campaign
+        The campaign that was run; in automatic mode, the one it stands for.
+    directory
+        Where the files are, if an output directory was given.
+    """
+
+    def __init__(
+        self, models: dict[str, SavedModel], results: Results, campaign: Campaign, directory: Path
+    ) -> None:
+        self.models = models
+        self.results = results
+        self.campaign = campaign
+        self.directory = directory
+
+    @property
+    def kind(self) -> Literal["automatic", "campaign"]:
+        """Whether automatic mode or a campaign made it."""
+        return self.results.kind
+
+    @property
+    def best(self) -> SavedModel:
+        """The best model: the ensemble, or the technique with the least selection error."""
+        assert self.results.best is not None
+        return self.models[self.results.best]
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Predict with the best model."""
+        return self.best.predict(frame)
+
+    def forecast(self, frame: pd.DataFrame, interval: float = 0.9) -> Forecast:
+        """Predict with the best model, with intervals and passports."""
+        return self.best.forecast(frame, interval)
+
+    @cached_property
+    def leaderboard(self) -> pd.DataFrame:
+        """One row per technique, best first."""
+        return leaderboard_frame(self.results)
+
+    def __repr__(self) -> str:
+        return results_text(self.results)
+
+
+#: The name in 0.1.0 of what automatic mode returns.
+AutomaticFit = Fit
+
+
+def write_fit(record: Record, directory: Path, elapsed_s: float) -> Fit:
+    """Write what a fit leaves behind besides its models, each file whole, and return it."""
+    results = record.results(elapsed_s)
+    fit = Fit(record.models, results, record.campaign, directory)
+    if results.best is not None:
+        best = directory / layout.model_file(results.best)
+        write_whole(directory / layout.BEST, best.read_bytes())
+    else:
+        (directory / layout.BEST).unlink(missing_ok=True)  # an earlier, shorter run left it
+    texts = {
+        layout.LEADERBOARD: fit.leaderboard.to_csv(index=False),
+        layout.SUMMARY: results_text(results, details=True),
+        **evidence_files(record.table, results.data.target, record.held_out()),
+    }
+    if not results.is_automatic:
+        texts[layout.CAMPAIGN] = write_toml(_runnable(fit.campaign, Path(results.data.name)))
+    texts[layout.RESULTS] = results.to_text()  # the last: it says that the fit is finished
+    for name, text in texts.items():
+        write_whole(directory / name, text.encode())
+    return fit
+
+
+def _runnable(campaign: Campaign, table: Path) -> Campaign:
+    """Name the table so that it is found from anywhere, if it came from a file."""
+    return campaign.with_path(table) if table.is_file() else campaign

@@ -1,0 +1,295 @@
+"""Results for people: the leaderboard, the law, what matters, and how far to trust a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from foretell.errors import listing
+from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS, QUESTIONS
+from foretell.model.results.schema import Explanation, LeaderboardEntry, Results, Spread
+from foretell.wording import percent, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What a question is called at the head of a column.
+HEADINGS = {
+    "inside": "inside",
+    "between": "between",
+    "1.5x": "1.5× beyond",
+    "2x": "2× beyond",
+    "4x": "4× beyond",
+    "unknown level": "unknown level",
+}
+_TOP_SHARES, _TOP_TERMS, _TOP_COLUMNS = 6, 6, 8
+_BEARABLE = 0.25  # mean relative error up to which a prediction is of use
+_SCORES = ("mape", "rmse", "r2", "median_ape", "p90_ape")
+_MOST_LINE = 20_000
+
+Rows = list[list[str]]
+
+
+def leaderboard_frame(results: Results) -> pd.DataFrame:
+    """Return one row per technique, best first, errors as fractions."""
+    import pandas as pd
+
+    return pd.DataFrame([_frame_row(results, entry) for entry in results.leaderboard])
+
+
+def _frame_row(results: Results, entry: LeaderboardEntry) -> dict[str, Any]:
+    row: dict[str, Any] = {"technique": entry.technique, "status": entry.status}
+    errors = {f"error_{q}".replace(" ", "_"): entry.errors.get(q) for q in QUESTIONS}
+    if results.is_automatic:
+        fit_s = results.times.fit_s.get(entry.technique)
+        return {**row, **errors, "fit_s": fit_s, "reason": entry.reason}
+    row["selection_error"] = entry.selection_error
+    for name in _SCORES:
+        row[f"validation_{name}"] = _mean(entry.validation, name)
+        row[f"validation_{name}_spread"] = _spread(entry.validation, name)
+    row["training_mape"] = _mean(entry.training, "mape")
+    return {
+        **row,
+        **errors,
+        "n_trials": entry.n_trials,
+        "hyperparameters": settings_text(entry.hyperparameters),
+        "reason": entry.reason,
+    }
+
+
+def results_text(results: Results, *, details: bool = False) -> str:
+    """Write the leaderboard and the best model; with details, the model of every technique."""
+    parts = [data_line(results), "", _leaderboard_text(results), ""]
+    parts += list(_model_lines(results, details=details))
+    without = [e for e in results.leaderboard if e.status != "ok"]
+    parts += [f"{e.technique} gave no model: {e.reason}" for e in without]
+    parts += [f"Note: {note}" for note in results.notes]
+    parts += [f"Warning: {warning}" for warning in results.warnings] if details else []
+    return "\n".join(parts) + "\n"
+
+
+def data_line(results: Results) -> str:
+    """Describe the table in one line."""
+    data = results.data
+    columns = [plain(name) for name in data.columns]
+    text = f"{data.n_rows} runs, {len(columns)} columns ({listing(columns, _TOP_COLUMNS)})"
+    if not results.is_automatic:
+        text += f", {data.n_features} features"
+    text += f"; {data.n_configurations} configurations"
+    if data.n_rows > data.n_configurations:
+        text += f", {data.n_rows / data.n_configurations:.3g} repeats each"
+    if data.noise is not None:
+        text += f", noise {percent(data.noise)}"
+    return text
+
+
+def _leaderboard_text(results: Results) -> str:
+    header, *rows = leaderboard_rows(results)
+    board = results.models if results.is_automatic else results.leaderboard
+    marks = [_mark(results, entry) for entry in board]
+    return align(
+        [["relative error", *header[1:], ""], *([*r, m] for r, m in zip(rows, marks, strict=True))]
+    )
+
+
+def _mark(results: Results, entry: LeaderboardEntry) -> str:
+    if entry.technique == results.best:
+        return "← best"
+    if results.is_automatic:
+        return "" if entry.votes else "no vote"
+    return entry.status.replace("ok", "")
+
+
+def leaderboard_rows(results: Results) -> Rows:
+    """Return the leaderboard as text, its header first.
+
+    Automatic mode lists its models by their errors on each question; a campaign lists every
+    technique by its scores.
+    """
+    return _rehearsed_rows(results) if results.is_automatic else _validated_rows(results)
+
+
+def _rehearsed_rows(results: Results) -> Rows:
+    board = results.models
+    asked = asked_questions([e.errors for e in board])
+    rows = [["model", *(HEADINGS[q] for q in asked), "fit"]]
+    for entry in board:
+        seconds = results.times.fit_s.get(entry.technique)
+        fit = "–" if seconds is None else f"{seconds:.1f} s"
+        rows.append([plain(entry.technique), *(percent(entry.errors.get(q)) for q in asked), fit])
+    return rows
+
+
+def _validated_rows(results: Results) -> Rows:
+    is_relative = (results.campaign or {}).get("score", "mape") == "mape"
+    rows = [["technique", "selection", "validation", "median", "90th pct", "RMSE", "R²", "trials"]]
+    for entry in results.leaderboard:
+        scores = entry.validation
+        error, spread = entry.selection_error, _spread(scores, "mape")
+        rows.append(
+            [
+                plain(entry.technique),
+                percent(error) if is_relative else _number(error),
+                percent(_mean(scores, "mape")) + _plus_minus(spread),
+                percent(_mean(scores, "median_ape")),
+                percent(_mean(scores, "p90_ape")),
+                _number(_mean(scores, "rmse")),
+                _number(_mean(scores, "r2")),
+                str(entry.n_trials),
+            ]
+        )
+    return rows
+
+
+def asked_questions(errors: Sequence[Mapping[str, float | None]]) -> list[str]:
+    """List the questions that some run asked, from inside the data to far outside."""
+    return [q for q in QUESTIONS if any(e.get(q) is not None for e in errors)]
+
+
+def align(rows: Rows) -> str:
+    """Write a table: the first column to the left, numbers to the right.
+
+    A last column without a heading holds marks, which stand to the left.
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        if not rows[0][-1]:
+            cells[-1] = row[-1]
+        lines.append("   ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _model_lines(results: Results, *, details: bool) -> Iterator[str]:
+    """Describe the best model, or with details every model, and how far to trust the best."""
+    if results.explanation is not None:
+        yield from explanation_lines(results.explanation)
+    for i, entry in enumerate(_described(results, details=details)):
+        yield from [""] * (i > 0)
+        yield from _technique_lines(entry, results.data.target, None if details else _TOP_TERMS)
+    errors = results.leaderboard[0].errors
+    if results.is_automatic or any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
+        yield trust_line(errors, results.reaches, is_cut=results.search_cut_by_time_limit)
+
+
+def _described(results: Results, *, details: bool) -> list[LeaderboardEntry]:
+    """Return the models to describe one by one; an ensemble has an explanation instead."""
+    if results.explanation is not None:
+        return []
+    return results.models if details else results.models[:1]
+
+
+def explanation_lines(found: Explanation) -> Iterator[str]:
+    """Give the law, the columns that matter, the products, and where columns stop to matter."""
+    if found.formula:
+        yield f"{plain(found.formula, _MOST_LINE)}   (explains {percent(found.law_explains)})"
+    if found.shares:
+        yield f"What matters: {_shares_text(found.shares)}."
+    yield from effect_lines(found)
+
+
+def effect_lines(found: Explanation) -> Iterator[str]:
+    """Name the products that matter, and the columns that stop mattering."""
+    for a, b in found.totals:
+        yield f"The product {plain(a)} × {plain(b)} explains what neither column does alone."
+    for plateau in found.plateaus:
+        yield f"{plain(plateau.column)} stops mattering beyond about {plateau.value:g}."
+
+
+def _technique_lines(entry: LeaderboardEntry, target: str, most_terms: int | None) -> Iterator[str]:
+    from foretell.model.saved.model import write_formula
+
+    yield f"{entry.technique}({settings_text(entry.hyperparameters)})"
+    if entry.coefficients is not None and entry.intercept is not None:
+        formula = write_formula(target, entry.coefficients, entry.intercept, most=most_terms)
+        yield f"  {plain(formula, _MOST_LINE)}"
+    if entry.importances:
+        yield f"  splits on {_shares_text(entry.importances)}"
+    for note in entry.notes:
+        yield f"  {plain(note)}"
+
+
+def _shares_text(shares: Mapping[str, float]) -> str:
+    return listing((f"{plain(n)} {percent(s)}" for n, s in shares.items()), _TOP_SHARES)
+
+
+def settings_text(params: Mapping[str, Any] | None) -> str:
+    """Write hyperparameters as in a call."""
+    return ", ".join(f"{plain(k)}={_value(v)}" for k, v in (params or {}).items())
+
+
+def _value(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else plain(value, 200)
+
+
+def trust_line(
+    errors: Mapping[str, float | None],
+    reaches: Mapping[str, Sequence[float]],
+    *,
+    is_cut: bool = False,
+) -> str:
+    """Say how far outside the data errors were measured and small enough, and for which columns.
+
+    Parameters
+    ----------
+    errors
+        The mean error on each question; None where none was rehearsed.
+    reaches
+        How far below and above its range each column was rehearsed, as ratios.
+    is_cut
+        Whether a time limit cut the rehearsals.
+    """
+    measured = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
+    if not measured:
+        why = (
+            "the time limit left no rehearsal" if is_cut else "no column has enough values to tell"
+        )
+        return f"Errors outside the data are not known: {why}."
+    bearable = list(takewhile(lambda rung: rung[1] <= _BEARABLE, measured))
+    if not bearable:
+        question, error = measured[0]
+        return (
+            f"Do not trust it outside the data: it was {percent(error)} off at {times(question)}."
+        )
+    question, error = bearable[-1]
+    text = f"Trust it to about {times(question)} beyond the data (about {percent(error)} off)"
+    worse = measured[len(bearable) :]
+    if worse:
+        text += f"; not to {times(worse[0][0])}: it was {percent(worse[0][1])} off there."
+    else:
+        text += "; not further: no run was measured there."
+    return f"{text}{_rehearsed_columns(reaches)}"
+
+
+def _rehearsed_columns(reaches: Mapping[str, Sequence[float]]) -> str:
+    """Say along which columns errors were measured; along the others they are not known."""
+    parts = []
+    for name, (below, above) in reaches.items():
+        ways = [f"{r:.3g}× {way}" for r, way in ((below, "below"), (above, "above")) if r > 1]
+        if ways:
+            parts.append(f"{plain(name)} to {' and '.join(ways)}")
+    return f" Rehearsed: {listing(parts, most=4)}; along no other column." if parts else ""
+
+
+def times(question: str) -> str:
+    """Write how far beyond the range a question lies: ``1.5x`` as ``1.5×``."""
+    return question.replace("x", "×")
+
+
+def _mean(scores: Mapping[str, Spread], name: str) -> float | None:
+    return scores[name].mean if name in scores else None
+
+
+def _spread(scores: Mapping[str, Spread], name: str) -> float | None:
+    return scores[name].spread if name in scores else None
+
+
+def _plus_minus(spread: float | None) -> str:
+    return "" if spread is None else f" ± {percent(spread)}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
