@@ -29,8 +29,8 @@ def long_functions(source):
 
 
 @every_module
-def test_module_is_at_most_400_lines(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_module_is_at_most_500_lines(path):
+    assert len(path.read_text().splitlines()) <= 500
 
 
 @every_module
@@ -64,7 +64,7 @@ def test_nothing_is_unpickled(path):
 
 FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-o)(?![\w-])")
 #: Programs of others, whose options are theirs to name.
-PROGRAMS = re.compile(r"\b(ray start|openssl|perf|unshare|pip install|torchrun|spark-submit)\b")
+PROGRAMS = re.compile(r"\b(ray start|openssl)\b|^--conf |var\(--")  # --conf is Spark's; var is CSS
 
 
 def flags_in(source):
@@ -99,34 +99,26 @@ def flags_in(source):
         ('command = ["perf", "stat", "--no-big-num"]', []),
         ('text = "start one with: ray start --head"', []),
         ('line = "a -- b, well-known, x--y"', []),
+        ('color = "var(--paper)"', []),
     ],
 )
 def test_flags_are_found_in_texts_and_nowhere_else(source, expected):
     assert flags_in(source) == expected
 
 
-#: Parts of the package whose messages still name flags. Remove one when it is clean.
-STILL_WITH_FLAGS = ("adapters/", "decide/", "executors/", "measure/", "report/", "learn.py")
-
-
 def test_no_module_outside_the_command_line_writes_flags():
     offenders = {
         name: flags
         for name, path in zip(NAMES, SOURCES, strict=True)
-        if not name.startswith(("cli/", *STILL_WITH_FLAGS))
-        and (flags := flags_in(path.read_text()))
+        if not name.startswith("cli/") and (flags := flags_in(path.read_text()))
     }
     assert offenders == {}
 
 
-#: Verbs that still print by themselves. Remove one when it prints through cli/_output.py.
-STILL_PRINTING = {"advise", "fit", "learn", "measure", "plan", "score", "serve"}
-
-
 def test_verbs_print_through_one_module_which_escapes_control_characters():
     offenders = {
-        path.stem: path.read_text().count("click.echo(")
+        path.name: path.read_text().count("click.echo(")
         for path in (ROOT / "cli").glob("*.py")
-        if path.stem not in {"_output", *STILL_PRINTING} and "click.echo(" in path.read_text()
+        if path.name != "_output.py" and "click.echo(" in path.read_text()
     }
     assert offenders == {}

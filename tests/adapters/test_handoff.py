@@ -7,8 +7,10 @@ import shlex
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from foretell.adapters.handoff import hand_off, read_roles
+from foretell.adapters.handoff import hand_off, read_roles, yaml_lines
 from foretell.decide.plan.plan import make_plan
 from foretell.errors import UsageError
 
@@ -124,3 +126,23 @@ def test_columns_that_would_be_one_variable_are_refused():
     plan = make_plan(law, {"fix": {"workers": 1, "a b": 1, "a_b": 1}})
     with pytest.raises(UsageError, match="would both become FORETELL_A_B"):
         hand_off(plan, "env")
+
+
+scalars = st.text() | st.integers() | st.booleans() | st.none()
+documents = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(documents)
+def test_what_is_written_as_yaml_is_read_back_by_a_yaml_parser(document):
+    yaml = pytest.importorskip("yaml")
+    assert yaml.safe_load("\n".join(yaml_lines(document))) == document
+
+
+@pytest.mark.parametrize("key", ["yes", "No", "null", "on", "y", "nvidia.com/gpu", "1", "a b", ""])
+def test_keys_that_yaml_would_take_for_something_else_are_quoted(key):
+    yaml = pytest.importorskip("yaml")
+    assert yaml.safe_load("\n".join(yaml_lines({key: "x"}))) == {key: "x"}

@@ -184,3 +184,30 @@ def test_runs_that_the_model_has_not_seen_are_told(folder):
     assert f"has {len(runs) + 1} runs, and the model of train_s was fitted to {len(runs)}" in (
         run(*words).stderr
     )
+
+
+def test_the_runs_in_the_directory_of_the_model_are_used_and_it_is_said(folder):
+    words = ("advise", "models", *QUESTION, "--budget", "1h", "--json")
+    found = run(*words)
+    assert "models/runs.csv" in found.stderr
+    given = run(*words, "--data", "runs.csv")
+    assert given.stderr == ""
+    assert json.loads(found.stdout)["text"] == json.loads(given.stdout)["text"]
+
+
+def test_no_run_is_proposed_twice(folder):
+    made = pd.read_csv("runs.csv")[["images", "workers"]].to_dict("records")
+    words = ["advise", "models", *QUESTION, "-k", "9", "--least-chance", "0.0001", "--json"]
+    proposed = [r["configuration"] for r in json.loads(run(*words).stdout)["runs"]]
+    assert proposed
+    assert not [c for c in proposed if c in made]
+
+
+def test_with_everything_fixed_the_prediction_is_told(folder):
+    fixed = ("--fix", "images=400000", "--fix", "workers=2")  # a hundred times the largest measured
+    planned = run("plan", "models", *fixed)
+    assert planned.exit_code == 0
+    assert "Use images=400000, workers=2" in planned.stdout
+    advised = run("advise", "models", *fixed)
+    assert advised.exit_code == 0
+    assert "Predicted now: images=400000, workers=2" in advised.stdout

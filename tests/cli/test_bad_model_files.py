@@ -212,7 +212,7 @@ CASES = {
         replaced(HEADER, b'{"format": 1, "values": ' + b'{"a":' * 200_000 + b"1" + b"}" * 200_001),
         [SOUND],
     ),
-    "newer": (header(format=9, foretell="7.1"), ["7.1", "format 9", "up to 2", "Upgrade"]),
+    "newer": (header(format=9, foretell="7.1"), ["7.1", "format 9", "up to 3", "Upgrade"]),
     "older-than-the-first": (header(format=0), [SOUND, "no format 0"]),
     "entry-missing": (header(target=None), [SOUND, "target", "required"]),
     "entry-unknown": (header(run="rm -rf /"), [SOUND, "run"]),

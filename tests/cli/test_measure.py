@@ -46,6 +46,14 @@ def test_a_dry_run_lists_the_runs_and_runs_nothing(folder):
     assert [p.name for p in folder.iterdir()] == ["sweep.toml"]
 
 
+def test_a_dry_run_for_programs_is_json(folder):
+    (folder / "sweep.toml").write_text(f"expected_s = 90\n{SWEEP}")
+    told = json.loads(run("sweep.toml", "--dry-run", "--json").stdout)
+    found = sorted((r["configuration"]["code"], r["repeat"]) for r in told["runs"])
+    assert found == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert (told["n_left"], told["total_s"]) == (4, 360)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -91,7 +99,7 @@ BAD = [
     (["sweep.toml", "-o", "runs.xlsx"], "the table must be a .csv file"),
     (["sweep.toml", "-o", "no/such/runs.csv"], "no/such/runs.csv cannot be written"),
     (["bad.toml", "-o", "r.csv"], "bad.toml is not valid TOML"),
-    (["empty.toml", "-o", "r.csv"], "empty.toml is empty; a sweep names a workload"),
+    (["empty.toml", "-o", "r.csv"], "empty.toml is empty"),
     (["typo.toml", "-o", "r.csv"], "typo.toml, workloads: unknown option 'workloads'. Did you"),
     ([".", "-o", "r.csv"], "is a directory, and a sweep is a file"),
 ]

@@ -115,6 +115,10 @@ def test_a_hand_off_alone_goes_to_stdout(plan):
         ((*SPACE, "--candidates", "nothing.csv"), "nothing"),
         ((*SPACE, "--role", "x=y"), "write ROLE=COLUMN"),
         (("--fix", "size=40", "--vary", "nodes=1..8", "--vary", "machine=r4"), "never measured"),
+        (
+            ("--fix", "size=40", "--vary", "nodes=1..8", "--fix", "machine=C44"),
+            "Did you mean 'c4'?",
+        ),
     ],
 )
 def test_wrong_options_are_exit_code_two_with_one_line(plan, words, told):
@@ -130,3 +134,10 @@ def test_a_model_that_is_not_there_is_named(folder, monkeypatch):
     result = CliRunner().invoke(cli, ["plan", "tme.foretell", *SPACE])
     assert result.exit_code == 2
     assert "Did you mean 'time.foretell'" in result.stderr
+
+
+def test_options_in_the_text_are_flags(plan):
+    result = plan(*SPACE[2:], "--vary", "nodes=1..1000000000000", "--deadline", "1s")
+    assert result.exit_code == 1
+    assert "--deadline" in result.stderr
+    assert "--allow-far" in result.stderr

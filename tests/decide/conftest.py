@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from foretell.predictor import Forecast, Outlook, Quantiles
 
@@ -67,3 +68,40 @@ class Law:
 @pytest.fixture
 def law():
     return Law()
+
+
+PRICES = {"price_per_hour": 3.6, "nodes": "workers"}  # a thousandth per node and second
+WORKERS = {"workers": {"from": 1, "to": 64}}
+
+
+def z(p):
+    return NormalDist().inv_cdf(p)
+
+
+def chosen(plan):
+    assert plan.chosen is not None
+    return plan.chosen.configuration
+
+
+@st.composite
+def problems(draw):
+    """A random law over three columns, with prices and limits."""
+    scale, share, spread = (draw(st.floats(0.1, 10)) for _ in range(3))
+    law = Law(
+        law=lambda f: (
+            scale * (5 + 100 / f["workers"] + share * f["workers"] + f["size"] / f["cpus"])
+        ),
+        spread=min(spread / 20, 0.4),
+        ranges={"workers": (1.0, 40.0), "cpus": (1.0, 8.0), "size": (1.0, 9.0)},
+    )  # fmt: skip
+    asked = {
+        "vary": {"workers": {"from": 1, "to": draw(st.integers(2, 40))}, "cpus": [1, 2, 4, 8],
+                 "size": [3, 9]},
+        "prices": {"price_per_hour": "1 + cpus / 2", "nodes": "workers", "power_w": 10},
+        "minimize": draw(st.sampled_from(["time", "cost", "energy"])),
+        "deadline": scale * draw(st.floats(10, 200)),
+        "confidence": draw(st.sampled_from([0.5, 0.75, 0.9])),
+    }  # fmt: skip
+    if draw(st.booleans()):
+        asked["budget"] = scale * draw(st.floats(0.05, 1))
+    return law, asked

@@ -395,7 +395,9 @@ def test_every_file_of_the_output_directory_is_described(fitted):
     assert found == described
 
 
-NAMED = {"campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s"}
+NAMED = {
+    "campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s", "reaches",
+}  # fmt: skip
 
 
 def keys_of(value, named=frozenset(NAMED)):
@@ -534,12 +536,29 @@ def test_tree_is_that_of_the_source():
 
 
 @pytest.mark.parametrize("page", ["docs/design/architecture.md", "CONTRIBUTING.md"])
-def test_files_named_in_the_text_exist(page):
+def test_files_and_names_in_the_text_exist(page):
+    """A word such as ``model/fit.py:fit_model`` is a file, and something defined in it."""
+    package = ROOT / "src" / "foretell"
     for word in code(BLOCK.sub("", read(page))):
-        if re.fullmatch(r"(tests|src|docs|examples|benchmarks)/[\w./]+", word):
-            assert (ROOT / word).exists(), word
-        elif re.fullmatch(r"(model|cli|executors)/[\w./]+", word):
-            assert (ROOT / "src" / "foretell" / word).exists(), word
+        named = re.fullmatch(r"([\w./-]+(?:\.py|/))(?::(\w+))?", word)
+        if named is None:
+            continue
+        places = [package / named[1], ROOT / named[1]]
+        found = [path for path in places if path.exists()]
+        found = found if "/" in named[1] else [*found, *package.rglob(named[1])]
+        assert found, word
+        assert named[2] is None or re.search(
+            rf"^(def|class) {named[2]}\b", found[0].read_text(), re.MULTILINE
+        ), word
+
+
+def test_layers_are_those_of_import_linter():
+    project = tomllib.loads(read("pyproject.toml"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    contract = next(c for c in contracts if c["type"] == "layers")
+    layers = [re.sub(r"foretell\.|[()]", "", layer) for layer in contract["layers"]]
+    shown = [text.splitlines() for _, text in BLOCK.findall(read("docs/design/architecture.md"))]
+    assert layers in shown
 
 
 # Plug-ins

@@ -3,24 +3,86 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from foretell import ForetellRegressor
 
-QUICK = {"LRRidge": {"alpha": [0.01, 1]}, "DecisionTree": {"max_depth": [4, 8]}}
+QUICK = {"techniques": {"LRRidge": {"alpha": [0.01, 1]}, "DecisionTree": {"max_depth": [4, 8]}}}
 
 
-@parametrize_with_checks([ForetellRegressor(techniques=QUICK)])
+#: Checks in which the mode matters. The others look at the same code in both, and automatic mode
+#: takes minutes for all of them.
+OF_BOTH_MODES = {
+    "check_dtype_object", "check_estimators_dtypes", "check_estimators_nan_inf",
+    "check_fit2d_1feature", "check_fit2d_1sample", "check_fit_idempotent", "check_regressors_int",
+    "check_regressors_train",
+}  # fmt: skip
+
+
+@parametrize_with_checks([ForetellRegressor(QUICK), ForetellRegressor()])
 def test_scikit_learn_checks(estimator, check):
+    if estimator.campaign is None and check.func.__name__ not in OF_BOTH_MODES:
+        pytest.skip("checked with a campaign")
     check(estimator)
 
 
-def test_default_techniques_learn_a_law():
+def runs(n=60, seed=0, noise=0.1):
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame({"nodes": random.integers(1, 9, n), "machine": random.choice(["m4", "c4"], n)})
+    slower = np.where(X["machine"] == "m4", 1.0, 2.0)
+    return X, (10 + 80 / X["nodes"]) * slower * random.lognormal(0, noise, n)
+
+
+def test_default_is_automatic_mode():
     nodes = np.tile([1.0, 2, 3, 4, 6, 8], 4)[:, None]
     time_s = 10 + 80 / nodes[:, 0]
-    model = ForetellRegressor(features={"inverse": ["*"]}).fit(nodes, time_s)
+    model = ForetellRegressor().fit(nodes, time_s)
+    assert model.fit_.results["mode"] == "automatic"
     assert model.predict(nodes) == pytest.approx(time_s, rel=0.05)
+
+
+@pytest.mark.parametrize("campaign", [None, QUICK])
+def test_columns_of_text_are_categories(campaign):
+    X, y = runs()
+    model = ForetellRegressor(campaign).fit(X, y)
+    assert set(model.model_.categories) == {"machine"}
+    rows = pd.DataFrame({"nodes": [4, 4], "machine": ["m4", "c4"]})
+    fast, slow = model.predict(rows)
+    assert slow / fast == pytest.approx(2, rel=0.15)
+    assert model.n_features_in_ == 2
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(rows.rename(columns={"machine": "kind"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X, y: (X, y[:-1]), "inconsistent"),
+        (lambda X, y: (X, [*y[:-1], np.nan]), "NaN"),
+        (lambda X, y: (X.replace("m4", None), y), "missing"),
+    ],
+)
+def test_bad_rows_beside_text_are_value_errors(change, words):
+    with pytest.raises(ValueError, match=words):
+        ForetellRegressor(QUICK).fit(*change(*runs(20)))
+
+
+@pytest.mark.parametrize(
+    "campaign", [None, {"techniques": {"DecisionTree": {"max_depth": 30, "min_samples_leaf": 1}}}]
+)
+def test_forecasts_tell_the_errors_on_new_rows_and_never_training_errors(campaign):
+    random = np.random.default_rng(0)
+    x = random.uniform(1, 9, (80, 1))
+    y = (10 + 80 / x[:, 0]) * random.lognormal(0, 0.2, 80)
+    model = ForetellRegressor(campaign).fit(x, y)
+    if campaign is not None:
+        assert model.predict(x) == pytest.approx(y)  # it learned every row by heart
+    new = random.uniform(1.2, 8.8, (1000, 1))
+    truth = (10 + 80 / new[:, 0]) * random.lognormal(0, 0.2, 1000)
+    found = model.forecast(new, 0.9)
+    assert np.nanmedian(found.expected_error) > 0.1
+    assert ((found.lower <= truth) & (truth <= found.upper)).mean() > 0.8
 
 
 def test_column_names_of_a_frame_are_kept():
@@ -33,13 +95,20 @@ def test_works_inside_a_pipeline_and_cross_validation():
     random = np.random.default_rng(0)
     x = random.uniform(1, 10, (40, 2))
     y = 3 * x[:, 0] + x[:, 1]
-    scores = cross_val_score(make_pipeline(StandardScaler(), ForetellRegressor(QUICK)), x, y, cv=3)
-    assert scores.min() > 0.95
+    for campaign in (None, QUICK):
+        pipeline = make_pipeline(FunctionTransformer(), ForetellRegressor(campaign))
+        assert cross_val_score(pipeline, x, y, cv=3).min() > 0.9
 
 
 def test_wrong_option_is_a_value_error_that_says_so():
-    with pytest.raises(ValueError, match="unknown technique 'LRRidg'"):
-        ForetellRegressor(["LRRidg"]).fit(np.arange(6.0)[:, None], np.arange(6.0))
+    wrong = {"techniques": {"LRRidg": {}}}
+    with pytest.raises(ValueError, match="'LRRidg'"):
+        ForetellRegressor(wrong).fit(np.arange(6.0)[:, None], np.arange(6.0))
+
+
+def test_automatic_mode_refuses_targets_that_are_not_positive():
+    with pytest.raises(ValueError, match="positive"):
+        ForetellRegressor().fit(np.arange(6.0)[:, None], np.arange(6.0) - 3)
 
 
 def test_positive_targets_are_ranked_by_relative_error_and_others_by_rmse():
@@ -51,7 +120,8 @@ def test_positive_targets_are_ranked_by_relative_error_and_others_by_rmse():
 def test_feature_named_as_the_target_is_kept():
     target = np.tile([1.0, 2, 3, 4], 4)
     frame = pd.DataFrame({"target": target, "target_": target**2})
-    model = ForetellRegressor({"LRRidge": {"alpha": 1e-6}}).fit(frame, 10 + 5 * target)
+    ridge = {"techniques": {"LRRidge": {"alpha": 1e-6}}}
+    model = ForetellRegressor(ridge).fit(frame, 10 + 5 * target)
     assert model.model_.columns == ["target", "target_"]
     assert model.predict(frame) == pytest.approx(10 + 5 * target, rel=1e-3)
 
@@ -68,9 +138,3 @@ def test_random_state_may_be_none_or_a_generator():
     assert first == seed(None) != second
     assert seed(np.random.RandomState(1)) == seed(np.random.RandomState(1))
     assert seed(np.int64(5)) == 5
-
-
-def test_one_technique_may_be_named_without_a_list():
-    x = np.arange(12.0)[:, None]
-    model = ForetellRegressor("LRRidge").fit(x, x[:, 0] + 1)
-    assert model.model_.technique == "LRRidge"

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import flag, json_option, on_option, output_option, path_argument
+from foretell.cli._options import (
+    flag,
+    json_option,
+    on_option,
+    output_option,
+    path_argument,
+    quiet_option,
+)
 from foretell.cli._output import echo, echo_json
 from foretell.cli._plan_options import (
     least_chance_option,
@@ -44,7 +51,7 @@ _NO_PLAN = 1
 @runs_option
 @least_chance_option
 @on_option
-@click.option("-q", "--quiet", is_flag=True, help="Print only the plan, not the rounds.")
+@quiet_option
 @json_option("Print the result as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,

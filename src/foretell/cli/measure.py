@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.cli._options import (
+    json_option,
+    on_option,
+    output_option,
+    path_argument,
+    path_option,
+    quiet_option,
+)
+from foretell.cli._output import echo, echo_json, echo_unchanged
 from foretell.spaces.quantities import duration
 from foretell.statuses import Status
 
@@ -17,24 +26,18 @@ _MOST_ROWS_SHOWN = 20
 
 
 @click.command()
-@click.argument("sweep", metavar="SWEEP.toml", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Table to write (.csv); its journal, log and description stand beside it.",
-)
-@click.option(
+@path_argument("sweep", metavar="SWEEP.toml")
+@output_option("Table to write (.csv); its journal, log and description are beside it.")
+@path_option(
     "--append",
-    type=click.Path(path_type=Path),
     metavar="TABLE",
     help="Add the runs to a table that foretell measured, such as those that `advise` proposes.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the runs and the time they take; run nothing.")
-@click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
+@on_option
 @click.option("--yes", is_flag=True, help="Run a sweep of very many runs without asking.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
-@click.option("--json", "as_json", is_flag=True, help="Print the description of the table.")
+@quiet_option
+@json_option("Print the description of the table, or the runs of --dry-run, as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path | None,
@@ -57,9 +60,11 @@ def command(  # noqa: PLR0913 - one parameter per option
     table = output or append
     if dry_run:
         prepared = prepare_sweep(sweep, is_sure=True)
-        click.echo(
-            f"{_plan_text(prepared)}\n\n{_estimate_text(prepared, estimate_time(prepared, table))}"
-        )
+        estimate = estimate_time(prepared, table)
+        if as_json:
+            echo_json(_plan_json(prepared, estimate))
+        else:
+            echo(f"{_plan_text(prepared)}\n\n{_estimate_text(prepared, estimate)}")
         return
     if table is None:
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
@@ -71,9 +76,17 @@ def command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         from foretell.dataset import description_path
 
-        click.echo(description_path(measured.table).read_text(), nl=False)
+        echo_unchanged(description_path(measured.table).read_text())
     else:
-        click.echo(_summary(measured))
+        echo(_summary(measured))
+
+
+def _plan_json(prepared: PreparedSweep, estimate: Estimate) -> dict[str, Any]:
+    return {
+        "runs": [{"configuration": r.configuration, "repeat": r.repeat} for r in prepared.runs],
+        "n_left": estimate.n_left,
+        "total_s": estimate.total_s,
+    }
 
 
 def _plan_text(prepared: PreparedSweep) -> str:

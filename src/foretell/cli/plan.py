@@ -15,7 +15,7 @@ from foretell.cli._options import (
     models_argument,
     output_option,
 )
-from foretell.cli._output import echo, echo_json, write_file
+from foretell.cli._output import echo, echo_json, echo_unchanged, write_file
 from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
 
 _NO_PLAN = 1
@@ -71,7 +71,7 @@ def command(
         echo(text, err=True)
     elif form is not None:
         echo(text, err=True)
-        click.echo(hand_off(plan, form, roles), nl=False)  # unchanged, for another system
+        echo_unchanged(hand_off(plan, form, roles))
     else:
         echo(text)
         told = f"{output} holds" if output else "-o front.csv writes"

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import click
 
+from foretell.cli._options import json_option, path_argument, path_option
+from foretell.cli._output import echo, echo_unchanged
 from foretell.errors import Option, UsageError, listing
+from foretell.files.content import read_content
 
+_MOST_TOKEN_BYTES = 10_000
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
-@click.argument("models", type=click.Path(path_type=Path))
+@path_argument("models")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -23,9 +27,8 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
-@click.option(
+@path_option(
     "--token-file",
-    type=click.Path(path_type=Path),
     help="File with the token that clients must send [default: FORETELL_TOKEN, if set].",
 )
 @click.option(
@@ -45,7 +48,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
               help="Time to read a request, and time to answer it.")  # fmt: skip
 @click.option("--fit-time-limit", type=_POSITIVE, default=600, show_default=True, metavar="S",
               help="Time for one fit.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
+@json_option("Print the address as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     models: Path,
     host: str,
@@ -96,12 +99,13 @@ def command(  # noqa: PLR0913 - one parameter per option
     def on_ready() -> None:
         names = ModelStore(models).names()
         if as_json:
-            click.echo(json.dumps({"url": url, "needs_token": has_token, "models": names}))
+            told = {"url": url, "needs_token": has_token, "models": names}
+            echo_unchanged(json.dumps(told) + "\n")  # in one line, for who reads a line
         else:
             count = "1 model" if len(names) == 1 else f"{len(names)} models"
             which = f"{count} ({listing(names)})" if names else "no model yet"
-            click.echo(f"{models} is served at {url}: {which}   ·  the interface: {url}/docs")
-            click.echo("Ctrl-C stops it.", err=True)
+            echo(f"{models} is served at {url}: {which}   ·  the interface: {url}/docs")
+            echo("Ctrl-C stops it.", err=True)
 
     with opened:
         run_server(make_app(settings), settings.requests, opened, on_ready)
@@ -111,7 +115,7 @@ def _token(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get("FORETELL_TOKEN") or None
     try:
-        return file.read_text("utf-8").strip()
+        return read_content(file, _MOST_TOKEN_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(

@@ -11,8 +11,8 @@ import numpy as np
 from foretell.errors import UsageError
 from foretell.measure.sweep import Sweep, check_expressions
 from foretell.measure.workloads import Workload
-from foretell.spaces.expressions import Expression
-from foretell.spaces.values import Scalar, drawn, listed
+from foretell.spaces.rules import Rules
+from foretell.spaces.values import Scalar, drawn, latin_hypercube, listed
 
 Configuration = dict[str, Scalar]
 
@@ -43,10 +43,10 @@ def list_runs(sweep: Sweep, workload: Workload) -> list[Run]:
 
 def list_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]:
     """List the configurations, with what is derived from them."""
-    rules = _Rules(sweep)
+    rules = Rules.of(derive=sweep.derive, only=sweep.only, exclude=sweep.exclude)
     # In this order: the workload is not asked about combinations that the parameters rule out.
-    wanted = (c for c in _candidates(sweep) if rules.allow_parameters(c))
-    kept = [c for c in map(_Derived(sweep, workload), wanted) if rules.allow(c)]
+    wanted = (c for c in _candidates(sweep) if rules.allows(c))
+    kept = [c for c in map(_Derived(sweep, workload, rules), wanted) if rules.allows(c)]
     if not kept:
         raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
     return kept
@@ -71,10 +71,10 @@ def _n_combinations(sweep: Sweep) -> int:
 class _Derived:
     """Adds the derived columns to a configuration: the workload's, then the sweep's own."""
 
-    def __init__(self, sweep: Sweep, workload: Workload) -> None:
+    def __init__(self, sweep: Sweep, workload: Workload, rules: Rules) -> None:
         self._sweep = sweep
         self._workload = workload
-        self._expressions = {name: Expression(text) for name, text in sweep.derive.items()}
+        self._rules = rules
         self._is_checked = False
 
     def __call__(self, configuration: Configuration) -> Configuration:
@@ -82,27 +82,7 @@ class _Derived:
         if not self._is_checked:
             check_expressions(self._sweep, derived)
             self._is_checked = True
-        known = {**configuration, **derived}
-        return {**known, **{name: e.value(known) for name, e in self._expressions.items()}}
-
-
-class _Rules:
-    """The rules ``only`` and ``exclude``, of parameters alone and of derived columns."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        rules = [(Expression(text), True) for text in sweep.only]
-        rules += [(Expression(text), False) for text in sweep.exclude]
-        names = set(sweep.names)
-        self._early = [rule for rule in rules if names.issuperset(rule[0].names)]
-        self._late = [rule for rule in rules if not names.issuperset(rule[0].names)]
-
-    def allow_parameters(self, configuration: Configuration) -> bool:
-        """Apply the rules of parameters alone."""
-        return all(bool(e.value(configuration)) is wanted for e, wanted in self._early)
-
-    def allow(self, configuration: Configuration) -> bool:
-        """Apply the rules of derived columns."""
-        return all(bool(e.value(configuration)) is wanted for e, wanted in self._late)
+        return self._rules.with_derived({**configuration, **derived})
 
 
 def _candidates(sweep: Sweep) -> Iterator[Configuration]:
@@ -145,8 +125,6 @@ def _shares(sweep: Sweep) -> Iterator[list[float]]:
     n, n_names = sweep.design.n, len(sweep.parameters)
     random = np.random.default_rng(sweep.seed)
     while True:
-        shares = random.random((n, n_names))
-        if sweep.design.method == "latin":  # one draw in each of n equal parts, for every parameter
-            parts = np.column_stack([random.permutation(n) for _ in range(n_names)])
-            shares = (parts + shares) / n
+        is_latin = sweep.design.method == "latin"
+        shares = latin_hypercube(n, n_names, random) if is_latin else random.random((n, n_names))
         yield from shares.tolist()

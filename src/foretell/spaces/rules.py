@@ -8,16 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from foretell.errors import Option, UsageError, suggest
-from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
-from foretell.spaces.rows import without
+
+if TYPE_CHECKING:  # measuring needs the rules for single configurations only, and starts quickly
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,8 @@ class Rules:
 
     def applied(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Add the derived columns to a table, and keep the rows that are allowed."""
+        from foretell.spaces.rows import without
+
         frame = self.pruned(self.derived(frame))
         if self.excluded is not None:
             frame = without(frame, self.excluded)
@@ -111,6 +112,8 @@ class Rules:
 
     def derived(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Add the derived columns whose sources are there."""
+        from foretell.spaces.columns import column_of
+
         added = frame
         for name, expression in self.derive.items():
             if name not in added.columns and expression.names_in(added.columns):
@@ -120,6 +123,11 @@ class Rules:
 
     def pruned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Keep the rows that meet the conditions on the columns that are there."""
+        import numpy as np
+        import pandas as pd
+
+        from foretell.spaces.columns import column_of
+
         is_kept = np.ones(len(frame), dtype=bool)
         for name, (least, most) in self.within.items():
             if name in frame.columns:
@@ -160,6 +168,8 @@ def _expressions(texts: str | Iterable[str]) -> tuple[Expression, ...]:
 
 def _tidy(values: NDArray[np.float64]) -> NDArray[np.float64] | NDArray[np.int64]:
     """Return whole numbers as integers: two workers, not 2.0."""
+    import numpy as np
+
     is_whole = (values == np.floor(values)).all() and np.abs(values).max(initial=0.0) < 2**53
     return values.astype(np.int64) if is_whole else values
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -31,7 +32,7 @@ def runs():
     return frame.assign(time_s=(5 + 3 * frame["size"] / frame["nodes"]) * factor * noise)
 
 
-#: A campaign gives models without intervals.
+#: A campaign of one technique.
 PLAIN = {
     "data": {"target": "time_s", "use_columns": ["size", "nodes"]},
     "features": {"inverse": ["nodes"]},
@@ -164,7 +165,7 @@ def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     foretell.fit_model(runs(), target="time_s", output=folder / "sort")
     with_plain = foretell.fit_model(PLAIN, runs(), output=folder / "work")
-    shutil.copy(with_plain.directory / "best.foretell", folder / "plain.foretell")
+    replace(with_plain.best, calibration=None).save(folder / "plain.foretell")
     shutil.rmtree(folder / "work")
     return folder
 

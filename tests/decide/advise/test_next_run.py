@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.decide.advise.error_field import ErrorField, Scales
-from foretell.decide.advise.first_runs import first_runs
 from foretell.decide.advise.next_run import advise
-from foretell.decide.advise.next_sweep import next_sweep
 from foretell.decide.advise.options import AdviceOptions
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 
@@ -343,75 +340,53 @@ def test_a_model_without_intervals_cannot_tell_what_a_run_is_worth():
         advise(machines(spread=math.nan), asked("a", "b"))
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.floats(1, 64), st.sampled_from("abc")), min_size=2, max_size=8,
-                unique=True), st.data())  # fmt: skip
-def test_runs_only_take_doubt_away(points, data):
-    frame = pd.DataFrame(points, columns=["workers", "machine"])
-    law = Law(categories={"machine": ["a", "b", "c"]})
-    alike = Scales.of([law]).alike(frame, frame)
-    assert (alike <= 1 + 1e-12).all()
-    np.testing.assert_allclose(np.diag(alike), 1)
-    field = ErrorField.of(np.full(len(frame), 0.3), alike, 0.02)
-    before = field.variance.copy()
-    row = data.draw(st.integers(0, len(frame) - 1))
-    field.see_run(row)
-    assert (field.variance <= before + 1e-9).all()
-    assert field.variance[row] < 0.02**2 * 1.01
-    assert np.linalg.eigvalsh(field.covariance).min() > -1e-9
+def test_a_run_that_was_made_is_not_proposed_again_unless_asked_for():
+    # Both machines were run once: only another run of them could tell more.
+    data = pd.DataFrame({"machine": ["a", "b"], "time_s": [10.0, 10.1]})
+    model = machines({"a": 10.0, "b": 10.1}, spread=0.3)
+    advice = advise(model, asked("a", "b"), data=data, options={"n_runs": 5})
+    assert advice.proposals == []
+    assert advice.n_repeats == 2
+    assert "2 runs are not proposed: made before" in repr(advice)
+    again = advise(model, asked("a", "b"), data=data, options={"repeats": True})
+    assert [p.n_before for p in again.proposals] == [1]
+    assert "measured once before" in repr(again)
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.floats(-2, 3))
-def test_at_least_so_long_moves_all_that_is_alike_up_and_takes_doubt_away(log_error):
-    frame = pd.DataFrame({"workers": [4.0, 5.0, 64.0]})
-    field = ErrorField.of(np.full(3, 0.3), Scales.of([Law()]).alike(frame, frame), 0.02)
-    before = field.variance.copy()
-    field.see_at_least(0, log_error)
-    assert field.mean[0] >= field.mean[1] >= field.mean[2] >= 0
-    assert field.mean[0] >= min(log_error, 0) * 0.99
-    assert (field.variance <= before + 1e-12).all()
-    if log_error > 1:  # far above what was predicted: it is believed
-        assert field.mean[0] > 0.9 * log_error
+def test_a_run_is_repeated_where_repeats_show_much_noise_and_it_is_said():
+    times = [8.0, 12.0, 9.0, 11.5, 10.2]
+    data = pd.DataFrame({"machine": ["a"] * 5 + ["b"] * 5, "time_s": times + times[::-1]})
+    model = machines({"a": 10.0, "b": 10.05}, spread=0.2)
+    noisy = advise(model, asked("a", "b"), data=data)
+    assert [p.n_before for p in noisy.proposals] == [5]
+    assert "measured 5 times before, repeats differ by about" in repr(noisy)
+    quiet = data.assign(time_s=[10.0, 10.001] * 5)
+    assert advise(model, asked("a", "b"), data=quiet).proposals == []
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from(["size", "threads", "batch"]),
-        st.lists(st.integers(1, 100), min_size=1, max_size=5, unique=True),
-        min_size=1,
-    ),
-    st.lists(st.sampled_from(["m4", "c4", "r4"]), min_size=1, max_size=3, unique=True),
-)
-def test_first_runs_try_both_ends_of_every_number_and_every_level(numbers, levels):
-    values = {**numbers, "machine": levels}
-    runs = first_runs(values, {})
-    for name, listed in numbers.items():
-        assert {min(listed), max(listed)} <= {run[name] for run in runs}
-    assert {run["machine"] for run in runs} == set(levels)
-    assert len({tuple(run.values()) for run in runs}) == len(runs)
-    assert all(run[name] in values[name] for run in runs for name in run)
+def test_a_single_configuration_far_outside_is_predicted_with_its_passport():
+    law = Law()
+    advice = advise(law, {"fix": {"workers": 1000}})
+    assert advice.is_target
+    assert advice.plan.chosen.configuration == {"workers": 1000}
+    assert advice.plan.chosen.trust == "far"
+    assert "Predicted now: workers=1000: 11 s" in repr(advice)
+    assert "Far: workers" in repr(advice)
 
 
-def test_first_runs_stay_within_the_job_that_is_given():
-    runs = first_runs({"size": [1, 4, 16], "kind": ["x", "y"], "threads": [1, 2]},
-                      {"size": 4, "kind": "y"})  # fmt: skip
-    assert {run["size"] for run in runs} == {1, 4}
-    assert {run["kind"] for run in runs} == {"y"}
+def test_advice_looks_only_at_what_the_rules_allow_of_a_vast_space():
+    seen = []
 
+    def law(frame):
+        seen.append(len(frame))
+        return frame["a"] + 20 / frame["b"] + frame["c"] + frame["d"]
 
-def test_a_sweep_of_proposed_runs_keeps_the_job_and_lists_the_runs():
-    sweep = {
-        "workload": {"use": "command", "run": "true"}, "time_limit_s": 5.0, "repeats": 3,
-        "parameters": {"lines": {"from": 1, "to": 8, "factor": 2}, "epochs": 1, "mode": ["x"]},
-        "design": {"method": "latin", "n": 5}, "derive": {"half": "lines / 2"},
-    }  # fmt: skip
-    found = next_sweep(sweep, [{"lines": 3, "half": 1.5}, {"lines": 4, "half": 2.0, "mode": "z"}])
-    assert found["workload"] == sweep["workload"]
-    assert found["time_limit_s"] == 5.0
-    assert found["parameters"] == {"epochs": 1}
-    assert found["configurations"] == [{"lines": 3, "mode": "x"}, {"lines": 4, "mode": "z"}]
-    assert not {"repeats", "design"} & set(found)
-    with pytest.raises(UsageError, match="several values of 'lines'"):
-        next_sweep(sweep, [{"epochs": 1}])
+    names = list("abcd")
+    model = Law(law=law, ranges=dict.fromkeys(names, (1.0, 40.0)))
+    request = {
+        "vary": {name: {"from": 1, "to": 40} for name in names},
+        "only": ["a == b", "b == c", "c == d"],
+    }
+    advice = advise(model, request)
+    assert advice.plan.n_seen == 40
+    assert max(seen) < 1000

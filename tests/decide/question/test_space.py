@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from foretell.decide.question import space as spaces
 from foretell.decide.question.space import Grid, Listed, make_grid, read_axis
 from foretell.errors import UsageError
-from foretell.spaces.columns import column_of
 from foretell.spaces.expressions import Expression
 from foretell.spaces.rules import Rules
 from foretell.spaces.values import Range, listed
@@ -75,17 +74,6 @@ def test_drawn_configurations_come_from_the_axes_and_cover_them():
     assert drawn.equals(grid.draw(200, seed=1))
 
 
-@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=1, max_size=30))
-def test_an_expression_of_many_rows_is_that_of_each(rows):
-    frame = pd.DataFrame(rows, columns=["a", "b"])
-    text = "not (a * b + 2 <= a < 4 or b % 3 == 1) and max(a, b, 0) // 2 >= -min(a, b) / 3"
-    one_by_one = [Expression(text).value({"a": a, "b": b}) for a, b in rows]
-    assert column_of(Expression(text), frame).tolist() == [float(v) for v in one_by_one]
-    as_texts = frame.astype(str)
-    found = column_of(Expression("a == '1' or b in ['2', '3']"), as_texts)
-    assert found.tolist() == [float(a == 1 or b in (2, 3)) for a, b in rows]
-
-
 def test_listed_values_of_an_axis_keep_their_order_and_lose_copies():
     assert make_grid({"a": [3, 1, 3]}, {}).values("a") == [3, 1]
     assert listed(read_axis("a=3,1")[1]) == [3, 1]
@@ -108,21 +96,6 @@ def test_excluded_rows_are_left_out_of_a_table_whose_labels_repeat():
     frame = pd.DataFrame({"n": [1, 2, 3], "more": [0, 0, 0]}, index=[5, 5, 5])
     space = Listed(frame, Rules(excluded=pd.DataFrame({"n": [2], "other": [1]})))
     assert next(space.blocks())["n"].tolist() == [1, 3]
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [(f"{'10**60*' * 6}a", "has no value"), ("1 / (a - 1)", "has no value"), ("'x'", "is a text")],
-)  # fmt: skip
-def test_an_expression_without_a_number_is_refused(text, told):
-    with pytest.raises(UsageError, match=told):
-        column_of(Expression(text), pd.DataFrame({"a": [1.0, 2.0]}))
-
-
-def test_a_missing_value_keeps_no_rule():
-    frame = pd.DataFrame({"a": [1.0, 5.0, np.nan]})
-    assert Rules(within={"a": (0.0, 3.0)}).applied(frame)["a"].tolist() == [1.0]
-    assert Rules(only=(Expression("a < 3"),)).applied(frame)["a"].tolist() == [1.0]
 
 
 def test_very_many_whole_numbers_are_not_listed():

@@ -134,7 +134,7 @@ def test_missing_parameter_is_named():
 
 
 def test_unknown_name_in_a_rule_is_named_with_the_columns_of_the_workload():
-    with pytest.raises(UsageError, match=r"only: 'flop > 1' speaks of 'flop'.*'flops'"):
+    with pytest.raises(UsageError, match=r"only: 'flop > 1'.*'flops'"):
         prepare_sweep(sweep(only="flop > 1"))
 
 

@@ -74,7 +74,8 @@ class Source:
                 other[name] = [value] * len(frame)
                 others.append(other)
             frame = pd.concat(others, ignore_index=True)
-        return self.space.rules.derived(frame)[list(frame.columns)]
+        stale = [name for name in self.space.rules.derive if name in frame.columns]
+        return self.space.rules.derived(frame.drop(columns=stale))[list(frame.columns)]
 
     def _asked(self, asked: Mapping[str, Values], choices: pd.DataFrame) -> dict[str, list[Any]]:
         for name in asked:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.errors import Option, UsageError, nearest
-from foretell.model.features.feature_map import Values
-from foretell.model.passports.calibration import Spot
+from foretell.model.features.feature_map import FeatureMap, Values
+from foretell.model.passports.calibration import Calibration, Spot
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
 from foretell.predictor import (
     TRUST_FAR,
@@ -24,15 +24,40 @@ from foretell.predictor import (
 )
 from foretell.printable import printable
 
-if TYPE_CHECKING:
-    from foretell.model.saved.model import SavedModel
-
 Array = NDArray[np.float64]
 #: Pairs of an unknown and a known level that are compared by spelling; more take seconds.
 _MOST_COMPARED = 10_000
 
 
-def forecast(model: SavedModel, values: Values, value: Array, level: float) -> Forecast:
+class MeasuredModel(Protocol):
+    """What passports need to know about a model: what was measured, and its errors."""
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        """The columns of the model, with their levels."""
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The smallest and largest training value of each numeric column."""
+
+    @property
+    def measured(self) -> MeasuredRange:
+        """What was measured of these columns, in the same order."""
+
+    @property
+    def categories(self) -> Mapping[str, Sequence[str]]:
+        """The levels of each category in training."""
+
+    @property
+    def scores(self) -> Mapping[str, Mapping[str, float | None]]:
+        """The errors measured for the model."""
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How wide intervals must be; None where too little is known."""
+
+
+def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -> Forecast:
     """Add passports to predictions."""
     if not 0 < level < 1:
         raise UsageError(
@@ -57,7 +82,7 @@ def forecast(model: SavedModel, values: Values, value: Array, level: float) -> F
 
 
 def outlook(
-    model: SavedModel, values: Values, value: Array, probabilities: Sequence[float]
+    model: MeasuredModel, values: Values, value: Array, probabilities: Sequence[float]
 ) -> Outlook:
     """Add quantiles and trust to predictions, in the time that many rows allow."""
     for p in probabilities:
@@ -73,7 +98,7 @@ def outlook(
     return Outlook(value, Quantiles(tuple(probabilities), quantiles), _trust(model, spot))
 
 
-def _trust(model: SavedModel, spot: Spot) -> NDArray[np.object_]:
+def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
     is_outside = (spot.distance != 0).any(axis=1)
     trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
     if model.calibration is not None:
@@ -99,7 +124,7 @@ class Places:
     along: dict[str, int]
 
 
-def places(model: SavedModel, values: Values, n_rows: int) -> Places:
+def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
     """Say where each row lies, given what was read of its columns."""
     spot, unknown_levels = _spot(model, values, n_rows)
     names = list(spot.names)
@@ -133,7 +158,7 @@ def _unknown_texts(unknown: Collection[str], known: Sequence[str]) -> dict[str, 
 
 
 def _spot(
-    model: SavedModel, values: Values, n_rows: int
+    model: MeasuredModel, values: Values, n_rows: int
 ) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
     """Measure how far out rows lie; also say, by category, which have a level never trained on."""
     names = list(model.ranges)

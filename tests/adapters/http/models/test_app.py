@@ -149,6 +149,15 @@ def test_a_plan_that_does_not_exist_is_an_answer_that_says_what_binds(server):
     assert plan["closest"] is not None
     assert plan["binding"] == ["deadline"]
     assert "--" not in plan["text"]
+    assert "deadline binds" in plan["text"]
+
+
+def test_a_plan_over_very_large_ranges_is_searched(server):
+    most = {"from": 1, "to": 10**12}
+    asked = {"vary": {"nodes": most, "size": most}, "fix": {"machine": "m4", "is_big": True}}
+    plan = server.client.post("/models/sort/plan", json=asked)
+    assert plan.status_code == 200, plan.text
+    assert plan.json()["is_searched"]
 
 
 def test_metrics_count_requests_and_rows(server):

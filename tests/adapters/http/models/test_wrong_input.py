@@ -63,12 +63,12 @@ def test_flags_are_refused_in_numeric_columns_of_curves_and_plans(server):
     body = {"row": {**ROW, "size": True}, "column": "nodes"}
     found, detail = server.problem_of(server.client.post("/models/sort/curve", json=body))
     assert found == "wrong-input" and "row.size" in detail
-    for body in (
-        {"vary": {"nodes": [1, 2]}, "fix": {**FIXED, "size": True}},
-        {"vary": {"nodes": [True, 2]}, "fix": FIXED},
+    for body, place in (
+        ({"vary": {"nodes": [1, 2]}, "fix": {**FIXED, "size": True}}, "fix.size"),
+        ({"vary": {"nodes": [2, True]}, "fix": FIXED}, "vary.nodes[1]"),
     ):
-        found, _ = server.problem_of(server.client.post("/models/sort/plan", json=body))
-        assert found == "wrong-input"
+        found, detail = server.problem_of(server.client.post("/models/sort/plan", json=body))
+        assert found == "wrong-input" and place in detail
 
 
 def test_no_text_with_a_nul_character_is_taken_for_a_known_level(server):
@@ -166,6 +166,8 @@ def test_a_problem_names_the_option_and_the_remedy_in_the_words_of_json(server):
     problem = server.client.post("/models/sort/plan", json=body).json()
     assert problem["option"] == "deadline"
     assert problem["detail"].startswith("deadline: ")
+    problem = server.client.post("/models/sort/plan", json={"vary": {"nodes": [1]}}).json()
+    assert "fix.size" in problem["remedy"] and problem["remedy"] in problem["detail"]
     shape = server.client.get("/openapi.json").json()["components"]["schemas"]["Problem"]
     assert {"option", "remedy"} <= set(shape["properties"])
     assert "option" not in shape["required"]

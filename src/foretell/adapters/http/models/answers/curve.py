@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from foretell.adapters.http.models.answers.flags import refuse_flags_in_rows
 from foretell.adapters.http.models.answers.passports import passports
-from foretell.adapters.http.models.answers.rows import check_numbers
 from foretell.adapters.http.server.problems import WRONG_INPUT, ProblemError
 from foretell.errors import suggest
 
@@ -28,7 +28,7 @@ def curve_of(model: SavedModel, asked: CurveRequest) -> dict[str, Any]:
             f"{suggest(asked.column[:100], model.ranges)}",
             at=("column",),
         )
-    check_numbers(model, [{**asked.row, asked.column: 0.0}], "row")
+    refuse_flags_in_rows(model, [{**asked.row, asked.column: 0.0}], "row")
     low, high = model.ranges[asked.column]
     x = places_along(low, high, model.levels.get(asked.column, []), asked.n_points, asked.beyond)
     rows = pd.DataFrame([{**asked.row, asked.column: 0.0}] * len(x))

@@ -24,6 +24,6 @@ def describe(name: str, model: SavedModel) -> dict[str, Any]:
         "n_rows": model.n_rows,
         "columns": columns,
         "errors": model.scores,
-        "has_intervals": model.calibration is not None,
+        "has_intervals": model.has_intervals,
         "formula": model.formula,
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pydantic
 
+from foretell.adapters.http.server.problems import in_json
 from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
 from foretell.predictor import Predictor
@@ -25,8 +26,8 @@ class PlanBody(PlanRequest):
 
 
 def plan_of(models: Sequence[Predictor], request: PlanRequest) -> dict[str, Any]:
-    """Make a plan; numbers that JSON cannot write become null."""
-    found: dict[str, Any] = _finite(make_plan(models, request).to_json())
+    """Make a plan, with options written as in JSON; numbers that JSON cannot write become null."""
+    found: dict[str, Any] = _finite(make_plan(models, request).to_json(in_json))
     return found
 
 

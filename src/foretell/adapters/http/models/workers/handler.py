@@ -13,9 +13,9 @@ from pydantic.json_schema import models_json_schema
 
 from foretell.adapters.http.models.answers.curve import curve_of
 from foretell.adapters.http.models.answers.description import describe
+from foretell.adapters.http.models.answers.flags import refuse_flags_in_plan, refuse_flags_in_rows
 from foretell.adapters.http.models.answers.passports import passports
 from foretell.adapters.http.models.answers.plan import PlanBody, plan_of
-from foretell.adapters.http.models.answers.rows import check_numbers
 from foretell.adapters.http.models.answers.runs import read_runs, runs_along
 from foretell.adapters.http.models.schemas import CurveRequest, Rows
 from foretell.adapters.http.models.store import MAX_NAMES, ModelStore
@@ -30,7 +30,7 @@ from foretell.adapters.http.server.problems import (
 )
 from foretell.dataset import Dataset, TextTable
 from foretell.errors import ForetellError, UsageError
-from foretell.model.passports.gaps import forecast_complete_rows
+from foretell.model.saved.gaps import forecast_complete_rows
 from foretell.model.saved.model import Configurations, SavedModel
 from foretell.predictor import FORECAST_COLUMNS, Forecast
 
@@ -102,7 +102,7 @@ class RequestHandler:
         else:
             rows = read_body(Rows, body).rows
             self._check_count(len(rows))
-            check_numbers(model, rows)
+            refuse_flags_in_rows(model, rows)
             if len(rows) == 1 and not header["as_csv"]:
                 return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
             table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
@@ -140,6 +140,8 @@ class RequestHandler:
         name = header["name"]
         request = read_body(PlanBody, body)
         models = [self._store.model(n) for n in (name, *request.models)]
+        for model in models:
+            refuse_flags_in_plan(model, request)
         return _json({"model": name, **plan_of(models, request)})
 
 

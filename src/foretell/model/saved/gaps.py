@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.model.saved.model import Configurations
 from foretell.predictor import TRUST_MISSING, Forecast
-
-if TYPE_CHECKING:
-    from foretell.model.saved.model import Configurations
 
 
 def forecast_complete_rows(configurations: Configurations, interval: float) -> Forecast:

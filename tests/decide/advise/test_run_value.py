@@ -1,0 +1,83 @@
+"""What a run may bring: against probabilities that are known in closed form."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foretell.decide.advise.error_field import ErrorField
+from foretell.decide.advise.run_value import WORTH, Choice
+from foretell.decide.plan.assess import Assessor, match_models
+from foretell.decide.plan.choose import Chooser
+from foretell.decide.question.objective import Question
+from foretell.decide.question.prices import Prices, Tariff
+from foretell.decide.question.space import Listed
+
+from ..conftest import Law
+
+
+def choice_of(times_s, size, noise=0.0, limits=None, allowed=None):
+    """Several machines with independent errors; each can be run."""
+    names = [f"m{i}" for i in range(len(times_s))]
+    frame = pd.DataFrame({"machine": names})
+    law = Law(law=lambda f: f["machine"].map(dict(zip(names, times_s, strict=True))),
+              spread=size, ranges={}, categories={"machine": names})  # fmt: skip
+    assessor = Assessor(match_models([law]), Tariff.of(Prices(), Listed(frame)))
+    question = Question(limits or {}, 0.9, (0.5, 0.9), True)
+    n = len(names)
+    alike = np.tile(np.eye(n), (2, 2))  # each run is one of the choices
+    field = ErrorField.of(np.full(2 * n, size), alike, noise)
+    is_allowed = np.ones(n, dtype=bool) if allowed is None else np.array(allowed)
+    figures = assessor.assess(frame, (0.5, 0.9))
+    chooser = Chooser(question, "time", ["time"])
+    return Choice(figures, chooser, {"time": field}, is_allowed, np.arange(n), 0)
+
+
+@given(st.floats(0.0, 0.3), st.floats(0.02, 0.3), st.floats(0.0, 0.2))
+def test_the_chance_of_a_change_is_that_of_the_other_turning_out_better(gap, size, noise):
+    choice = choice_of([10.0, 10.0 * math.exp(gap)], size, noise)
+    effect = size**2 / math.hypot(size, noise)  # how far the estimate moves per deviation
+    expected = NormalDist().cdf(-(gap + WORTH) / effect)
+    assert choice.worth(1).chance == pytest.approx(expected, abs=1 / 64)
+    assert choice.chosen == 0
+
+
+@given(st.floats(0.05, 0.3))
+def test_the_gain_is_the_expected_improvement(size):
+    worth = choice_of([10.0, 10.0], size).worth(1)
+    # With equal expectations: the mean of 1 - exp(x) over the better half of a Gaussian.
+    shift = math.exp(size**2 / 2) * NormalDist().cdf(-size)
+    assert worth.gain == pytest.approx(0.5 - shift, rel=0.1)
+    assert worth.instead == 1
+
+
+def test_a_run_elsewhere_that_says_nothing_is_worth_nothing():
+    worth = choice_of([10.0, 10.1, 1000.0], 0.1).worth(2)
+    assert (worth.chance, worth.gain, worth.instead) == (0, 0, None)
+
+
+def test_what_may_not_be_chosen_yet_may_be_once_it_is_measured():
+    choice = choice_of([10.0, 5.0], 0.1, allowed=[True, False])
+    assert choice.ranked == [0]
+    assert choice.worth(1).chance > 0.99
+    assert choice.worth(0).chance == 0
+
+
+def test_keeping_the_limits_comes_before_the_objective():
+    choice = choice_of([10.0, 9.0], 0.1, limits={"deadline": 10.5})
+    assert choice.chosen == 1  # 9 s stay below 10.5 s with 90 %, 10 s do not
+    assert choice.is_close(1)
+    assert not choice.is_close(0)
+
+
+def test_a_run_narrows_the_interval_by_what_it_removes_of_the_deviation():
+    choice = choice_of([10.0], 0.3, noise=0.4)
+    # The variance of a new run, 0.09 + 0.16, falls by 0.09² / 0.25.
+    left = math.sqrt((0.25 - 0.09**2 / 0.25) / 0.25)
+    assert choice.narrowing(0).gain == pytest.approx(1 - left)
