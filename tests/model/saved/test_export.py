@@ -356,3 +356,20 @@ def test_constants_are_folded():
     assert multiply([Number(2.0), multiply([Number(3.0), x])]) == Product((Number(6.0), x))
     with pytest.raises(ValueError, match="not finite"):
         multiply([Number(1e300), Number(1e300), x])
+
+
+def test_sql_says_which_columns_it_needs_and_warns_of_missing_ones():
+    model = fit(runs(), "LRRidge")
+    lines = export_model(model, "sql").splitlines()
+    comments = " ".join(line for line in lines if line.startswith("--"))
+    assert all(f'"{name}"' in comments for name in model.columns)
+    assert "missing column" in comments
+    assert len([line for line in lines if not line.startswith("--")]) == 1
+
+
+def test_name_with_a_line_break_does_not_end_the_comment_of_sql():
+    name = "x\n; DROP TABLE runs; --"
+    frame = pd.DataFrame({name: [1.0, 2, 4, 8] * 3, "t": [1.0, 2, 4, 8] * 3})
+    comments = export_model(fit(frame, "LRRidge"), "sql").splitlines()[:3]
+    assert all(line.startswith("-- ") for line in comments)
+    assert "\\n; DROP" in comments[0]

@@ -12,6 +12,8 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from foretell.errors import ModelError, listing
 from foretell.files.complaints import shown
 from foretell.model.directory import BEST
@@ -75,9 +77,10 @@ def model_expression(model: SavedModel) -> Expression | None:
             multiply([Number(1 / deviation), add([of, Number(-mean)])])
             for of, mean, deviation in moves
         ]
-    found = fitted.regressor.coefficients()
-    if found is not None:
-        prediction = linear(found[0].tolist(), columns, found[1])
+    found, in_units = fitted.regressor.coefficients(), fitted.coefficients()
+    if found is not None and in_units is not None:
+        slopes = np.where(model.terms_that_matter(in_units[0]), found[0], 0.0)
+        prediction = linear(slopes.tolist(), columns, found[1])
     elif isinstance(fitted.regressor, Formulated):
         prediction = fitted.regressor.expression(columns)
     else:
@@ -305,14 +308,24 @@ def _joined(parts: Sequence[str], sign: str) -> str:
 
 
 def write_sql(model: SavedModel, expression: Expression) -> str:
-    """Write one expression for a SELECT, in the SQL that SQLite and PostgreSQL share."""
+    """Write one expression for a SELECT, in the SQL that SQLite and PostgreSQL share.
+
+    SQLite takes a quoted name that is no column of the table for a text, and calculates with it.
+    """
     texts = [*model.columns, *(level for c in model.feature_map.columns for level in c.levels)]
     if any("\0" in text for text in texts):
         raise ModelError(
             "a column or level of this model has a NUL character in its name, which SQL cannot "
             "hold. Export it as json or python, or rename it and fit again."
         )
-    return _sql(expression) + "\n"
+    # JSON escapes line breaks, so that no name can end the comment.
+    names = ", ".join(json.dumps(name) for name in model.columns)
+    header = (
+        f"-- Predicts {json.dumps(model.target)} from the columns {names}.\n"
+        "-- Check that the table has all of them: SQLite reads the name of a missing column as\n"
+        "-- text, without an error, and the result is wrong.\n"
+    )
+    return header + _sql(expression) + "\n"
 
 
 _SQL_FUNCTIONS = {

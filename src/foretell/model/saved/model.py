@@ -29,6 +29,7 @@ from foretell.model.passports.measured_range import MeasuredRange, refuse_not_po
 from foretell.model.passports.passport import forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeader, Header
+from foretell.model.saved.terms import matters
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.predictor import Forecast, Outlook
 
@@ -197,13 +198,19 @@ class SavedModel:
         return None if found is None else write_formula(self.target, *found)
 
     def coefficients(self) -> tuple[dict[str, float], float] | None:
-        """Return a linear model's non-zero coefficients, largest first, and its intercept."""
+        """Return a linear model's coefficients that matter, largest first, and its intercept."""
         found = self.fitted.coefficients()
         if found is None:
             return None
         values, intercept = found
+        keep = self.terms_that_matter(values)
         order = np.argsort(-np.abs(values), kind="stable")
-        return {self.used_features[i]: float(values[i]) for i in order if values[i]}, intercept
+        return {self.used_features[i]: float(values[i]) for i in order if keep[i]}, intercept
+
+    def terms_that_matter(self, coefficients: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Say which coefficients, in the units of the table, can change a prediction."""
+        features = [self.feature_map.features[i] for i in self.fitted.columns]
+        return matters(coefficients, features, self.ranges, self.fitted.least_target or 0.0)
 
     def importances(self) -> dict[str, float] | None:
         """Return the share of each feature, largest first, when the model has such shares."""
