@@ -16,7 +16,7 @@ Rows = NDArray[np.int64]
 FEWEST_LEVELS = 4  # of a column that is cut
 _LEAST_LEFT = 3  # levels that stay in training
 _MOST_POINTS = 120
-#: Of more points than this, more are rehearsed on: there, few say nothing of how well many do.
+#: Of more points than this, more are rehearsed: few would not show how well many do.
 _MANY_POINTS, _MOST_OF_MANY = 2_000, 1_000
 _MOST_BEYOND, _MOST_BETWEEN, _MOST_UNKNOWN = 10, 6, 6
 _BETWEEN_PER_COLUMN = 3
@@ -34,8 +34,8 @@ class Fold:
     Attributes
     ----------
     columns
-        The columns that were cut, all at the same place; none for inside. Of an unknown level, the
-        one indicator that test points must not show.
+        The columns that were cut, all at the same place; none for inside. For an unknown level, the
+        indicator that test points must not show.
     direction
         1 where the largest values are predicted, -1 where the smallest are.
     """
@@ -47,7 +47,7 @@ class Fold:
     test: Rows
 
     def asked(self, x: Array) -> Array:
-        """Return the rows to predict, of all rows, as someone would ask for them."""
+        """Return the rows to predict, without the level that is held out."""
         rows: Array = x[self.test]
         if self.kind == Question.UNKNOWN:
             rows[:, list(self.columns)] = 0.0
@@ -140,7 +140,7 @@ def _inside(use: Rows, random: np.random.Generator) -> list[Fold]:
 
 
 def _joined(folds: list[Fold]) -> list[Fold]:
-    """Join folds that hold out the same points: slots that are 8 × nodes are no new question."""
+    """Join folds that hold out the same points: slots that are 8 × nodes ask the same question."""
     kept: dict[tuple[int, bytes], Fold] = {}
     for fold in folds:
         key = fold.direction, fold.test.tobytes()

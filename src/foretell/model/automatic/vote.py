@@ -1,8 +1,7 @@
-"""How members of an ensemble are heard: by what they were worth on questions like the one asked.
+"""The weight of each member of an ensemble, by its rehearsed error on the question asked.
 
-Weights grow slowly with merit, as the inverse square of a member's error, and the outer quarters of
-the votes are left out: with few folds the choice of one best member is mostly luck, and one that
-fails must do no harm.
+Weights are the inverse squares of errors, and the outer quarters of the predictions are left out.
+With few folds it is mostly chance which member looks best, and one that fails must do no harm.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from foretell.model.techniques._state import read_array
 
 _POWER = 2.0
 _TRIM = 0.25  # of the weight, on each side
-_LEAST_ERROR = 0.003  # below, nobody cares who is ahead
+_LEAST_ERROR = 0.003  # smaller errors count as equal
 _MOST_LOG_ERROR = 3.0
-_SILENCE = 100.0  # added to a log error, leaves no weight
-#: How much the own question counts against the mean of all of its kind.
+_SILENCE = 100.0  # added to a log error, it leaves no weight
+#: How much the folds of a column count; the rest is the mean over all columns.
 _OWN = {Question.BETWEEN: 0.75, Question.BEYOND: 1.0}
-#: The share of inside folds in the judgement of other questions, and of between folds inside.
+#: How much inside folds count for questions between levels, and the other way round.
 _INSIDE_IN_BETWEEN = 0.3
 _BETWEEN_IN_INSIDE = 0.3
 
@@ -95,12 +94,12 @@ class Vote:
         )
 
     def silenced_inside(self, members: Sequence[bool]) -> Vote:
-        """Return the vote in which some members have no weight but beyond the data."""
+        """Return the vote in which some members have weight only beyond the data."""
         penalty = np.where(members, _SILENCE, 0.0)
         return replace(self, inside=self.inside + penalty, between=self.between + penalty)
 
     def rehearsed(self, fold: Fold, votes: Array) -> Array:
-        """Return the combined votes on a fold, weighed as for the question it rehearses."""
+        """Return the combined votes on a fold, weighted as for the question it rehearses."""
         columns = list(fold.columns)
         scores = self.inside
         if fold.kind == Question.BETWEEN:
@@ -145,7 +144,7 @@ class Vote:
         """Rebuild, or raise ValueError."""
         n_levels = read_array(state, "n_levels", shape=(n_columns,), dtype=np.int64)
         if n_levels.min(initial=0) < 0:
-            raise ValueError("a column cannot have fewer than no levels")
+            raise ValueError("the number of levels of a column cannot be negative")
         levels = read_array(state, "levels", shape=(int(n_levels.sum()),))
         measured = MeasuredRange(
             read_array(state, "low", shape=(n_columns,)),

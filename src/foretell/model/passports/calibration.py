@@ -1,7 +1,7 @@
 """How far off a model was in rehearsals, and so how wide its intervals must be.
 
-Intervals are empirical: the quantiles of what was measured minus what was predicted, on folds that
-ask the same kind of question, at the same distance from the data. They guarantee nothing.
+Intervals are empirical: quantiles of measured minus predicted logs, on folds that ask the same kind
+of question at the same distance from the data. They come without a guarantee.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MOST_RESIDUALS = 400
 _UNREHEARSED, _UNREHEARSED_BETWEEN = 0.25, 0.05
 _LEAST_SIZE = 1e-4
 _TOLERANCE = 1e-9
-#: The folds that tell how wide intervals must be have also weighed the members.
+#: The same folds chose the weights of the members, so their residuals are slightly too small.
 _OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
 _OWN = 0.75
-#: With so many levels left out, the spread seen among them counts twice.
+#: With this many levels held out, intervals are twice as wide as the spread among them.
 _LEVELS_THAT_TELL = 1
 _MOST_LEVELS_KNOWN = 100
 #: So many configurations must lie as far out for errors there to count as known. Up to a factor of
@@ -83,7 +83,7 @@ class Residuals(pydantic.BaseModel):
 
 
 def _inflation(n: float) -> float:
-    """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
+    """Return by how much to widen quantiles of few residuals, roughly as Student's t would."""
     return _OPTIMISM * (1 + 2 / n)
 
 
@@ -134,7 +134,7 @@ class Calibration(pydantic.BaseModel):
         size = self._between_size(spot)
         lower = np.where(size > 0, np.minimum(between[0] * size, inside[0]), inside[0])
         upper = np.where(size > 0, np.maximum(between[1] * size, inside[1]), inside[1])
-        # Both ways alike: on which side of the truth a trend goes on is chance.
+        # The same on both sides: whether a trend over- or underestimates is chance.
         beyond = beyond_width * self._beyond_size(spot)
         lower, upper = np.minimum(lower, -beyond), np.maximum(upper, beyond)
         unknown = spot.is_unknown * unknown_width
@@ -142,7 +142,7 @@ class Calibration(pydantic.BaseModel):
         return np.maximum(lower, -_MOST_WIDTH), np.minimum(upper, _MOST_WIDTH)
 
     def _widths(self, level: float) -> _Widths:
-        """Return what the residuals say at a level; remembered, for most ask for the same few."""
+        """Return the widths at a level, cached because most callers use the same few levels."""
         if level not in self._known_widths:
             if len(self._known_widths) >= _MOST_LEVELS_KNOWN:
                 self._known_widths.clear()
@@ -191,7 +191,7 @@ class Calibration(pydantic.BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """Where rows lie: how far outside along each column, between which levels, or nowhere known.
+    """Where rows lie: how far outside along each column, between levels, or at an unknown level.
 
     ``distance`` is in ranges, ``ratio`` the factor by which a value leaves the range.
     """

@@ -1,7 +1,7 @@
 """The coordinates of laws and processes: logarithms where they exist, levels as codes.
 
-A column of positive numbers is seen through its logarithm, so that a power law is a straight line;
-one that holds zeros among large numbers is shifted a little first; any other stays as it is.
+A column of positive numbers is replaced by its logarithm, so that a power law is a straight line.
+One that also holds zeros is shifted a little first. Any other stays as it is.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from foretell.model.techniques._state import read_array
 
 Groups = tuple[tuple[int, ...], ...]
 
-#: A column with zeros is seen through a logarithm when its largest value is so many times the
+#: A column with zeros gets a logarithm when its largest value is more than this many times the
 #: smallest positive one.
 _WIDE = 20.0
-#: Exponents of the curve are cut here: far outside, a curve is no better known than a constant.
+#: Exponents of the curve are clipped here: far outside, nothing more is known than a constant.
 _MOST_EXPONENT = 30.0
 _MOST_CURVE = 3.0  # deviation of a curve in training
 _NO_COLUMN = -1

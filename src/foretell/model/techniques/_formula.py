@@ -59,50 +59,41 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Inverse:
+class Function:
+    """A function of one expression."""
+
+    of: Expression
+
+
+class Inverse(Function):
     """One over something."""
 
-    of: Expression
 
-
-@dataclass(frozen=True)
-class Log:
+class Log(Function):
     """The natural logarithm."""
 
-    of: Expression
 
-
-@dataclass(frozen=True)
-class Log1p:
+class Log1p(Function):
     """The natural logarithm of one more."""
 
-    of: Expression
 
-
-@dataclass(frozen=True)
-class Sqrt:
+class Sqrt(Function):
     """The square root."""
 
-    of: Expression
 
-
-@dataclass(frozen=True)
-class Exp:
+class Exp(Function):
     """The exponential function."""
-
-    of: Expression
 
 
 @dataclass(frozen=True)
 class Clip:
-    """Something moved to the nearest value within bounds; None is no bound."""
+    """Something moved to the nearest value within bounds; None leaves a side open."""
 
     of: Expression
     low: float | None = None
     high: float | None = None
 
 
-Function = Inverse | Log | Log1p | Sqrt | Exp
 Expression = Number | Column | Level | Sum | Product | Function | Clip
 
 

@@ -115,7 +115,7 @@ class GrownTrees(Regressor):
         return total / len(self.trees) * self.unit
 
     def at(self, value: Any) -> GrownTrees:
-        """Return the first so many trees."""
+        """Return the model with the first trees alone."""
         return replace(self, trees=self.trees[: prefix(value, len(self.trees))])
 
     def importances(self) -> Array | None:

@@ -22,7 +22,7 @@ from foretell.model.techniques._axes import Axes
 from foretell.model.techniques._base import Array
 
 _CONSTANT = 4.0  # prior variance of the level, in units of the variance of the log target
-#: With more axes than this, each is believed to matter less and to vary more slowly.
+#: With more axes than this, the prior of each is weaker and smoother.
 _MANY_AXES = 6
 
 
@@ -49,7 +49,7 @@ _USUAL = {
 
 @dataclass(frozen=True)
 class Form:
-    """Which parts a covariance has, and what is believed of them beforehand."""
+    """Which parts a covariance has, and the priors of their parameters."""
 
     is_rough: bool = False
     has_curves: bool = True

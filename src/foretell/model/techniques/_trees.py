@@ -145,7 +145,7 @@ class TreeRegressor(Regressor):
         return node.reshape(self.n_trees, len(rows))
 
     def at(self, value: Any) -> TreeRegressor:
-        """Return the first so many trees."""
+        """Return the model with the first trees alone."""
         n_trees = prefix(value, self.n_trees)
         if n_trees == self.n_trees:
             return self

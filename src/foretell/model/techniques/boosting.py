@@ -223,7 +223,7 @@ class BoostedTrees(Regressor):
         return np.asarray(above, dtype=np.float64) * self.unit + self.base
 
     def at(self, value: Any) -> BoostedTrees:
-        """Return the first so many trees."""
+        """Return the model with the first trees alone."""
         return replace(self, n_trees=prefix(value, self.n_trees))
 
     def importances(self) -> Array | None:

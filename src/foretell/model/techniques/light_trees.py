@@ -47,7 +47,7 @@ class LightTreesRegressor(Regressor):
         return np.exp(self.trees.predict(_tree_columns(self.axes, x)) + self.center)
 
     def at(self, value: Any) -> LightTreesRegressor:
-        """Return the first so many trees."""
+        """Return the model with the first trees alone."""
         return replace(self, trees=self.trees.at(value))
 
     def importances(self) -> Array | None:

@@ -50,12 +50,12 @@ from foretell.model.techniques.power_law import (
 
 #: More base terms get no products: there would be thousands.
 _MOST_MULTIPLIED = 30
-#: So few rows cannot tell products apart.
+#: With so few rows, products of terms cannot be told apart.
 _FEW_ROWS = 10
 _STEPS_PER_COLUMN = 30
 _LEAST_SHARE = 1e-10  # terms that contribute less are rounding errors of the solver
 _MOST_SHOWN = 6
-#: Far outside, a term is no better known than at this many times the mean, or this share of it.
+#: Terms are constant from this many times the mean on, and below this share of it.
 _FAR = 1e80
 _NONE = -1
 
