@@ -106,28 +106,19 @@ def test_flags_are_found_in_texts_and_nowhere_else(source, expected):
     assert flags_in(source) == expected
 
 
-#: Parts of the package whose messages still name flags. Remove one when it is clean.
-STILL_WITH_FLAGS = ("report/",)
-
-
 def test_no_module_outside_the_command_line_writes_flags():
     offenders = {
         name: flags
         for name, path in zip(NAMES, SOURCES, strict=True)
-        if not name.startswith(("cli/", *STILL_WITH_FLAGS))
-        and (flags := flags_in(path.read_text()))
+        if not name.startswith("cli/") and (flags := flags_in(path.read_text()))
     }
     assert offenders == {}
 
 
-#: Verbs that still print by themselves. Remove one when it prints through cli/_output.py.
-STILL_PRINTING = {"fit", "score"}
-
-
 def test_verbs_print_through_one_module_which_escapes_control_characters():
     offenders = {
-        path.stem: path.read_text().count("click.echo(")
+        path.name: path.read_text().count("click.echo(")
         for path in (ROOT / "cli").glob("*.py")
-        if path.stem not in {"_output", *STILL_PRINTING} and "click.echo(" in path.read_text()
+        if path.name != "_output.py" and "click.echo(" in path.read_text()
     }
     assert offenders == {}

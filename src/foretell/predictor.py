@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -44,6 +44,13 @@ class Forecast:
     expected_error: NDArray[np.float64]
     trust: NDArray[np.object_]
     along: dict[str, int]
+
+    def take(self, is_kept: NDArray[np.bool_]) -> Forecast:
+        """Return some of the predictions; ``along`` stays that of all."""
+        names = ("value", "lower", "upper", "expected_error", "trust")
+        outside = [text for text, kept in zip(self.outside, is_kept, strict=True) if kept]
+        parts = {name: getattr(self, name)[is_kept] for name in names}
+        return replace(self, outside=outside, **parts)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per prediction, with the columns of ``foretell predict``."""

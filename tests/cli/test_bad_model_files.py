@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from foretell.cli._main import cli
 from foretell.errors import ForetellError, ModelError
-from foretell.model.saved.model import load_model
+from foretell.model.saved.model import FORMAT, load_model
 
 CAMPAIGN = """
 [data]
@@ -212,7 +212,7 @@ CASES = {
         replaced(HEADER, b'{"format": 1, "values": ' + b'{"a":' * 200_000 + b"1" + b"}" * 200_001),
         [SOUND],
     ),
-    "newer": (header(format=9, foretell="7.1"), ["7.1", "format 9", "up to 3", "Upgrade"]),
+    "newer": (header(format=9, foretell="7.1"), ["7.1", "format 9", f"up to {FORMAT}", "Upgrade"]),
     "older-than-the-first": (header(format=0), [SOUND, "no format 0"]),
     "entry-missing": (header(target=None), [SOUND, "target", "required"]),
     "entry-unknown": (header(run="rm -rf /"), [SOUND, "run"]),

@@ -225,8 +225,8 @@ def test_control_characters_in_names_and_levels_never_reach_the_terminal(folder)
     (folder / "c.toml").write_text(
         '[data]\npath = "runs.csv"\ntarget = "time_s"\n[techniques.LRRidge]\nalpha = 0.1\n'
     )
-    assert run("fit", "c.toml", "-o", "out", "-j", 1, "-q").exit_code == 0
     for words in (
+        ("fit", "c.toml", "-o", "out", "-j", 1, "-q"),
         ("predict", "out", "new.csv"),
         ("predict", "out", "new.csv", "-o", "p.csv", "--json"),
         ("fit", "c.toml", "-o", "other", "--data", f"no{HOSTILE}.csv"),
@@ -240,6 +240,11 @@ def test_control_characters_in_names_and_levels_never_reach_the_terminal(folder)
             hidden = [c for c in text if not c.isprintable() and c != "\n"]
             assert hidden == [], (words, text)
     assert r"m5\x1b[2J\x07\u202e" in run("predict", "out", "new.csv").stdout
+    for form in ("html", "md"):
+        assert run("report", "out", "-o", f"report.{form}").exit_code == 0
+    for name in ("out/results.txt", "report.html", "report.md"):
+        text = (folder / name).read_text()
+        assert [c for c in text if not c.isprintable() and c != "\n"] == [], name
 
 
 def test_schema_accepts_converted_campaigns_and_refuses_typos(fitted):

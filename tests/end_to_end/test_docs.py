@@ -395,7 +395,9 @@ def test_every_file_of_the_output_directory_is_described(fitted):
     assert found == described
 
 
-NAMED = {"campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s"}
+NAMED = {
+    "campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s", "reaches",
+}  # fmt: skip
 
 
 def keys_of(value, named=frozenset(NAMED)):

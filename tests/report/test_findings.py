@@ -192,6 +192,15 @@ def test_runs_that_were_used_are_those_that_the_report_counts(own, page):
     assert f"fitted on {n_used} of them" in found.texts["data"]
 
 
+def test_command_to_make_it_again_names_the_columns_that_were_chosen(runs, tmp_path, page):
+    source = tmp_path / "runs.csv"
+    runs.assign(day=range(len(runs))).to_csv(source, index=False)
+    chosen = {"skip": ["day"], "categorical": ["nodes"], "seed": 3}
+    foretell.fit_model(source, target="time_s", output=tmp_path / "models", **chosen)
+    words = page(tmp_path / "models").texts["again"]
+    assert "--skip day --categorical nodes --seed 3" in words
+
+
 def test_data_without_the_target_are_refused(automatic, runs, tmp_path):
     with pytest.raises(DatasetError, match="no column 'time_s'"):
         foretell.write_report(automatic, tmp_path / "r.html", data=runs.drop(columns="time_s"))

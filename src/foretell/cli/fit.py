@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from foretell.cli._options import (
     path_option,
     quiet_option,
 )
+from foretell.cli._output import echo, echo_json
 
 if TYPE_CHECKING:
     from foretell.model.results.fit import Fit
@@ -81,15 +81,13 @@ def command(  # noqa: PLR0913 - one parameter per option
     if not isinstance(fitted, dict):
         _print_one(fitted, as_json=as_json)
     elif as_json:
-        click.echo(
-            json.dumps({name: fit.results.to_json() for name, fit in fitted.items()}, indent=1)
-        )
+        echo_json({name: fit.results.to_json() for name, fit in fitted.items()})
     else:
         for name, fit in fitted.items():
-            click.echo(f"{name}\n")
+            echo(f"{name}\n")
             _print_one(fit, as_json=False)
-            click.echo("")
-        click.echo(f"plan with all of them: foretell plan {output} --vary COLUMN=VALUES")
+            echo("")
+        echo(f"plan with all of them: foretell plan {output} --vary COLUMN=VALUES")
 
 
 def _run_options(
@@ -105,7 +103,7 @@ def _run_options(
 
 
 def _warn(warning: str) -> None:
-    click.echo(f"warning: {warning}", err=True)
+    echo(f"warning: {warning}", err=True)
 
 
 def _best(progress: Progress) -> str:
@@ -118,11 +116,11 @@ def _best(progress: Progress) -> str:
 
 def _print_one(fit: Fit, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(fit.results.to_json(), indent=1))
+        echo_json(fit.results.to_json())
         return
-    click.echo(str(fit), nl=False)
+    echo(str(fit), nl=False)
     best = fit.directory / "best.foretell"
-    click.echo(
+    echo(
         f"\n{best}   {best.stat().st_size / 1000:,.0f} kB   in "
         f"{fit.results.times.total_s:.1f} s"
         f"   ·  predict: foretell predict {fit.directory} new.csv"

@@ -21,9 +21,12 @@ from foretell.errors import UsageError
 from foretell.predictor import TRUST_FAR, TRUST_MISSING
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from foretell.model.saved.model import Configurations, SavedModel
+    from foretell.predictor import Forecast
 
 _ROWS_SHOWN = 20
 
@@ -71,7 +74,7 @@ def command(
         echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
-    echo(_summary(loaded, predicted, list(passports.along)))
+    echo(_summary(loaded, predicted, passports))
     echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
@@ -132,17 +135,17 @@ def _trust(row: pd.Series[Any]) -> str:
     return text
 
 
-def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> str:
+def _summary(model: SavedModel, predicted: pd.DataFrame, passports: Forecast) -> str:
     from foretell.wording import percent
 
     is_predicted = predicted["trust"] != TRUST_MISSING
     n_outside = int(((predicted["outside"] != "") & is_predicted).sum())
     rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
-    columns = f" ({', '.join(along)})" if along else ""
+    columns = f" ({', '.join(passports.along)})" if passports.along else ""
     parts = [f"{rows}, {n_outside} outside the data{columns}."]
     measured = _measured(model, predicted)
     if measured is not None:
-        parts += _comparison(model, predicted.assign(truth=measured)[is_predicted])
+        parts += _comparison(model, passports, measured.to_numpy(float))
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         if model.calibration is None:
             parts.append(f"In validation this model was {percent(expected)} off on average.")
@@ -155,31 +158,30 @@ def _summary(model: SavedModel, predicted: pd.DataFrame, along: list[str]) -> st
     return " ".join(parts)
 
 
-def _comparison(model: SavedModel, predicted: pd.DataFrame) -> list[str]:
-    """Compare predictions with what was measured, where it was."""
+def _comparison(model: SavedModel, passports: Forecast, truth: NDArray[np.float64]) -> list[str]:
+    """Compare predictions with what was measured, where both are known."""
+    import numpy as np
+
     from foretell.model.campaigns.validation import score
+    from foretell.model.scoring import coverage_by_trust
     from foretell.wording import percent
 
-    known = predicted[predicted["truth"].notna()]
-    if known.empty:
+    is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)
+    if not is_known.any():
         return []
-    scores = score(known["truth"].to_numpy(), known["prediction"].to_numpy())
-    some = "" if len(known) == len(predicted) else f" of {len(known)} rows"
+    known, truth = passports.take(is_known), truth[is_known]
+    scores = score(truth, known.value)
+    some = "" if is_known.all() else f" of {len(truth)} rows"
     parts = [
         f"Against the measured {model.target}{some}: MAPE {percent(scores.mape)}, median "
         f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
     ]
-    if known["lower"].notna().all():
-        is_held = (known["lower"] <= known["truth"]) & (known["truth"] <= known["upper"])
-        told = f"The intervals hold {percent(float(is_held.mean()))} of them"
-        by_trust = is_held.groupby(known["trust"], sort=False).agg(["mean", "size"])
-        if len(by_trust) > 1:
-            each = (
-                f"{trust} {percent(of['mean'])} of {of['size']:.0f}"
-                for trust, of in by_trust.iterrows()
-            )
-            told += f": {', '.join(each)}"
-        parts.append(told + ".")
+    by_trust = coverage_by_trust(known, truth)
+    held = [of.n_held for of in by_trust if of.n_held is not None]
+    if held:
+        told = f"The intervals hold {percent(sum(held) / len(truth))} of them"
+        each = [f"{of.trust} {percent(of.coverage)} of {of.n_runs}" for of in by_trust]
+        parts.append(told + (f": {', '.join(each)}." if len(each) > 1 else "."))
     return parts
 
 

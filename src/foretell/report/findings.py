@@ -68,8 +68,9 @@ class Findings:
     @property
     def judges_on_training_rows(self) -> bool:
         """Whether a campaign asked for errors on the rows that models were fitted on."""
-        campaign = None if self.results is None else self.results.campaign
-        validation = (campaign or {}).get("validation")
+        if self.results is None or self.results.is_automatic:
+            return False
+        validation = self.results.campaign.get("validation")
         return isinstance(validation, dict) and validation.get("method") == "All"
 
     @property

@@ -178,7 +178,7 @@ REFUSED = {
         {},
         {"train_function": "no_such_module:train"},
     ),
-    "workload.train_function: math:pi is no function": ({}, {"train_function": "math:pi"}),
+    "workload.train_function: math:pi is not a function": ({}, {"train_function": "math:pi"}),
     "a cluster with an address has its own": ({}, {"address": "auto", "cpus": 2}),
 }
 

@@ -237,7 +237,7 @@ def test_same_seed_gives_the_same_and_another_seed_another_split(runs):
     assert all(same[key] != other[key] for key in same if key != "all")
 
     def results(seed):
-        found = fit_model(campaign(), runs, seed=seed).results
+        found = fit_model(campaign(), runs, seed=seed).results.to_json()
         return {key: value for key, value in found.items() if key != "times"}
 
     assert results(1) == results(1)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.results.schema import Explanation, Plateau
 from foretell.model.results.text import align, effect_lines, explanation_lines, trust_line
 
@@ -70,3 +73,17 @@ def test_columns_are_aligned_and_marks_stand_to_the_left():
         "a               1   x",
         "long name     100",
     ]
+
+
+@pytest.mark.parametrize("n_done", [3, 16])
+def test_note_on_a_time_limit_says_what_it_cut(n_done):
+    record = SimpleNamespace(
+        notes=[],
+        is_cut=True,
+        assembled=SimpleNamespace(folds=[None] * n_done),
+        bench=SimpleNamespace(folds=[None] * 16),
+    )
+    (note,) = AutomaticRecord._notes(record)
+    assert "time limit" in note and "another run may differ" in note
+    assert ("after 3 of 16" in note) == (n_done == 3)
+    assert "16 of 16" not in note

@@ -62,7 +62,7 @@ class Advice:
     left_gain
         What the best run after the proposals would bring.
     noise
-        By target: how much runs of the same configuration differ, as a share.
+        How much repeated runs differ, as a share; NaN if none was repeated.
     n_runs, n_unaffordable, n_too_long, n_repeats
         How many runs were considered; how many of them exceed the budget, would hit the time limit,
         or were made before and are not proposed again.
@@ -79,7 +79,7 @@ class Advice:
     best_chance: float
     left_chance: float
     left_gain: float
-    noise: dict[str, float]
+    noise: float
     n_runs: int
     n_unaffordable: int
     n_too_long: int

@@ -100,7 +100,7 @@ class _Adviser:
             best_chance=best,
             left_chance=max((w.chance for w in worths.values()), default=0.0),
             left_gain=max((w.gain for w in worths.values()), default=0.0),
-            noise={target: float(np.expm1(n)) for target, n in self.past.noise.items()},
+            noise=max(self.past.noise.values()) if self.past.has_repeats else float("nan"),
             n_runs=len(self.runs),
             n_unaffordable=int((self._cost > self.budget.most).sum()),
             n_too_long=int(self._is_too_long.sum()),

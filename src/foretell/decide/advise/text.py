@@ -42,9 +42,10 @@ def _run(advice: Advice, proposal: Proposal) -> str:
     text = f"Run {settings} next" if first else f"Then {settings}"
     text += f" (about {_cost(advice, proposal)}"
     if proposal.n_before:
-        noise = percent(max(advice.noise.values()))
         times = "once" if proposal.n_before == 1 else f"{proposal.n_before} times"
-        text += f"; measured {times} before, repeats differ by about {noise}"
+        text += f"; measured {times} before"
+        if math.isfinite(advice.noise):
+            text += f", repeats differ by about {percent(advice.noise)}"
     text += "): "
     if advice.is_target:
         return f"{text}it narrows the interval of the prediction by about {percent(proposal.gain)}."

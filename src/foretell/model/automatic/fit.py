@@ -102,8 +102,8 @@ def run_automatic(
     job = _Job(campaign, dataset, options)
     job.notes += notices
     job.notes += [
-        f"Column '{name}' was left out: it has a value of its own in nearly every row, and says "
-        "nothing of new ones."
+        f"Column '{name}' was left out: it is text with more different values than half of the "
+        "rows, which says nothing about new runs."
         for name in skipped
     ]
     if options.output is not None:

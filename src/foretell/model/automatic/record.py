@@ -143,6 +143,7 @@ class AutomaticRecord:
             rehearsals=Rehearsals(planned=len(self.bench.folds), done=len(self.assembled.folds)),
             explanation=self._explanation(),
             reaches=self.calibration(None).reaches,
+            campaign=self.campaign.model_dump(mode="json", exclude_none=True),
             times=Times(
                 total_s=round(elapsed_s, 3),
                 fit_s={ENSEMBLE: round(total, 3)}

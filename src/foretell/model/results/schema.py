@@ -179,7 +179,7 @@ class Results(_Part):
         How far below and above its range errors of the best model were measured on runs held out,
         by column, as ratios.
     campaign
-        The campaign with all defaults; None in automatic mode.
+        The campaign with all defaults; in automatic mode, the one that it stands for.
 
     Fields can also be read as keys: ``results["data"]["n_rows"]`` is ``results.data.n_rows``.
     """
@@ -199,7 +199,7 @@ class Results(_Part):
     rehearsals: Rehearsals | None = None
     explanation: Explanation | None = None
     reaches: dict[str, tuple[float, float]] = {}
-    campaign: dict[str, Any] | None = None
+    campaign: dict[str, Any] = {}
     times: Times
 
     @pydantic.model_validator(mode="after")

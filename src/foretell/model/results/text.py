@@ -122,7 +122,7 @@ def _rehearsed_rows(results: Results) -> Rows:
 
 
 def _validated_rows(results: Results) -> Rows:
-    is_relative = (results.campaign or {}).get("score", "mape") == "mape"
+    is_relative = results.campaign.get("score", "mape") == "mape"
     rows = [["technique", "selection", "validation", "median", "90th pct", "RMSE", "R²", "trials"]]
     for entry in results.leaderboard:
         scores = entry.validation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from foretell.report.pictures.drawing import Palette, new_axes
-from foretell.wording import short
+from foretell.report.pictures.drawing import Palette, new_axes, write_percents
+from foretell.wording import percent, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,13 +20,13 @@ def draw_bars(shares: Mapping[str, float], palette: Palette) -> Figure:
     axes.barh(position, values, color=palette.first, height=0.62)
     for i, value in enumerate(values):
         axes.annotate(
-            f"{100 * value:.3g} %", (value, i), xytext=(4, 0), textcoords="offset points",
+            percent(value), (value, i), xytext=(4, 0), textcoords="offset points",
             va="center", fontsize=8.5,
         )  # fmt: skip
     axes.set_yticks(position, [short(name) for name in shares])
     axes.set_ylim(len(shares) - 0.5, -0.5)
     axes.set_xlim(0, 1.15 * max(values))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    write_percents(axes.xaxis)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("share")
     return figure

@@ -161,6 +161,11 @@ def scale_axis(axis: Any, *, is_log: bool, ticks: Sequence[float] = ()) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
 
 
+def write_percents(axis: Any) -> None:
+    """Write the ticks of an axis of shares as percentages."""
+    axis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+
+
 def _are_apart(ticks: Sequence[float], ends: Sequence[float], *, is_log: bool) -> bool:
     on_axis = [math.log(v) if is_log else v for v in (*ticks, *ends)]
     *places, left, right = on_axis

@@ -16,8 +16,9 @@ from foretell.report.pictures.drawing import (
     is_wide,
     new_axes,
     scale_axis,
+    write_percents,
 )
-from foretell.wording import axis_label, short
+from foretell.wording import axis_label, percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,11 +103,11 @@ def draw_ladder(rungs: Sequence[Rung], palette: Palette) -> Figure:
         axes.set_ylim(0, 1.12 * top)
     for i, r in enumerate(rungs):
         axes.annotate(
-            f"{100 * r.mean:.3g} %", (i, r.mean), xytext=(-7, 0), textcoords="offset points",
+            percent(r.mean), (i, r.mean), xytext=(-7, 0), textcoords="offset points",
             ha="right", va="center", fontsize=8.5,
         )  # fmt: skip
     scale_axis(axes.yaxis, is_log=is_log)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    write_percents(axes.yaxis)
     axes.set_xticks(position, [r.label for r in rungs])
     axes.set_xlim(-0.6, len(rungs) - 0.4)
     axes.set(xlabel="where the run lies", ylabel="relative error")
@@ -157,6 +158,6 @@ def _draw_panel(axes: Axes, of: ErrorsOf, palette: Palette) -> None:
     axes.set_xticks(at, labels, rotation=60 if is_long else 0, ha="right" if is_long else "center",
                     rotation_mode="anchor" if is_long else "default", fontsize=8)  # fmt: skip
     axes.set_xlim(-0.5, len(of.labels) - 0.5)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    write_percents(axes.yaxis)
     axes.set_xlabel(axis_label(of.column, 24))
     axes.grid(visible=True, axis="y")

@@ -84,10 +84,22 @@ def command(findings: Findings) -> str:
     if not results.is_automatic:
         campaign = findings.place / "campaign.toml"
         return shlex.join(["foretell", "fit", str(campaign), "-o", "NEW_DIRECTORY"])
+    chosen = _chosen_columns(results)
     if data.name == FRAME_NAME:
-        seed = f", seed={results.seed}" if results.seed else ""
-        return f"foretell.fit_model(frame, target={data.target!r}{seed})"
+        options = [f"target={data.target!r}", *(f"{k}={v!r}" for k, v in chosen.items())]
+        options += [f"seed={results.seed}"] * bool(results.seed)
+        return f"foretell.fit_model(frame, {', '.join(options)})"
     words = ["foretell", "fit", data.name, "--target", data.target, "-o", "NEW_DIRECTORY"]
-    if results.seed:
-        words += ["--seed", str(results.seed)]
+    words += [word for flag, names in chosen.items() for n in names for word in (f"--{flag}", n)]
+    words += ["--seed", str(results.seed)] * bool(results.seed)
     return shlex.join(words)
+
+
+def _chosen_columns(results: Results) -> dict[str, list[str]]:
+    """Return the columns that automatic mode was told to use, to skip, or to read as names."""
+    keys = {"use": "use_columns", "skip": "skip_columns", "categorical": "categorical"}
+    data = results.campaign.get("data")
+    found = {} if not isinstance(data, dict) else {k: data.get(key) for k, key in keys.items()}
+    return {
+        k: list(map(str, names)) for k, names in found.items() if isinstance(names, list) and names
+    }
