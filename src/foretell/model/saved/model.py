@@ -1,4 +1,4 @@
-"""Saved models: what a fit leaves behind to predict with, checked on reading."""
+"""Saved models: they predict from named columns, and are checked when read from a file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SavedModel:
 
     @property
     def categories(self) -> dict[str, tuple[str, ...]]:
-        """The levels of each column that is no number."""
+        """The levels of each category."""
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
@@ -321,7 +321,7 @@ def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
         return _rebuild(Archive(file, name), name)
     except ModelError:
         raise
-    except Exception as error:  # in a damaged or hostile file, anything may be amiss
+    except Exception as error:  # in a damaged or hostile file, anything may be wrong
         raise ModelError(
             f"{name} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
             "it again."
