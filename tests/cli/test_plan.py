@@ -102,7 +102,7 @@ def test_a_hand_off_alone_goes_to_stdout(plan):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--vary", "nodes=1..8"), "needs 'size' (measured: 10 to 80)"),
+        (("--vary", "nodes=1..8"), "needs 'machine' (measured: c4, m4)"),
         ((*SPACE, "--deadline", "1x"), "--deadline: '1x' cannot be read as time"),
         ((*SPACE, "--budget", "3"), "--budget: the cost"),
         ((*SPACE, "--as", "kubernets"), "Did you mean 'kubernetes'"),

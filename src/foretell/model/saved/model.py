@@ -114,12 +114,12 @@ class SavedModel:
     def _estimate(
         self, values: Values, name: str, row_numbers: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        refuse_not_positive(self.ranges, values, name, row_numbers)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 x = self.feature_map.matrix_of(values, name, row_numbers)
             except DatasetError as error:
                 raise error.placed() from None  # there is no campaign file to change
+            refuse_not_positive(self.ranges, values, name, row_numbers)
             predicted = by_blocks(self.fitted.estimate, x)
         bad = ~np.isfinite(predicted)
         if bad.any():
