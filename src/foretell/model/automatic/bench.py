@@ -17,10 +17,10 @@ from foretell.model.automatic.members import MOST_POINTS, USUAL, member_spec, us
 from foretell.model.automatic.vote import Vote, relative_errors
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.techniques._base import Array, Regressor, TrainingRows
-from foretell.model.techniques._merging import MergedRuns, merge_robustly
-from foretell.model.techniques._process import Points
-from foretell.model.techniques._robust import log_band
-from foretell.model.techniques.log_gp import LogGPRegressor, fit_merged
+from foretell.model.techniques.points.merging import MergedRuns, merge_robustly
+from foretell.model.techniques.points.robust import log_band
+from foretell.model.techniques.processes._process import Points
+from foretell.model.techniques.processes.log_gp import LogGPRegressor, fit_merged
 
 #: The log predictions of each member, by fold.
 Answers = Mapping[int, Mapping[str, Array]]
