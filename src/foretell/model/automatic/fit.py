@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -191,7 +191,7 @@ class _Job:
                 else:
                     self.reasons[name] = "the time limit left no time for it"
 
-        for job, result in _run(executor, timed_fit, wanted()):
+        for job, result, *_ in executor.run(timed_fit, wanted()):
             if isinstance(result, Exception):
                 self.reasons[job.member] = reason_of(result)
             else:
@@ -226,7 +226,7 @@ class _Job:
                     return
                 yield job
 
-        for job, result in _run(executor, answer, wanted()):
+        for job, result, *_ in executor.run(answer, wanted()):
             if isinstance(result, Exception):
                 self.reasons.setdefault(job.member, reason_of(result))
                 continue
@@ -275,14 +275,3 @@ def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:
     """Fit a member on all points; also return how many seconds it took."""
     started = time.perf_counter()
     return fit_member(bench, job), time.perf_counter() - started
-
-
-def _run(executor: Executor, work: Any, jobs: Iterable[Job]) -> Iterable[tuple[Job, Any]]:
-    """Run jobs, yielding each with its result, or the exception it ended in."""
-    waiting = iter(jobs)  # asked only when there is room: what comes next may depend on the time
-    while True:
-        while executor.has_room and (job := next(waiting, None)) is not None:
-            executor.submit(work, job)
-        if not executor.n_pending:
-            return
-        yield executor.collect()
