@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from foretell.errors import Option, UsageError, suggest
 from foretell.spaces.rules import NO_RULES, Rules
-from foretell.spaces.values import Range, Scalar, Values, latin_hypercube, listed
+from foretell.spaces.values import Range, Scalar, Values, drawn, latin_hypercube, listed
 
 BLOCK = 100_000
 #: How many values of a long axis are tried at a time.
@@ -154,7 +155,7 @@ class Grid:
         """Draw configurations that cover every axis evenly; those that the rules allow."""
         shares = latin_hypercube(n, len(self.axes), np.random.default_rng(seed))
         columns = {
-            name: _array(_at(axis, shares[:, j]))
+            name: _array([drawn(axis, share) for share in shares[:, j].tolist()])
             for j, (name, axis) in enumerate(self.axes.items())
         }
         return self.rules.applied(pd.DataFrame(columns))
@@ -167,21 +168,17 @@ class Grid:
         }
         return Grid(axes, self.rules)
 
-    def around(self, configuration: Mapping[str, Any], name: str, step: int) -> pd.DataFrame:
-        """Vary one column of a configuration; later steps stay closer to its value."""
-        values = _closer(self.axes[name], configuration[name], step)
-        columns = {n: _array([configuration[n]] * len(values)) for n in self.axes}
-        return self.rules.applied(pd.DataFrame({**columns, name: _array(values)}))
-
-    def around_two(
-        self, configuration: Mapping[str, Any], names: tuple[str, str], step: int
+    def around(
+        self, configuration: Mapping[str, Any], names: Sequence[str], step: int
     ) -> pd.DataFrame:
-        """Vary two columns of a configuration together, over fewer values each."""
-        one, other = (_few(_closer(self.axes[n], configuration[n], step)) for n in names)
-        pairs = [(a, b) for a in one for b in other]
-        columns = {n: _array([configuration[n]] * len(pairs)) for n in self.axes}
-        for place, name in enumerate(names):
-            columns[name] = _array([pair[place] for pair in pairs])
+        """Vary one column of a configuration, or several together over fewer values each.
+
+        Later steps stay closer to the configuration.
+        """
+        axes = [_closer(self.axes[name], configuration[name], step) for name in names]
+        rows = list(product(*(axes if len(names) == 1 else map(_few, axes))))
+        columns = {name: _array([configuration[name]] * len(rows)) for name in self.axes}
+        columns |= {name: _array([row[i] for row in rows]) for i, name in enumerate(names)}
         return self.rules.applied(pd.DataFrame(columns))
 
     def jump(
@@ -241,12 +238,6 @@ def _length(axis: list[Scalar] | Range) -> float:
     if isinstance(axis, Range):
         return axis.stop - axis.start + 1 if axis.is_whole else math.inf
     return len(axis)
-
-
-def _at(axis: list[Scalar] | Range, shares: NDArray[np.float64]) -> list[Scalar]:
-    if isinstance(axis, Range):
-        return [axis.draw(share) for share in shares.tolist()]
-    return [axis[place] for place in (shares * len(axis)).astype(int).tolist()]
 
 
 def _array(values: Sequence[Scalar]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from foretell.adapters.http.models.answers.curve import curve_of
 from foretell.adapters.http.models.answers.description import describe
-from foretell.adapters.http.models.answers.flags import refuse_flags_in_plan, refuse_flags_in_rows
+from foretell.adapters.http.models.answers.flags import refuse_flags_in_rows
 from foretell.adapters.http.models.answers.passports import passports
 from foretell.adapters.http.models.answers.plan import PlanBody, plan_of
 from foretell.adapters.http.models.answers.runs import read_runs, runs_along
@@ -140,8 +140,6 @@ class RequestHandler:
         name = header["name"]
         request = read_body(PlanBody, body)
         models = [self._store.model(n) for n in (name, *request.models)]
-        for model in models:
-            refuse_flags_in_plan(model, request)
         return _json({"model": name, **plan_of(models, request)})
 
 
