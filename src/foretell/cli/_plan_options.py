@@ -123,11 +123,11 @@ def read_axes(texts: Sequence[str]) -> dict[str, Any]:
     return axes
 
 
-def _fixed(texts: Sequence[str]) -> dict[str, Any]:
+def _fixed(texts: Sequence[str], flag: str = "--fix") -> dict[str, Any]:
     fixed = {}
     for name, values in read_axes(texts).items():
         if not isinstance(values, list) or len(values) != 1:
-            raise UsageError(f"--fix {name} takes one value; --vary {name}=... takes several")
+            raise UsageError(f"{flag} {name} takes one value; --vary {name}=... takes several")
         fixed[name] = values[0]
     return fixed
 
@@ -145,7 +145,7 @@ def _derived(texts: Sequence[str]) -> dict[str, str]:
 def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
     flag = {"most": "--max", "least": "--min"}[word]
     found = {}
-    for name, value in _fixed(texts).items():
+    for name, value in _fixed(texts, flag).items():
         if isinstance(value, str):
             raise UsageError(f"{flag} {name}={value}: '{value}' is not a number")
         found[name] = float(value)

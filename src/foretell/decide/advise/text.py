@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from foretell.decide.plan.text import Write, candidate_text, settings_text
+from foretell.decide.plan.text import Write, candidate_text, finite, settings_text
 from foretell.spaces.quantities import TIME, write_quantity
 from foretell.wording import rough_percent
 
@@ -135,33 +136,21 @@ def _left(advice: Advice) -> str:
 
 def advice_json(advice: Advice, write: Write = str) -> dict[str, Any]:
     """Return advice as plain values, in base units."""
-    return {
-        "runs": [
-            {
-                "configuration": p.configuration,
-                "cost": p.cost,
-                "time_s": p.time_s if math.isfinite(p.time_s) else None,
-                "chance": p.chance,
-                "gain": p.gain,
-                "instead": p.instead,
-                "checks": p.checks or None,
-                "n_before": p.n_before,
-            }
-            for p in advice.proposals
-        ],
-        "is_done": not advice.proposals,
-        "budget": {
-            "kind": advice.budget.kind,
-            "most": advice.budget.most if math.isfinite(advice.budget.most) else None,
-        },
-        "least_chance": advice.least_chance,
-        "best_chance": advice.best_chance,
-        "left_chance": advice.left_chance,
-        "n_runs": advice.n_runs,
-        "n_unaffordable": advice.n_unaffordable,
-        "n_too_long": advice.n_too_long,
-        "n_repeats": advice.n_repeats,
-        "is_target": advice.is_target,
-        "plan": advice.plan.to_json(write),
-        "text": advice_text(advice),
-    }
+    values: dict[str, Any] = finite(
+        {
+            "runs": [{**asdict(p), "checks": p.checks or None} for p in advice.proposals],
+            "is_done": not advice.proposals,
+            "budget": asdict(advice.budget),
+            "least_chance": advice.least_chance,
+            "best_chance": advice.best_chance,
+            "left_chance": advice.left_chance,
+            "n_runs": advice.n_runs,
+            "n_unaffordable": advice.n_unaffordable,
+            "n_too_long": advice.n_too_long,
+            "n_repeats": advice.n_repeats,
+            "is_target": advice.is_target,
+            "plan": advice.plan.to_json(write),
+            "text": advice_text(advice),
+        }
+    )
+    return values

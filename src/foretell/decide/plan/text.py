@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from foretell.decide.question.objective import LIMITS
@@ -255,48 +256,37 @@ def certainty_text(share: float) -> str:
 
 def plan_json(plan: Plan, write: Write = str) -> dict[str, Any]:
     """Return a plan as plain values, in base units."""
-    certainties = {f"{p:g}": _candidate_json(c) for p, c in plan.by_certainty.items()}
-    return {
-        "minimize": plan.minimize,
-        "currency": plan.currency if COST in _kinds(plan) else None,
-        "limits": dict(plan.question.limits),
-        "confidence": plan.question.confidence,
-        "chosen": _candidate_json(plan.chosen),
-        "closest": _candidate_json(plan.closest),
-        "runners_up": [_candidate_json(c) for c in plan.runners_up],
-        "by_certainty": certainties,
-        "binding": plan.binding,
-        "far": _candidate_json(plan.far),
-        "n_configurations": plan.n_seen,
-        "n_far": plan.n_far,
-        "is_searched": plan.is_searched,
-        "has_estimated_energy": plan.has_estimated_energy,
-        "text": plan_text(plan, write),
-    }
-
-
-def _kinds(plan: Plan) -> list[str]:
     found = plan.chosen or plan.closest
-    return [] if found is None else list(found.estimates)
+    values: dict[str, Any] = finite(
+        {
+            "minimize": plan.minimize,
+            "currency": plan.currency if found and COST in found.estimates else None,
+            "limits": dict(plan.question.limits),
+            "confidence": plan.question.confidence,
+            "chosen": _candidate_json(plan.chosen),
+            "closest": _candidate_json(plan.closest),
+            "runners_up": [_candidate_json(c) for c in plan.runners_up],
+            "by_certainty": {f"{p:g}": _candidate_json(c) for p, c in plan.by_certainty.items()},
+            "binding": plan.binding,
+            "far": _candidate_json(plan.far),
+            "n_configurations": plan.n_seen,
+            "n_far": plan.n_far,
+            "is_searched": plan.is_searched,
+            "has_estimated_energy": plan.has_estimated_energy,
+            "text": plan_text(plan, write),
+        }
+    )
+    return values
 
 
 def _candidate_json(found: Candidate | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "configuration": found.configuration,
-        "estimates": {
-            kind: {"value": _known(e.value), "lower": _known(e.lower), "upper": _known(e.upper)}
-            for kind, e in found.estimates.items()
-        },
-        "start_up": found.start_up,
-        "certainties": found.certainties,
-        "margins": {word: _known(margin) for word, margin in found.margins.items()},
-        "trust": found.trust,
-        "outside": found.outside,
-        "expected_error": _known(found.expected_error),
-    }
+    return None if found is None else asdict(found)
 
 
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot write by None, at any depth."""
+    if isinstance(value, dict):
+        return {str(name): finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

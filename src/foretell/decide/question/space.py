@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,28 +26,6 @@ _STEPS = 64
 #: A range of more whole numbers is searched instead of listed.
 MOST_LISTED = 1_000_000
 _MOST_WHOLE = 2**53  # up to which every whole number is one in floating point
-
-
-class Space(Protocol):
-    """What can be chosen."""
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of a configuration."""
-
-    @property
-    def size(self) -> float:
-        """How many configurations there are before any rule; infinite with a continuous range."""
-
-    @property
-    def rules(self) -> Rules:
-        """Derived columns, and the conditions on configurations."""
-
-    def values(self, name: str) -> list[Scalar]:
-        """Return the different values of a column, or the ends of a range that is not listed."""
-
-    def blocks(self) -> Iterator[pd.DataFrame]:
-        """Return all configurations that the rules allow, some at a time."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +168,10 @@ class Grid:
             values = _closer(axis, configuration[name], step)
             columns[name] = _array([values[place] for place in rng.integers(0, len(values), n)])
         return self.rules.applied(pd.DataFrame(columns))
+
+
+#: What can be chosen.
+Space = Listed | Grid
 
 
 def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scalar]:
