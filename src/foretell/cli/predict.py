@@ -172,8 +172,8 @@ def _comparison(
     by_trust = coverage_by_trust(known, truth)
     held = [of.n_held for of in by_trust if of.n_held is not None]
     if held:
-        parts.append(f"The intervals hold {percent(sum(held) / len(truth))} of them.")
-        parts += [f"\n\n{trust_text(by_trust, interval)}\n"] * (len(by_trust) > 1)
+        table = f"\n\n{trust_text(by_trust, interval)}\n" if len(by_trust) > 1 else ""
+        parts.append(f"The intervals hold {percent(sum(held) / len(truth))} of them.{table}")
     return parts
 
 
