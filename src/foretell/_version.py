@@ -6,4 +6,4 @@ __version__ = "0.1.0"
 #: and libraries) may give other numbers: trials, predictions, intervals, or what is journaled.
 #: A journal of another number is refused, so that one result never mixes two. Changes of words,
 #: comments, types and speed keep it.
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3

@@ -1,4 +1,4 @@
-"""Contract 2: what the decide stage and users need of any model, wherever it came from."""
+"""Contract 2: the interface of every model, as the decide stage and users see it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Predictor(Protocol):
 
     @property
     def categories(self) -> Mapping[str, Sequence[str]]:
-        """The levels of each column that is no number, in training."""
+        """The levels of each category in training."""
 
     @property
     def has_intervals(self) -> bool:

@@ -66,7 +66,7 @@ def test_score_in_json_is_what_the_leaderboard_says(folder):
     board = pd.read_csv("out/leaderboard.csv").set_index("technique")
     assert list(errors) == list(board.index)
     for name, own in errors.items():
-        assert list(own) == ["inside", "between", "1.5x", "2x", "4x", "unknown level"]
+        assert list(own) == ["inside", "between", "1.5x", "2x", "4x", "further", "unknown level"]
         for question, value in own.items():
             written = board.loc[name, f"error_{question}".replace(" ", "_")]
             assert np.isnan(written) if value is None else value == pytest.approx(written)
@@ -76,7 +76,15 @@ def test_score_on_measured_runs_is_by_place(folder):
     shown = run("score", "out", "measured.csv").stdout
     assert ["rows", "12", "4"] in [line.split() for line in shown.splitlines()]
     scores = json.loads(run("score", "out", "measured.csv", "--json").stdout)
-    counts = {"inside": 12, "between": 0, "1.5x": 0, "2x": 4, "4x": 0, "unknown level": 0}
+    counts = {
+        "inside": 12,
+        "between": 0,
+        "1.5x": 0,
+        "2x": 4,
+        "4x": 0,
+        "further": 0,
+        "unknown level": 0,
+    }
     assert scores["n_rows"] == counts
     assert {t: of["n_runs"] for t, of in scores["by_trust"].items()} == {"inside": 12, "near": 4}
     errors = scores["errors"]["Ensemble"]

@@ -38,7 +38,7 @@ def test_default_is_automatic_mode():
     nodes = np.tile([1.0, 2, 3, 4, 6, 8], 4)[:, None]
     time_s = 10 + 80 / nodes[:, 0]
     model = ForetellRegressor().fit(nodes, time_s)
-    assert model.fit_.results["mode"] == "automatic"
+    assert model.model_.technique == "Ensemble"
     assert model.predict(nodes) == pytest.approx(time_s, rel=0.05)
 
 

@@ -79,9 +79,8 @@ def test_second_process_in_the_same_directory_is_refused_and_harms_nothing(
     before = (output / "journal").read_bytes()
     second = foretell(*fit_arguments("out", 1))
     assert second.wait() == WRONG_INPUT, second.text
-    assert second.text == (
-        "error: another foretell writes out. Wait for it to end, or give another place with -o.\n"
-    )
+    assert second.text.startswith("error: another foretell")
+    assert "-o" in second.text
     assert (output / "journal").read_bytes() == before
     first.process.send_signal(signal.SIGCONT)
     assert first.wait() == 0, first.text

@@ -22,7 +22,7 @@ def test_automatic_page_answers_every_question(automatic, page):
     found = page(automatic)
     assert list(found.texts)[1:] == SECTIONS
     first, texts = found.texts[""], found.texts
-    assert "Predicts time_s from nodes, size_mib, machine" in first
+    assert "Predicts time_s from machine, nodes, size_mib" in first
     assert "off inside the data" in first
     assert "beyond the data" in first
     assert "64 runs of 32 configurations" in texts["data"]

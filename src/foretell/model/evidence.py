@@ -20,7 +20,7 @@ from foretell.dataset import Dataset
 from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench
-from foretell.model.automatic.rehearsal import UNKNOWN_LEVEL, Answers, question_names
+from foretell.model.automatic.rehearsal import Answers
 from foretell.model.campaigns.validation.outer_splits import (
     MOST_PREDICTIONS,
     CampaignSplits,
@@ -30,6 +30,7 @@ from foretell.model.features import CATEGORY, NUMBER
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.features.levels import level_names, trained_levels
 from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.questions import question_names
 from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
 
@@ -91,11 +92,10 @@ def of_rehearsals(
     features = table.feature_map.features
     for a in answers:
         rows = used[bench.rows(a.fold.test)]
-        is_beyond = a.fold.kind == "beyond"
         names = dict.fromkeys(features[c].factors[0].column for c in a.fold.columns)
         yield HeldOut(
             rows,
-            question_names(a.ratio) if is_beyond else np.full(len(rows), a.fold.kind),
+            a.questions,
             np.full(len(rows), " + ".join(names)),
             np.full(len(rows), _DIRECTIONS[a.fold.direction + 1]),
             a.ratio,
@@ -135,14 +135,14 @@ def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
     values = table.frame[numeric].to_numpy(dtype=float)
     measured = MeasuredRange.of(values[train])
     distance, ratio = measured.distance(values[test]), measured.ratio(values[test])
-    question = np.full(len(test), "inside", dtype="<U16")
+    is_between: NDArray[np.bool_] = np.zeros(len(test), dtype=bool)
+    is_unknown: NDArray[np.bool_] = np.zeros(len(test), dtype=bool)
     column = np.full(len(test), "", dtype=object)
     way = np.zeros(len(test), dtype=np.int64)
     if numeric:
         between, furthest = measured.between(values[test]), ratio.argmax(axis=1)
-        is_between, is_beyond = between.any(axis=1), (distance != 0).any(axis=1)
-        question[is_between] = "between"
-        question[is_beyond] = question_names(ratio.max(axis=1)[is_beyond])
+        is_between |= between.any(axis=1)
+        is_beyond = (distance != 0).any(axis=1)
         cut = np.where(is_beyond, furthest, between.argmax(axis=1))
         column[is_between | is_beyond] = np.array(numeric, dtype=object)[cut][
             is_between | is_beyond
@@ -151,8 +151,10 @@ def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
     for name in [c.name for c in columns if c.kind == CATEGORY]:
         levels = level_names(table.frame[name])
         is_new = ~np.isin(levels[test], np.unique(levels[train]))
-        question[is_new], column[is_new], way[is_new] = UNKNOWN_LEVEL, name, 0
+        is_unknown |= is_new
+        column[is_new], way[is_new] = name, 0
     ratios = ratio.max(axis=1, initial=1.0)
+    question = question_names(ratios, is_between=is_between, is_unknown=is_unknown)
     unknown = np.full(len(test), np.nan)
     return HeldOut(test, question, column.astype(str), _DIRECTIONS[way + 1], ratios, unknown)
 

@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, ModelError, Option, UsageError
 from foretell.model import directory as layout
-from foretell.model.automatic.rehearsal import (
-    QUESTIONS,
-    UNKNOWN_LEVEL,
-    mean_by_question,
-    question_names,
-)
 from foretell.model.automatic.vote import relative_error
 from foretell.model.drift import Drift, Since, check_drift, is_since
 from foretell.model.features.feature_map import as_numbers
 from foretell.model.passports.passport import places
+from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
 from foretell.model.results.schema import Errors, read_results
 from foretell.model.results.text import HEADINGS, align, asked_questions
 from foretell.model.saved.model import Configurations, SavedModel, load_model
@@ -225,11 +220,8 @@ def _name(path: Path, model: SavedModel) -> str:
 
 def _questions(model: SavedModel, rows: Configurations) -> Any:
     place = places(model, rows.values, len(rows.frame))
-    names = np.where(place.spot.between.any(axis=1), "between", "inside").astype("<U16")
-    is_beyond = place.distance > 0
-    names[is_beyond] = question_names(place.ratio[is_beyond])
-    names[place.spot.is_unknown] = UNKNOWN_LEVEL
-    return names
+    is_between = place.spot.between.any(axis=1)
+    return question_names(place.ratio, is_between=is_between, is_unknown=place.spot.is_unknown)
 
 
 def coverage_by_trust(forecast: Forecast, truth: Array) -> tuple[TrustScore, ...]:

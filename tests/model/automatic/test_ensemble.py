@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from foretell.model.automatic.bench import Bench, fit_member, rehearse
+from foretell.model.automatic.bench import Bench, FitTask, answer, fit_member
 from foretell.model.automatic.ensemble import EnsembleRegressor
 from foretell.model.automatic.members import LAWS, MEMBERS, USUAL
 from foretell.model.automatic.technique import EnsembleTechnique
@@ -93,8 +93,10 @@ def test_repeats_weigh_and_every_run_is_rehearsed():
 
 def test_a_fold_counts_only_when_all_have_answered():
     bench = Bench.of(rows(), ["PowerLaw", "ScalingLaw"], 0)
-    fits = {job.member: fit_member(bench, job) for job in bench.jobs()}
-    answers = rehearse(bench, fits)
+    fits = {name: fit_member(bench, FitTask(name)) for name in bench.voters}
+    answers = {i: {} for i in range(len(bench.folds))}
+    for task in bench.rehearsals(fits):
+        answers[task.fold][task.member] = answer(bench, task)
     whole = bench.assemble(fits, answers)
     assert len(whole.folds) == len(bench.folds)
     del answers[0]["PowerLaw"]
@@ -104,7 +106,7 @@ def test_a_fold_counts_only_when_all_have_answered():
 
 def test_rehearsals_take_turns_so_that_a_cut_leaves_all_kinds():
     bench = Bench.of(rows(), ["PowerLaw"], 0)
-    fits = {"PowerLaw": fit_member(bench, bench.jobs()[0])}
+    fits = {"PowerLaw": fit_member(bench, FitTask("PowerLaw"))}
     order = [bench.folds[job.fold].kind for job in bench.rehearsals(fits)]
     assert len(order) == len(bench.folds)
     assert set(order[: len(order) // 3]) == {"inside", "between", "beyond"}

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import foretell
+from foretell.model.automatic import explanation
 from foretell.model.automatic.explanation import _flat_from, explained_share
 
 
@@ -116,3 +117,23 @@ def test_explained_share_is_that_of_the_variance_of_logarithms():
 )
 def test_a_plateau_is_flat_to_the_end_after_a_slope(curve, start):
     assert _flat_from(np.array(curve, dtype=float)) == start
+
+
+def test_plateaus_are_searched_in_the_columns_that_matter_most_alone(plateau, monkeypatch):
+    random = np.random.default_rng(0)
+    frame = grid(nodes=[1, 2, 4, 8, 16, 32], size=[10, 20, 40])
+    useless = random.uniform(1, 2, (len(frame), 60)).round(1)
+    frame = frame.join(pd.DataFrame(useless).add_prefix("useless_"))
+    asked = []
+    curve = explanation._mean_curve
+    monkeypatch.setattr(
+        explanation, "_mean_curve", lambda x, j, *more: asked.append(j) or curve(x, j, *more)
+    )
+    fitted = foretell.fit_model(
+        frame.assign(time_s=10 * frame["size"] * np.maximum(1 / frame["nodes"], 1 / 8)),
+        target="time_s",
+        time_limit_s=3,
+    )
+    names = fitted.best.feature_map.names
+    assert len(asked) <= 12
+    assert "nodes" in {names[j] for j in asked}

@@ -13,7 +13,7 @@ import pytest
 import foretell
 from foretell.errors import DatasetError, ModelError
 from foretell.executors import open_executor
-from foretell.model.automatic import fit as automatic
+from foretell.model.automatic import bench
 from foretell.model.automatic.bench import Bench
 from foretell.model.saved.file import Archive, pack
 from foretell.model.techniques import TrainingRows
@@ -117,7 +117,7 @@ def cliff_time(frame):
 
 def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory():
     fitted = fit(cliff(60, seed=0))
-    assert ("nodes", "memory") in fitted.results.explanation.totals
+    assert ("memory", "nodes") in fitted.results.explanation.totals
     new = cliff(80, seed=1)
     total = new["nodes"] * new["memory"]
     off = error(fitted.predict(new), cliff_time(new))
@@ -222,6 +222,19 @@ def test_number_of_workers_changes_nothing(whole, tmp_path):
     assert contents(tmp_path / "two") == contents(whole.directory)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_order_of_rows_and_columns_changes_nothing(seed):
+    random = np.random.default_rng(seed)
+    frame = runs(noise=0.1, seed=seed)
+    frame["zone"] = random.choice(["east", "west"], len(frame))
+    frame["is_fast"] = random.choice([True, False], len(frame))
+    shuffled = frame.sample(frac=1, random_state=seed)[random.permutation(frame.columns)]
+    one, other = fit(frame), fit(shuffled)
+    assert one.best.to_bytes() == other.best.to_bytes()
+    for key in ("leaderboard", "explanation", "reaches"):
+        assert getattr(one.results, key) == getattr(other.results, key)
+
+
 def test_another_seed_is_another_fit_and_stated(tmp_path):
     small = runs(1)[::2]
     found = [fit(small, output=tmp_path / str(i), seed=s) for i, s in enumerate((7, 7, 8))]
@@ -314,7 +327,11 @@ def test_every_model_of_the_leaderboard_is_there_and_the_ensemble_is_the_best(wh
 def test_leaderboard_has_the_error_on_every_question_side_by_side(whole):
     board = pd.read_csv(whole.directory / "leaderboard.csv")
     asked = ["error_inside", "error_between", "error_1.5x", "error_2x", "error_4x"]
-    assert [c for c in board.columns if c.startswith("error_")] == [*asked, "error_unknown_level"]
+    assert [c for c in board.columns if c.startswith("error_")] == [
+        *asked,
+        "error_further",
+        "error_unknown_level",
+    ]
     assert board["error_unknown_level"].isna().all()  # there is no category
     assert board["error_inside"].between(0.001, 0.5).all()
     assert board["error_2x"].notna().all()
@@ -448,7 +465,7 @@ def test_a_campaign_with_a_member_that_is_none_is_refused(tmp_path):
     (tmp_path / "c.toml").write_text(
         '[data]\ntarget = "time_s"\n[techniques.Ensemble]\nmembers = ["LogGP", "LogPG"]\n'
     )
-    with pytest.raises(foretell.ForetellError, match=r"LogPG.*no member"):
+    with pytest.raises(foretell.ForetellError, match=r"LogPG.*choose from LogGP"):
         foretell.fit_model(tmp_path / "c.toml", runs())
 
 
@@ -503,7 +520,7 @@ def test_no_job_is_chosen_before_there_is_room_for_it():
             yield name, len(finished)  # the clock would be asked here
 
     with open_executor(None, 1) as executor:
-        for job, _ in automatic._run(executor, lambda state, job: None, jobs()):
+        for job, _ in bench.run_tasks(executor, lambda state, job: None, jobs()):
             finished.append(job)
     assert finished == [("a", 0), ("b", 1), ("c", 2)]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from foretell.model.automatic.questions import Fold
+from foretell.model.automatic.folds import Fold
 from foretell.model.automatic.vote import Vote, relative_errors, trimmed_mean
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.techniques._base import State

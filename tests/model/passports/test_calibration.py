@@ -12,17 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from foretell.model.passports.calibration import (
-    BETWEEN,
-    BEYOND,
-    INSIDE,
-    UNKNOWN,
     Calibration,
     Rehearsed,
     Residuals,
     Spot,
     calibrate,
 )
+from foretell.model.passports.questions import Question
 
+INSIDE, BETWEEN, BEYOND, UNKNOWN = Question
 NO_RESIDUALS = np.zeros(0)
 NODES, SIZE = "nodes", "size"
 
@@ -31,7 +29,8 @@ def rehearsed(kind, residuals, distance=0.0, column=NODES, direction=1):
     residuals = np.array(residuals, dtype=float)
     columns = () if kind == INSIDE else (column,)
     far = np.full(len(residuals), distance)
-    return Rehearsed(kind, columns, direction, residuals, far, 4**far)  # a range of 1 to 4
+    # A range of 1 to 4, and every run a configuration of its own.
+    return Rehearsed(kind, columns, direction, residuals, far, 4**far, np.arange(len(residuals)))
 
 
 def normal(scale, n=100, seed=0):
@@ -184,6 +183,32 @@ def test_near_is_as_far_as_was_rehearsed_along_each_column_and_way():
         assert GROWING.is_near(place).tolist() == [is_near], place.distance
     inside = of(rehearsed(INSIDE, normal(0.02)))
     assert inside.is_near(spot(0.01)).tolist() == [False]
+
+
+def far_out(ratios, configuration=None):
+    """One fold above the nodes, with runs at these ratios."""
+    ratios = np.array(ratios, dtype=float)
+    configuration = np.arange(len(ratios)) if configuration is None else np.array(configuration)
+    return Rehearsed(BEYOND, (NODES,), 1, 0.01 * ratios, np.log(ratios), ratios, configuration)
+
+
+@pytest.mark.parametrize(
+    ("folds", "reach"),
+    [
+        ([far_out([2, 2, 2, 16])], 2),  # one run at 16× tells nothing of the next one there
+        ([far_out([2, 4, 16])], 2),
+        ([far_out([4, 4, 4])], 4),
+        ([far_out([1.5])], 1.5),  # a step that size is bearable
+        ([far_out([16])], 2),
+        ([far_out([16] * 5, [7] * 5)], 2),  # repeats of one configuration
+        ([far_out([8], [7]), far_out([16, 2], [7, 8])], 2),  # one run in two folds
+        ([far_out([3, 3], [1, 2]), far_out([5], [3])], 3),
+    ],
+    ids=str,
+)
+def test_errors_are_known_as_far_out_as_several_configurations_were_predicted(folds, reach):
+    known = of(rehearsed(INSIDE, normal(0.02)), *folds)
+    assert known.reaches == {NODES: (1.0, reach)}
 
 
 def test_without_any_fold_beyond_the_interval_still_widens():

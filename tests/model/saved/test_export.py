@@ -17,7 +17,7 @@ import foretell
 from foretell.errors import ModelError
 from foretell.model.saved.export import _tree, export_model, formula_techniques, formula_text
 from foretell.model.techniques import TECHNIQUES
-from foretell.model.techniques._formula import (
+from foretell.model.techniques.laws._formula import (
     Clip,
     Column,
     Exp,
@@ -30,9 +30,9 @@ from foretell.model.techniques._formula import (
 )
 
 LAWS = {
-    "ScalingLaw": "foretell.model.techniques.scaling_law:ScalingLawTechnique",
-    "PowerLaw": "foretell.model.techniques.power_law:PowerLawTechnique",
-    "LightTrees": "foretell.model.techniques.light_trees:LightTreesTechnique",
+    "ScalingLaw": "foretell.model.techniques.laws.scaling_law:ScalingLawTechnique",
+    "PowerLaw": "foretell.model.techniques.laws.power_law:PowerLawTechnique",
+    "LightTrees": "foretell.model.techniques.trees.light_trees:LightTreesTechnique",
 }
 LINEAR = {"LRRidge": {"alpha": 0.1}, "NNLS": {"fit_intercept": True}, "Stepwise": {}}
 DERIVED = {"inverse": ["nodes"], "log": ["size"], "product_max_degree": 2}
@@ -193,9 +193,11 @@ def test_ernest_features_are_exported():
 
 
 def test_predictions_are_raised_to_the_floor_of_the_model():
-    model = fit(runs(), "LRRidge", {"alpha": 0.1}, {"normalization": True})
+    falling = runs()
+    falling["t"] = 1000 - 9 * falling["size"]
+    model = fit(falling, "LRRidge", {"alpha": 0.1}, {"normalization": True})
     assert model.fitted.floor is not None
-    low = new_rows().assign(size=-1e6)
+    low = new_rows().assign(size=1e6)
     assert set(model.predict(low)) == {model.fitted.floor}
     assert_exports_agree(model, low)
 

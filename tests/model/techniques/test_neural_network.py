@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.neural_network import MLPRegressor
 
-from foretell.model.techniques import TrainingRows, complete, neural_network
+from foretell.model.techniques import TrainingRows, _base, complete
 from foretell.model.techniques.neural_network import NeuralNetworkTechnique
 
 
@@ -111,7 +111,7 @@ def test_prediction_in_blocks_is_the_same(monkeypatch):
     x, y = data()
     fitted = fit(x, y)
     at_once = fitted.predict(x)
-    monkeypatch.setattr(neural_network, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(_base, "_BLOCK_VALUES", 100)
     np.testing.assert_allclose(fitted.predict(x), at_once, rtol=1e-12)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVR
 
-from foretell.model.techniques import TrainingRows, complete, svr
+from foretell.model.techniques import TrainingRows, _base, complete, svr
 from foretell.model.techniques.svr import SupportVectors, SVRTechnique
 
 
@@ -52,7 +52,7 @@ def test_prediction_in_blocks_is_the_same(monkeypatch):
     x, y = data()
     fitted = fit(x, y, kernel="rbf", gamma="scale", C=1.0)
     at_once = fitted.predict(x)
-    monkeypatch.setattr(svr, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(_base, "_BLOCK_VALUES", 100)
     np.testing.assert_allclose(fitted.predict(x), at_once, rtol=1e-12)
 
 

@@ -1,38 +1,33 @@
-"""The bench: what all members are fitted and rehearsed on, and how they become an ensemble."""
+"""The bench: the points and folds of all members, and how members become an ensemble."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.executors import Executor
 from foretell.model.automatic.ensemble import EnsembleRegressor, Member
-from foretell.model.automatic.members import (
-    MEMBERS,
-    ONLY_BEYOND,
-    USUAL,
-    chosen_by_number,
-    member_technique,
-)
-from foretell.model.automatic.questions import FEWEST_LEVELS, Fold, plan_folds
+from foretell.model.automatic.folds import FEWEST_LEVELS, Fold, plan_folds
+from foretell.model.automatic.members import MOST_POINTS, USUAL, member_spec, usual_voters
 from foretell.model.automatic.vote import Vote, relative_errors
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.techniques._base import Array, Regressor, TrainingRows
-from foretell.model.techniques._process import Points
-from foretell.model.techniques._robust import Cleaned, clean
-from foretell.model.techniques.hybrid import rows_of
-from foretell.model.techniques.log_gp import LogGPRegressor, LogGPTechnique, bounds_of, fit_cleaned
+from foretell.model.techniques.points.merging import MergedRuns, merge_robustly
+from foretell.model.techniques.points.robust import log_band
+from foretell.model.techniques.processes._process import Points
+from foretell.model.techniques.processes.log_gp import LogGPRegressor, fit_merged
 
-#: Members see at most so many configurations, drawn at random; boosting sees more.
-_MOST_POINTS = 5_000
-_MOST_BOOSTED = 50_000
+#: The log predictions of each member, by fold.
+Answers = Mapping[int, Mapping[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class FitTask:
     """A member to fit: on all points, or on those of one fold, starting from the whole fit."""
 
     member: str
@@ -41,15 +36,15 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Assembled:
+class RehearsedEnsemble:
     """An ensemble, and everything that was rehearsed for it.
 
     Attributes
     ----------
     names
-        Everyone who was fitted, the voters first.
+        All that were fitted, the voters first.
     folds, answers
-        The folds that all have answered, and the log predictions of each, one column per name.
+        The folds that all have answered, and their log predictions, one column per name.
     """
 
     regressor: EnsembleRegressor
@@ -67,11 +62,11 @@ class Bench:
     points, drawn
         The configurations members see, and their positions among all of them.
     log_gp
-        The process that cleaning ended with, and the totals found for it.
+        The process that was fitted when repeats were merged, and the totals found for it.
     """
 
     voters: tuple[str, ...]
-    cleaned: Cleaned
+    merged: MergedRuns
     points: Points
     drawn: NDArray[np.int64]
     log_gp: LogGPRegressor
@@ -88,27 +83,27 @@ class Bench:
         has_time: Callable[[], bool] = lambda: True,
     ) -> Bench:
         """Merge repeats, and plan the folds; without time, merge and search less thoroughly."""
-        cleaned = clean(rows, seed=seed, has_time=has_time)
-        drawn = cleaned.points.draw(_MOST_BOOSTED, seed)
-        points = cleaned.points.take(drawn)
+        merged = merge_robustly(rows, seed=seed, has_time=has_time)
+        drawn = merged.points.draw(MOST_POINTS, seed)
+        points = merged.points.take(drawn)
         if tuple(names) == USUAL:
-            names = chosen_by_number(len(rows.y), len(points))
+            names = usual_voters(len(rows.y), len(points))
         indicators = {column for group in rows.groups for column in group}
         numeric = tuple(j for j in range(rows.x.shape[1]) if j not in indicators)
         folds = plan_folds(points.x, list(numeric), rows.groups, seed)
-        log_gp = fit_cleaned(cleaned, seed=seed, with_totals=has_time())
-        return cls(tuple(names), cleaned, points, drawn, log_gp, folds, numeric, seed)
+        log_gp = fit_merged(merged, seed=seed, with_totals=has_time())
+        return cls(tuple(names), merged, points, drawn, log_gp, folds, numeric, seed)
 
     @cached_property
     def cuttable(self) -> tuple[int, ...]:
-        """The columns with values enough to be held out in part, whether they were or not."""
+        """The columns with enough values for folds, whether there are folds of them or not."""
         x = self.points.x
         return tuple(j for j in self.numeric if len(np.unique(x[:, j])) >= FEWEST_LEVELS)
 
     def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
         """Return every run of some points: its position among them, and its log target."""
         of_run = self._positions(points)
-        return of_run[of_run >= 0], self.cleaned.log_y[of_run >= 0]
+        return of_run[of_run >= 0], self.merged.log_y[of_run >= 0]
 
     def rows(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of those runs among all, in the same order."""
@@ -116,32 +111,26 @@ class Bench:
 
     def _positions(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each run which of these points it is of; -1 if of none."""
-        position = np.full(len(self.cleaned.points), -1, dtype=np.int64)
+        position = np.full(len(self.merged.points), -1, dtype=np.int64)
         position[self.drawn[points]] = np.arange(len(points))
-        return position[self.cleaned.point]
+        return position[self.merged.point]
 
-    def jobs(self) -> list[Job]:
-        """List the fits of the voters on all points."""
-        return [Job(name) for name in self.voters]
-
-    def rehearsals(self, fits: Mapping[str, Regressor]) -> Iterator[Job]:
+    def rehearsals(self, fits: Mapping[str, Regressor]) -> Iterator[FitTask]:
         """List the fits on folds, all members of a fold in a row."""
         for fold in _in_turns(self.folds):
             for name, regressor in fits.items():
-                yield Job(name, fold, regressor.start())
+                yield FitTask(name, fold, regressor.start())
 
-    def assemble(
-        self, fits: Mapping[str, Regressor], answers: Mapping[int, Mapping[str, Array]]
-    ) -> Assembled:
+    def assemble(self, fits: Mapping[str, Regressor], answers: Answers) -> RehearsedEnsemble:
         """Weigh the voters by their answers; a fold counts when all have answered it.
 
-        Others than voters may have been fitted; their answers stand after those of the voters.
+        Others than voters may have been fitted; their answers come after those of the voters.
         """
         names = sorted(fits, key=lambda name: name not in self.voters)
         voters = [name for name in names if name in self.voters]
-        complete_ = [i for i in sorted(answers) if len(answers[i]) == len(fits)]
-        folds = [self.folds[i] for i in complete_]
-        tables = [np.column_stack([answers[i][name] for name in names]) for i in complete_]
+        complete = [i for i in sorted(answers) if len(answers[i]) == len(fits)]
+        folds = [self.folds[i] for i in complete]
+        tables = [np.column_stack([answers[i][name] for name in names]) for i in complete]
         errors = [
             relative_errors(
                 table[:, : len(voters)], self.points.log_y[f.test], self.points.weight[f.test]
@@ -150,13 +139,16 @@ class Bench:
         ]
         measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
         vote = Vote.of(measured, [self.renumbered(f) for f in folds], errors, len(voters))
+        specs = [member_spec(name) for name in voters]
         if len(voters) > 1:
-            vote = vote.silenced_inside([name in ONLY_BEYOND for name in voters])
-        members = tuple(Member(n, MEMBERS.get(n, (n,))[0], fits[n]) for n in voters)
-        low, high = bounds_of(self.points.log_y)
-        shift = self.cleaned.shift
-        regressor = EnsembleRegressor(members, vote, self.numeric, shift, low, high)
-        return Assembled(regressor, names, folds, tables)
+            vote = vote.silenced_inside([spec.only_beyond for spec in specs])
+        members = tuple(
+            Member(name, spec.technique, fits[name])
+            for name, spec in zip(voters, specs, strict=True)
+        )
+        band = log_band(self.points.log_y)
+        regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band)
+        return RehearsedEnsemble(regressor, names, folds, tables)
 
     def renumbered(self, fold: Fold) -> Fold:
         """Return a fold whose columns are counted among the numeric ones."""
@@ -164,37 +156,41 @@ class Bench:
         return replace(fold, columns=tuple(position[c] for c in fold.columns if c in position))
 
 
-def fit_member(bench: Bench, job: Job) -> Regressor:
+def fit_member(bench: Bench, task: FitTask) -> Regressor:
     """Fit one member on all points, or on the training points of a fold."""
-    technique, params = member_technique(job.member)
-    if job.fold is not None:
-        rows = rows_of(bench.points.take(bench.folds[job.fold].train))
-        return technique.refit(rows, params, bench.seed, job.start)
-    most = _MOST_BOOSTED if params.get("rest") == "boosting" else _MOST_POINTS
-    rows = rows_of(bench.points.sample(most, bench.seed))
-    if technique.name == LogGPTechnique.name:  # what was found in cleaning serves all of them
+    spec = member_spec(task.member)
+    technique, params = spec.build()
+    if task.fold is not None:
+        rows = bench.points.take(bench.folds[task.fold].train).as_rows()
+        return technique.refit(rows, params, bench.seed, task.start)
+    rows = bench.points.sample(spec.most_points, bench.seed).as_rows()
+    if spec.starts_merged:
         return technique.refit(rows, params, bench.seed, bench.log_gp)
     return technique.fit(technique.prepare(rows), params, bench.seed)
 
 
-def answer(bench: Bench, job: Job) -> Array:
+def answer(bench: Bench, task: FitTask) -> Array:
     """Fit a member on a fold and return its log predictions of the test points."""
-    assert job.fold is not None
-    x = bench.folds[job.fold].asked(bench.points.x)
-    least = np.exp(bounds_of(bench.points.log_y)[0])  # a linear member may go below zero
-    log_y: Array = np.log(np.maximum(fit_member(bench, job).predict(x), least))
+    assert task.fold is not None
+    x = bench.folds[task.fold].asked(bench.points.x)
+    least = np.exp(log_band(bench.points.log_y)[0])  # a linear member may go below zero
+    log_y: Array = np.log(np.maximum(fit_member(bench, task).predict(x), least))
     if not np.isfinite(log_y).all():
         raise ValueError("it predicts values that are not finite")
     return log_y
 
 
-def rehearse(bench: Bench, fits: Mapping[str, Regressor]) -> dict[int, dict[str, Array]]:
-    """Answer every fold, one after the other."""
-    answers: dict[int, dict[str, Array]] = {}
-    for job in bench.rehearsals(fits):
-        assert job.fold is not None
-        answers.setdefault(job.fold, {})[job.member] = answer(bench, job)
-    return answers
+def run_tasks(
+    executor: Executor, work: Callable[[Bench, FitTask], Any], tasks: Iterable[FitTask]
+) -> Iterator[tuple[FitTask, Any]]:
+    """Run tasks, yielding each with its result, or the exception it ended in."""
+    waiting = iter(tasks)  # taken only when there is room: what comes next may depend on the time
+    while True:
+        while executor.has_room and (task := next(waiting, None)) is not None:
+            executor.submit(work, task)
+        if not executor.n_pending:
+            return
+        yield executor.collect()
 
 
 def _in_turns(folds: Sequence[Fold]) -> Iterable[int]:

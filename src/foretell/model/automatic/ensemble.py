@@ -11,15 +11,16 @@ from foretell.model.automatic.vote import Vote, trimmed_mean
 from foretell.model.techniques._base import Array, Regressor, State
 from foretell.model.techniques._nested import join_states, part_of, regressor_class
 from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques.points.robust import read_log_band
 
 NAME = "Ensemble"
-_UNHEARD = 1e-12  # a weight that changes no prediction
+_NEGLIGIBLE = 1e-12  # a weight that changes no prediction
 _MOST_MEMBERS = 100  # in a file, which may be hostile
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One voice: its name in the ensemble, its technique, and its model."""
+    """One member: its name in the ensemble, its technique, and its model."""
 
     name: str
     technique: str
@@ -50,20 +51,20 @@ class EnsembleRegressor(Regressor):
         votes = np.zeros(weights.shape)
         least = np.exp(self.low)  # a linear member may go below zero
         for i, member in enumerate(self.members):
-            heard = weights[:, i] > _UNHEARD
-            if heard.any():
-                predicted = member.regressor.predict(x[heard])
-                votes[heard, i] = np.log(np.maximum(predicted, least))
+            counts = weights[:, i] > _NEGLIGIBLE
+            if counts.any():
+                predicted = member.regressor.predict(x[counts])
+                votes[counts, i] = np.log(np.maximum(predicted, least))
         log_y = trimmed_mean(votes, weights) + self.shift
         return np.exp(np.clip(log_y, self.low, self.high))
 
     def importances(self) -> Array | None:
-        """Return the mean of the members' shares, weighed as inside the data."""
+        """Return the mean of the members' shares, weighted as inside the data."""
         inside = np.exp(-self.vote.inside)
         found = [
             (weight, own)
             for weight, member in zip(inside, self.members, strict=True)
-            if weight > _UNHEARD and (own := member.regressor.importances()) is not None
+            if weight > _NEGLIGIBLE and (own := member.regressor.importances()) is not None
         ]
         if not found:
             return None
@@ -76,7 +77,7 @@ class EnsembleRegressor(Regressor):
         return [f"members: {', '.join(m.name for m in self.members)}"]
 
     def to_state(self) -> State:
-        """Return the states of all members, and what they are worth."""
+        """Return the states of all members, and their errors by question."""
         parts = {f"member_{i}": m.regressor.to_state() for i, m in enumerate(self.members)}
         joined = join_states({**parts, "vote": self.vote.to_state()})
         values = {
@@ -97,7 +98,7 @@ class EnsembleRegressor(Regressor):
         if len(names) > _MOST_MEMBERS:
             raise ValueError(f"an ensemble has at most {_MOST_MEMBERS} members")
         if any(technique == NAME for _, technique in names):
-            raise ValueError("an ensemble is no member of an ensemble")
+            raise ValueError("an ensemble cannot be a member of an ensemble")
         members = tuple(
             Member(
                 name,
@@ -110,10 +111,8 @@ class EnsembleRegressor(Regressor):
         if len(numeric) and not (numeric.min() >= 0 and numeric.max() < n_features):
             raise ValueError("a numeric column is not among the features")
         vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
-        shift, low, high = (read_number(state, name) for name in ("shift", "low", "high"))
-        if not -700 <= low <= high <= 700:
-            raise ValueError("the bounds of predictions are out of order")
-        return cls(members, vote, tuple(numeric.tolist()), shift, low, high)
+        shift, band = read_number(state, "shift"), read_log_band(state)
+        return cls(members, vote, tuple(numeric.tolist()), shift, *band)
 
 
 def _are_texts(pair: Any) -> bool:

@@ -6,12 +6,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
@@ -19,7 +18,15 @@ from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.executors import Executor, single_threaded
 from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
-from foretell.model.automatic.bench import Assembled, Bench, Job, answer, fit_member
+from foretell.model.automatic.bench import (
+    Bench,
+    FitTask,
+    RehearsedEnsemble,
+    answer,
+    fit_member,
+    run_tasks,
+)
+from foretell.model.automatic.identifiers import identifiers
 from foretell.model.automatic.members import LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
@@ -42,45 +49,23 @@ Array = NDArray[np.float64]
 Result = TypeVar("Result")
 
 _FEWEST_ROWS = 3
-#: A table of so many rows has labels where more than this share of a column's values differ.
-_FEWEST_LABELED, _LABEL_SHARE = 20, 0.5
-#: Of a longer table, rows are drawn: what more of them would add is less than it would cost.
+#: Longer tables are sampled: more rows would add less accuracy than they cost time.
 _MOST_ROWS = 50_000
-#: Shares of a time limit after which cleaning ends, no further member is fitted, and no rehearsal
-#: begun: the rest is for writing.
-_CLEANED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE = 0.3, 0.5, 0.8
+#: Shares of a time limit after which merging repeats ends, no further member is fitted, and no
+#: rehearsal begins. The rest is for explaining and writing.
+_MERGED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE = 0.3, 0.5, 0.8
 
 
 def automatic_campaign(target: str, columns: ColumnChoice, seed: int | None) -> Campaign:
     """Return the campaign that automatic mode stands for."""
     data = {
         "target": target,
-        "use_columns": list(columns.use),
+        "use_columns": sorted(columns.use),
         "skip_columns": list(columns.skip),
         "categorical": list(columns.categorical),
     }
     spec, _, _ = load_campaign({"data": data, "techniques": {"Ensemble": {}}})
     return spec.with_seed(seed)
-
-
-def labels(dataset: Dataset, target: str) -> list[str]:
-    """Find columns of text that only tell rows apart: names or dates of single runs.
-
-    What has a value of its own in most rows looks like an explanation of each, and says nothing of
-    the next one.
-    """
-    frame = dataset.frame
-    n_rows = len(frame)
-    if n_rows < _FEWEST_LABELED:
-        return []
-    found = []
-    for name in dataset.columns:
-        values = frame[name]
-        if name == target or values.nunique() <= _LABEL_SHARE * n_rows:
-            continue
-        if not pd.api.types.is_numeric_dtype(values):
-            found.append(name)
-    return found if len(found) < len(dataset.columns) - 1 else []
 
 
 def run_automatic(
@@ -93,27 +78,22 @@ def run_automatic(
 ) -> Fit:
     """Fit the ensemble of automatic mode to a table."""
     dataset, notices = dataset.for_target(target, columns.named)
-    named = columns.named
-    skipped = [] if columns.use else [n for n in labels(dataset, target) if n not in named]
-    campaign = automatic_campaign(target, columns.without(skipped), seed)
+    dataset = replace(dataset, frame=dataset.frame[sorted(dataset.columns)])
+    found = {} if columns.use else identifiers(dataset, target)
+    skipped = {name: note for name, note in found.items() if name not in columns.named}
+    campaign = automatic_campaign(target, columns.without(list(skipped)), seed)
     if columns.drop_missing:
         dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
         notices += dropped
-    job = _Job(campaign, dataset, options)
-    job.notes += notices
-    job.notes += [
-        f"Column '{name}' was left out: it is text with more different values than half of the "
-        "rows, which says nothing about new runs."
-        for name in skipped
-    ]
+    fit = _AutomaticFit(campaign, dataset, options, notes=[*notices, *skipped.values()])
     if options.output is not None:
-        return job.run(options.output)
+        return fit.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
-        return job.run(Path(output))
+        return fit.run(Path(output))
 
 
 @dataclass
-class _Job:
+class _AutomaticFit:
     campaign: Campaign
     dataset: Dataset
     options: RunOptions
@@ -124,13 +104,13 @@ class _Job:
     is_cut: bool = False
 
     def run(self, output: Path) -> Fit:
-        """Prepare, clean, fit, rehearse, weigh, report: top to bottom."""
+        """Prepare, merge repeats, fit, rehearse, weigh, report: top to bottom."""
         table = self._table()
         clock = Clock(self.options.started, self.options.time_limit_s)
         with ExitStack() as stack:
             stack.enter_context(claimed(output))
             prints = fingerprint(self.campaign, self.dataset.frame)
-            prints["campaign"] += " automatic"  # which no campaign of the same words is
+            prints["campaign"] += " automatic"  # to tell it from a campaign with the same content
             journal = stack.enter_context(Journal(output / JOURNAL, prints))
             log = stack.enter_context(logged(output / LOG))
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
@@ -139,7 +119,7 @@ class _Job:
                 self._rows(table),
                 USUAL,
                 self.campaign.seed,
-                lambda: self._has_time(clock, _CLEANED_SHARE),
+                lambda: self._has_time(clock, _MERGED_SHARE),
             )
             executor = stack.enter_context(self.options.executor(bench, log))
             fits = self._fit(executor, bench, clock)
@@ -170,32 +150,33 @@ class _Job:
         return table
 
     def _rows(self, table: Table) -> TrainingRows:
-        x, y, n_rows = table.x, table.y, len(table.y)
-        self.used = np.arange(n_rows)
+        """Take the rows in an order that depends on their content alone."""
+        n_rows = len(table.y)
+        self.used = np.lexsort([table.y, *table.x.T[::-1]])
         if n_rows > _MOST_ROWS:
             drawn = np.random.default_rng(self.campaign.seed).permutation(n_rows)[:_MOST_ROWS]
-            self.used = np.sort(drawn)
-            x, y = x[self.used], y[self.used]
+            self.used = self.used[np.sort(drawn)]
             self.notes.append(f"{_MOST_ROWS:,} of {n_rows:,} rows, drawn at random, were used.")
-        return TrainingRows(x, y, np.ones(len(y)), table.feature_map.groups)
+        groups = table.feature_map.groups
+        return TrainingRows(table.x[self.used], table.y[self.used], np.ones(len(self.used)), groups)
 
     def _fit(self, executor: Executor, bench: Bench, clock: Clock) -> dict[str, Regressor]:
-        """Fit everyone on all points: those who vote, and the laws, which explain."""
+        """Fit the voters on all points, and the laws, which explain."""
         names = list(dict.fromkeys([*bench.voters, *LAWS]))
         done: dict[str, Regressor] = {}
 
-        def wanted() -> Iterable[Job]:
+        def wanted() -> Iterable[FitTask]:
             for i, name in enumerate(names):
                 if i == 0 or self._has_time(clock, _FITTED_SHARE):
-                    yield Job(name)
+                    yield FitTask(name)
                 else:
                     self.reasons[name] = "the time limit left no time for it"
 
-        for job, result in _run(executor, timed_fit, wanted()):
+        for task, result in run_tasks(executor, timed_fit, wanted()):
             if isinstance(result, Exception):
-                self.reasons[job.member] = reason_of(result)
+                self.reasons[task.member] = reason_of(result)
             else:
-                done[job.member], self.seconds[job.member] = result
+                done[task.member], self.seconds[task.member] = result
         fits = {name: done[name] for name in names if name in done}
         if not any(name in fits for name in bench.voters):
             first = next(iter(self.reasons.items()))
@@ -217,29 +198,29 @@ class _Job:
             answers.setdefault(r["fold"], {})[r["member"]] = np.array(r["log_y"])
         n_total = len(bench.folds) * len(fits)
 
-        def wanted() -> Iterable[Job]:
-            for job in bench.rehearsals(fits):
-                assert job.fold is not None
-                if job.member in answers.get(job.fold, {}) or job.member in self.reasons:
+        def wanted() -> Iterable[FitTask]:
+            for task in bench.rehearsals(fits):
+                assert task.fold is not None
+                if task.member in answers.get(task.fold, {}) or task.member in self.reasons:
                     continue
                 if not self._has_time(clock, _REHEARSED_SHARE):
                     return
-                yield job
+                yield task
 
-        for job, result in _run(executor, answer, wanted()):
+        for task, result in run_tasks(executor, answer, wanted()):
             if isinstance(result, Exception):
-                self.reasons.setdefault(job.member, reason_of(result))
+                self.reasons.setdefault(task.member, reason_of(result))
                 continue
-            record = {"fold": job.fold, "member": job.member, "log_y": result.tolist()}
+            record = {"fold": task.fold, "member": task.member, "log_y": result.tolist()}
             journal.append([{"kind": "answer", **record}])
-            answers.setdefault(record["fold"], {})[job.member] = result
-            self._tell(sum(map(len, answers.values())), n_total, clock)
+            answers.setdefault(record["fold"], {})[task.member] = result
+            self._report_progress(sum(map(len, answers.values())), n_total, clock)
         return answers
 
     def _assemble(
         self, bench: Bench, fits: dict[str, Regressor], answers: dict[int, dict[str, Array]]
-    ) -> Assembled:
-        """Let those vote who failed nowhere."""
+    ) -> RehearsedEnsemble:
+        """Leave out members that failed in some fold, unless all did."""
         sound = {name: fit for name, fit in fits.items() if name not in self.reasons}
         if not any(name in sound for name in bench.voters):
             sound = fits
@@ -252,12 +233,12 @@ class _Job:
         return bench.assemble(sound, kept)
 
     def _has_time(self, clock: Clock, share: float) -> bool:
-        """Whether the time limit leaves time for what would come now; remembers that it did not."""
+        """Whether the time limit leaves time for the next step; if not, the result says so."""
         is_late = clock.is_past(share)
         self.is_cut |= is_late
         return not is_late
 
-    def _tell(self, n_done: int, n_total: int, clock: Clock) -> None:
+    def _report_progress(self, n_done: int, n_total: int, clock: Clock) -> None:
         if self.options.progress is not None:
             left_s = clock.elapsed_s / n_done * (n_total - n_done)
             self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
@@ -271,18 +252,7 @@ def _in_words_of_tables(work: Callable[[], Result]) -> Result:
         raise error.placed() from None
 
 
-def timed_fit(bench: Bench, job: Job) -> tuple[Regressor, float]:
+def timed_fit(bench: Bench, task: FitTask) -> tuple[Regressor, float]:
     """Fit a member on all points; also return how many seconds it took."""
     started = time.perf_counter()
-    return fit_member(bench, job), time.perf_counter() - started
-
-
-def _run(executor: Executor, work: Any, jobs: Iterable[Job]) -> Iterable[tuple[Job, Any]]:
-    """Run jobs, yielding each with its result, or the exception it ended in."""
-    waiting = iter(jobs)  # asked only when there is room: what comes next may depend on the time
-    while True:
-        while executor.has_room and (job := next(waiting, None)) is not None:
-            executor.submit(work, job)
-        if not executor.n_pending:
-            return
-        yield executor.collect()
+    return fit_member(bench, task), time.perf_counter() - started

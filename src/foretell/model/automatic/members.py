@@ -1,51 +1,83 @@
-"""The members of an ensemble: names, the techniques behind them, and who votes when."""
+"""The members of an ensemble: names, the techniques behind them, and which of them vote."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from foretell.model.automatic.ensemble import NAME
 from foretell.model.techniques import TECHNIQUES, Technique, complete
 
-#: The members known by a name of their own: a technique and its settings.
-MEMBERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "LogGP": ("LogGP", {}),
-    "RoughGP": ("LogGP", {"form": "rough"}),
-    "FlatGP": ("LogGP", {"beyond": "flat"}),
-    "SparseGP": ("LogGP", {"form": "sparse"}),
-    "Hybrid": ("Hybrid", {}),
-    "TrendTrees": ("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
-    "BoostedTrend": ("Hybrid", {"law": "PowerLaw", "rest": "boosting"}),
-    "LightTrees": ("LightTrees", {}),
-    "ScalingLaw": ("ScalingLaw", {}),
-    "PowerLaw": ("PowerLaw", {"penalty": 0.1}),  # more would bend the slopes of few runs
+#: More configurations than a member can be fitted to in a few seconds are sampled.
+_MOST_POINTS = 5_000
+MOST_POINTS = 50_000  # that any member sees
+
+
+@dataclass(frozen=True)
+class MemberSpec:
+    """How a member is fitted, and when it votes.
+
+    Attributes
+    ----------
+    technique, settings
+        The technique, and the hyperparameters that differ from its defaults.
+    most_points
+        The configurations it is fitted to; of more, a random sample.
+    starts_merged
+        Whether it starts from the process that was fitted when repeats were merged.
+    only_beyond
+        Whether it has no weight inside the data, where it equals another member.
+    """
+
+    technique: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    most_points: int = _MOST_POINTS
+    starts_merged: bool = False
+    only_beyond: bool = False
+
+    def build(self) -> tuple[Technique, dict[str, Any]]:
+        """Return the technique and a value for each of its hyperparameters."""
+        technique = TECHNIQUES.get(self.technique)()
+        return technique, complete(technique, self.settings)
+
+
+_BOOSTED = {"law": "PowerLaw", "rest": "boosting"}
+#: The members with a name of their own. Any technique can be a member under its own name.
+MEMBERS: Mapping[str, MemberSpec] = {
+    "LogGP": MemberSpec("LogGP", starts_merged=True),
+    "RoughGP": MemberSpec("LogGP", {"form": "rough"}, starts_merged=True),
+    "FlatGP": MemberSpec("LogGP", {"beyond": "flat"}, starts_merged=True, only_beyond=True),
+    "SparseGP": MemberSpec("LogGP", {"form": "sparse"}, starts_merged=True),
+    "Hybrid": MemberSpec("Hybrid"),
+    "TrendTrees": MemberSpec("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
+    "BoostedTrend": MemberSpec("Hybrid", _BOOSTED, most_points=MOST_POINTS),
+    "LightTrees": MemberSpec("LightTrees"),
+    "ScalingLaw": MemberSpec("ScalingLaw"),
+    "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}),  # more would flatten slopes of few runs
 }
-#: One voice of each kind: smooth, rough with few axes, law, trees; and, which matters outside the
-#: data, that nothing changes any more.
+#: One of each kind: a smooth process, a rough one with few axes, a law, trees, and one that stays
+#: constant outside the data.
 USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees", "FlatGP")
-#: Those that are others inside the data, and have a say beyond it alone.
-ONLY_BEYOND = ("FlatGP",)
+#: Fitted to explain, whether they vote or not.
 LAWS = ("ScalingLaw", "PowerLaw")
-#: From so few runs, trees and what stands on a law say nothing.
+#: With so few runs, only laws and one process vote: the others would have too little to learn from.
 _FEW_RUNS = 10
 _OF_FEW = (*LAWS, "LogGP")
-#: From so many configurations on, boosting has its say, too.
+#: With more configurations than this, boosting votes as well.
 _MANY_POINTS = 2_000
 
 
-def chosen_by_number(n_runs: int, n_points: int) -> tuple[str, ...]:
+def usual_voters(n_runs: int, n_points: int) -> tuple[str, ...]:
     """Choose who votes by how much was measured."""
     if n_runs <= _FEW_RUNS:
         return _OF_FEW
     return (*USUAL, "BoostedTrend") if n_points > _MANY_POINTS else USUAL
 
 
-def member_technique(name: str) -> tuple[Technique, dict[str, Any]]:
-    """Return the technique of a member, and its settings."""
-    technique_name, settings = MEMBERS.get(name, (name, {}))
-    technique = TECHNIQUES.get(technique_name)()
-    return technique, complete(technique, settings)
+def member_spec(name: str) -> MemberSpec:
+    """Return how a member is fitted; any technique is a member under its own name."""
+    return MEMBERS.get(name, MemberSpec(name))
 
 
 def read_members(value: Any) -> list[str]:
@@ -55,7 +87,7 @@ def read_members(value: Any) -> list[str]:
     known.remove(NAME)
     for name in names:
         if name not in known:
-            raise ValueError(f"{name!r} is no member; choose from {', '.join(known)}")
+            raise ValueError(f"{name!r} is not a member; choose from {', '.join(known)}")
     if not names:
-        raise ValueError("an ensemble needs a member")
+        raise ValueError("an ensemble needs at least one member")
     return list(dict.fromkeys(names))

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from foretell._version import __version__
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
-from foretell.model.automatic.bench import Assembled, Bench
+from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.explanation import column_shares, explained_share, find_plateaus
-from foretell.model.automatic.members import LAWS, member_technique
+from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
-    QUESTIONS,
     Answers,
     calibrate_member,
     errors_by_question,
@@ -28,6 +27,7 @@ from foretell.model.fingerprint import versions
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
+from foretell.model.passports.questions import QUESTIONS
 from foretell.model.results.data import describe_table
 from foretell.model.results.schema import (
     AUTOMATIC,
@@ -66,7 +66,7 @@ class AutomaticRecord:
     table: Table
     bench: Bench
     fits: dict[str, Regressor]
-    assembled: Assembled
+    assembled: RehearsedEnsemble
     answers: list[Answers]
     seconds: dict[str, float]
     reasons: dict[str, str]
@@ -91,7 +91,7 @@ class AutomaticRecord:
         technique, params = (
             (TECHNIQUES.get(ENSEMBLE)(), {"members": [m.name for m in regressor.members]})  # type: ignore[attr-defined]
             if member is None
-            else member_technique(name)
+            else member_spec(name).build()
         )
         table = self.table
         rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])

@@ -8,26 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.automatic.bench import Assembled, Bench
-from foretell.model.automatic.questions import Fold
+from foretell.model.automatic.bench import Bench, RehearsedEnsemble
+from foretell.model.automatic.folds import Fold
 from foretell.model.automatic.vote import relative_error
-from foretell.model.passports.calibration import (
-    BETWEEN,
-    BEYOND,
-    INSIDE,
-    UNKNOWN,
-    Calibration,
-    Rehearsed,
-    calibrate,
-)
+from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
+from foretell.model.passports.questions import QUESTIONS, Question, mean_by_question, question_names
 
 Array = NDArray[np.float64]
 
-_KINDS = {"inside": INSIDE, "between": BETWEEN, "beyond": BEYOND, "unknown level": UNKNOWN}
-#: Ratios beyond the range at which errors are reported, and where one ends and the next begins.
-RATIOS = (1.5, 2.0, 4.0)
-_RATIO_ENDS = (np.sqrt(1.5 * 2.0), np.sqrt(2.0 * 4.0), np.inf)
 _LEAST_RANKED = 1e-3
 
 
@@ -37,19 +26,30 @@ class Answers:
 
     Attributes
     ----------
+    point
+        Which of the fold's test points each run is of.
     distance, ratio
-        How far each run lies outside the training points of the fold.
+        How far each run lies outside the training points of the fold. The ratio of a fold beyond
+        the range is that of the columns that were cut.
     """
 
     fold: Fold
+    point: NDArray[np.int64]
     log_y: Array
     log_predictions: Array  # one column per member
     combined: Array
     distance: Array
     ratio: Array
 
+    @property
+    def questions(self) -> NDArray[np.str_]:
+        """The name of the question that each run answers."""
+        if self.fold.kind == Question.BEYOND:
+            return question_names(self.ratio)
+        return np.full(len(self.log_y), self.fold.kind.value)
 
-def gather(bench: Bench, assembled: Assembled) -> list[Answers]:
+
+def gather(bench: Bench, assembled: RehearsedEnsemble) -> list[Answers]:
     """Bring together the runs of each fold and all predictions of them."""
     numeric = np.array(bench.numeric, dtype=np.int64)
     regressor = assembled.regressor
@@ -58,15 +58,19 @@ def gather(bench: Bench, assembled: Assembled) -> list[Answers]:
         of_run, log_y = bench.runs(fold.test)
         measured = MeasuredRange.of(bench.points.x[np.ix_(fold.train, numeric)])
         x = bench.points.x[np.ix_(fold.test, numeric)]
+        ratio = measured.ratio(x)
+        if fold.kind == Question.BEYOND:
+            ratio = ratio[:, np.isin(numeric, fold.columns)]
         combined = regressor.vote.rehearsed(bench.renumbered(fold), table[:, : regressor.n_members])
         result.append(
             Answers(
                 fold,
+                of_run,
                 log_y,
                 table[of_run],
                 combined[of_run] + regressor.shift,
                 total_distance(measured.distance(x))[of_run],
-                measured.ratio(x).max(axis=1, initial=1.0)[of_run],
+                ratio.max(axis=1, initial=1.0)[of_run],
             )
         )
     return result
@@ -85,43 +89,14 @@ def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, 
     for a in answers:
         predicted = a.combined if member is None else a.log_predictions[:, member]
         errors.append(relative_error(predicted, a.log_y))
-        names = question_names(a.ratio) if a.fold.kind == "beyond" else None
-        kinds.append(np.full(len(a.log_y), a.fold.kind) if names is None else names)
+        kinds.append(a.questions)
     return mean_by_question(errors, kinds, QUESTIONS)
-
-
-def mean_by_question(
-    errors: list[Array], kinds: list[NDArray[np.str_]], questions: Sequence[str]
-) -> dict[str, float | None]:
-    """Average errors by the name of their question."""
-    every = np.concatenate([np.zeros(0), *errors])
-    kind = np.concatenate([np.zeros(0, dtype="<U16"), *kinds])
-    return {
-        name: float(every[kind == name].mean()) if (kind == name).any() else None
-        for name in questions
-    }
 
 
 def rank(errors: Mapping[str, float | None]) -> float:
     """Return the mean log error over all questions, by which models are listed."""
     known = [e for e in errors.values() if e is not None]
     return float(np.mean(np.log(np.maximum(known, _LEAST_RANKED)))) if known else np.inf
-
-
-def question_names(ratio: Array) -> NDArray[np.str_]:
-    """Name the ratio nearest to how far each run lies beyond the range."""
-    names = np.array([beyond_name(r) for r in RATIOS])
-    return names[np.searchsorted(_RATIO_ENDS, ratio, side="left")]
-
-
-def beyond_name(ratio: float) -> str:
-    """Name the question of predicting so far beyond the range."""
-    return f"{ratio:g}x"
-
-
-BEYOND_QUESTIONS = tuple(beyond_name(r) for r in RATIOS)
-UNKNOWN_LEVEL = "unknown level"
-QUESTIONS = ("inside", "between", *BEYOND_QUESTIONS, UNKNOWN_LEVEL)
 
 
 def calibrate_member(
@@ -139,12 +114,13 @@ def calibrate_member(
     """
     rehearsed = [
         Rehearsed(
-            _KINDS[a.fold.kind],
+            a.fold.kind,
             tuple(names[c] for c in a.fold.columns),
             a.fold.direction,
             a.log_y - (a.combined if member is None else a.log_predictions[:, member]),
             a.distance,
             a.ratio,
+            a.fold.test[a.point],
         )
         for a in answers
     ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from foretell.model.automatic.bench import Bench, fit_member, rehearse
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from foretell.executors import SerialExecutor
+from foretell.model.automatic.bench import Bench, FitTask, answer, fit_member, run_tasks
 from foretell.model.automatic.ensemble import NAME, EnsembleRegressor
 from foretell.model.automatic.members import USUAL, read_members
 from foretell.model.techniques import Hyperparameter, Params, Technique, TrainingRows
@@ -22,5 +26,19 @@ class EnsembleTechnique(Technique):
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> EnsembleRegressor:
         """Fit one member after the other."""
         bench = Bench.of(prepared, params["members"], seed)
-        fits = {job.member: fit_member(bench, job) for job in bench.jobs()}
-        return bench.assemble(fits, rehearse(bench, fits)).regressor
+        voters = (FitTask(name) for name in bench.voters)
+        fits = {task.member: fitted for task, fitted in _run(bench, fit_member, voters)}
+        answers: dict[int, dict[str, Any]] = {}
+        for task, log_y in _run(bench, answer, bench.rehearsals(fits)):
+            answers.setdefault(task.fold, {})[task.member] = log_y
+        return bench.assemble(fits, answers).regressor
+
+
+def _run(
+    bench: Bench, work: Callable[[Bench, FitTask], Any], tasks: Iterable[FitTask]
+) -> Iterable[tuple[Any, Any]]:
+    """Run tasks here, and raise the first error."""
+    for task, result in run_tasks(SerialExecutor(bench), work, tasks):
+        if isinstance(result, Exception):
+            raise result
+        yield task, result

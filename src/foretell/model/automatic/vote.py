@@ -1,8 +1,7 @@
-"""How members of an ensemble are heard: by what they were worth on questions like the one asked.
+"""The weight of each member of an ensemble, by its rehearsed error on the question asked.
 
-Weights grow slowly with merit, as the inverse square of a member's error, and the outer quarters of
-the votes are left out: with few folds the choice of one best member is mostly luck, and one that
-fails must do no harm.
+Weights are the inverse squares of errors, and the outer quarters of the predictions are left out.
+With few folds it is mostly chance which member looks best, and one that fails must do no harm.
 """
 
 from __future__ import annotations
@@ -13,19 +12,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.automatic.questions import Fold
+from foretell.model.automatic.folds import Fold
 from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.questions import Question
 from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._state import read_array
 
 _POWER = 2.0
 _TRIM = 0.25  # of the weight, on each side
-_LEAST_ERROR = 0.003  # below, nobody cares who is ahead
+_LEAST_ERROR = 0.003  # smaller errors count as equal
 _MOST_LOG_ERROR = 3.0
-_SILENCE = 100.0  # added to a log error, leaves no weight
-#: How much the own question counts against the mean of all of its kind.
-_OWN = {"between": 0.75, "beyond": 1.0}
-#: The share of inside folds in the judgement of other questions, and of between folds inside.
+_SILENCE = 100.0  # added to a log error, it leaves no weight
+#: How much the folds of a column count; the rest is the mean over all columns.
+_OWN = {Question.BETWEEN: 0.75, Question.BEYOND: 1.0}
+#: How much inside folds count for questions between levels, and the other way round.
 _INSIDE_IN_BETWEEN = 0.3
 _BETWEEN_IN_INSIDE = 0.3
 
@@ -59,7 +59,7 @@ class Vote:
         logs = [np.log(np.maximum(e, _LEAST_ERROR)) for e in errors]
         marked = list(zip(folds, logs, strict=True))
 
-        def mean(kind: str, column: int | None = None, direction: int = 0) -> Array | None:
+        def mean(kind: Question, column: int | None = None, direction: int = 0) -> Array | None:
             found = [
                 log
                 for fold, log in marked
@@ -70,18 +70,19 @@ class Vote:
             return np.mean(found, axis=0) if found else None
 
         unknown = np.zeros(n_members)
-        inside = mean("inside")
-        between = _first(mean("between"), inside, unknown)
-        beyond = _first(mean("beyond"), between, unknown)
+        inside = mean(Question.INSIDE)
+        between = _first(mean(Question.BETWEEN), inside, unknown)
+        beyond = _first(mean(Question.BEYOND), between, unknown)
         inside = _first(inside, unknown)
         n_columns = len(measured.low)
         own_between = [
             _INSIDE_IN_BETWEEN * inside
-            + (1 - _INSIDE_IN_BETWEEN) * _mixed(_OWN["between"], mean("between", j), between)
+            + (1 - _INSIDE_IN_BETWEEN)
+            * _mixed(_OWN[Question.BETWEEN], mean(Question.BETWEEN, j), between)
             for j in range(n_columns)
         ]
         own_beyond = [
-            _mixed(_OWN["beyond"], mean("beyond", j, direction), beyond)
+            _mixed(_OWN[Question.BEYOND], mean(Question.BEYOND, j, direction), beyond)
             for j in range(n_columns)
             for direction in (-1, 1)
         ]
@@ -93,17 +94,17 @@ class Vote:
         )
 
     def silenced_inside(self, members: Sequence[bool]) -> Vote:
-        """Return the vote in which some members have no weight but beyond the data."""
+        """Return the vote in which some members have weight only beyond the data."""
         penalty = np.where(members, _SILENCE, 0.0)
         return replace(self, inside=self.inside + penalty, between=self.between + penalty)
 
     def rehearsed(self, fold: Fold, votes: Array) -> Array:
-        """Return the combined votes on a fold, weighed as for the question it rehearses."""
+        """Return the combined votes on a fold, weighted as for the question it rehearses."""
         columns = list(fold.columns)
         scores = self.inside
-        if fold.kind == "between":
+        if fold.kind == Question.BETWEEN:
             scores = self.between[columns].mean(axis=0)
-        elif fold.kind == "beyond":
+        elif fold.kind == Question.BEYOND:
             above = 1 if fold.direction > 0 else 0
             scores = self.beyond[[2 * c + above for c in columns]].mean(axis=0)
         return trimmed_mean(votes, np.tile(_weights(scores[None]), (len(votes), 1)))
@@ -143,7 +144,7 @@ class Vote:
         """Rebuild, or raise ValueError."""
         n_levels = read_array(state, "n_levels", shape=(n_columns,), dtype=np.int64)
         if n_levels.min(initial=0) < 0:
-            raise ValueError("a column cannot have fewer than no levels")
+            raise ValueError("the number of levels of a column cannot be negative")
         levels = read_array(state, "levels", shape=(int(n_levels.sum()),))
         measured = MeasuredRange(
             read_array(state, "low", shape=(n_columns,)),

@@ -1,4 +1,4 @@
-"""The engine: keeps workers busy, journals what is finished, and minds the clock."""
+"""The engine: keeps workers busy, journals finished work, and watches the time limit."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Engine:
 
 
 def _pull_needed(queue: deque[tuple[Study, Task]], studies: list[Study], is_optional: bool) -> bool:
-    """Bring a task to the front that there is no result without; return whether there is one."""
+    """Move a task that every result depends on to the front; return whether there was one."""
     needed = [] if is_optional else _missing(studies)
     for position, (study, _) in enumerate(queue):
         if study in needed:

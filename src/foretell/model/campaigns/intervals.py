@@ -16,16 +16,9 @@ from foretell.model.campaigns.validation.outer_splits import (
 )
 from foretell.model.features import CATEGORY
 from foretell.model.features.levels import level_names
-from foretell.model.passports.calibration import (
-    BETWEEN,
-    BEYOND,
-    INSIDE,
-    UNKNOWN,
-    Calibration,
-    Rehearsed,
-    calibrate,
-)
+from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
+from foretell.model.passports.questions import Question
 from foretell.model.table import Table
 
 Array = NDArray[np.float64]
@@ -71,7 +64,8 @@ def campaign_calibration(
         n_rows = "no row was" if not len(inside) else f"only {len(inside)} rows were"
         return None, f"{n_rows} held out inside the measured range, and {_FEWEST} are needed"
     none = np.zeros(len(inside))
-    rehearsed = [Rehearsed(INSIDE, (), 0, inside, none, none + 1)]
+    each = np.arange(len(inside))
+    rehearsed = [Rehearsed(Question.INSIDE, (), 0, inside, none, none + 1, each)]
     for part in parts:
         rehearsed += part.elsewhere()
     return calibrate(rehearsed, np.zeros(0), float(np.ptp(np.log(table.y)))), None
@@ -88,6 +82,7 @@ class _Place:
     between: Mask
     is_unknown: Mask
     is_repeat: Mask
+    configuration: Rows
 
     @property
     def is_outside(self) -> Mask:
@@ -116,6 +111,7 @@ def _place(table: Table, split: Split, most: int) -> _Place:
         measured.between(values[rows], distance),
         is_unknown,
         np.isin(table.configuration[rows], table.configuration[split.train]),
+        table.configuration[rows],
     )
 
 
@@ -138,18 +134,18 @@ class _Residuals:
         """Return the residuals between levels, beyond the range, and of unknown levels."""
         place = self.place
         is_beyond = (place.distance != 0).any(axis=1) & ~place.is_unknown
-        found = [self._taken(UNKNOWN, place.is_unknown, None, 0)]
+        found = [self._taken(Question.UNKNOWN, place.is_unknown, None, 0)]
         for j in range(len(place.names)):
             is_between = place.between[:, j] & ~place.is_outside
-            found.append(self._taken(BETWEEN, is_between, j, 0))
+            found.append(self._taken(Question.BETWEEN, is_between, j, 0))
             # A row beyond several ranges counts for the column along which it is farthest out.
             farthest = is_beyond & (np.abs(place.distance).argmax(axis=1) == j)
             for direction in (-1, 1):
                 rows = farthest & (np.sign(place.distance[:, j]) == direction)
-                found.append(self._taken(BEYOND, rows, j, direction))
+                found.append(self._taken(Question.BEYOND, rows, j, direction))
         return [r for r in found if len(r.residuals)]
 
-    def _taken(self, kind: int, rows: Mask, column: int | None, direction: int) -> Rehearsed:
+    def _taken(self, kind: Question, rows: Mask, column: int | None, direction: int) -> Rehearsed:
         place = self.place
         return Rehearsed(
             kind,
@@ -158,6 +154,7 @@ class _Residuals:
             self.values[rows],
             total_distance(place.distance[rows]),
             place.ratio[rows].max(axis=1, initial=1.0),
+            place.configuration[rows],
         )
 
 

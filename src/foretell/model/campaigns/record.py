@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.automatic.rehearsal import QUESTIONS, mean_by_question
 from foretell.model.campaigns import AllRows, Campaign
 from foretell.model.campaigns.study import Trial
 from foretell.model.campaigns.validation import Scores
@@ -17,6 +16,7 @@ from foretell.model.campaigns.validation.outer_splits import CampaignSplits
 from foretell.model.campaigns.validation.scores import SCORE_NAMES
 from foretell.model.evidence import HeldOut, Validation
 from foretell.model.fingerprint import versions
+from foretell.model.passports.questions import QUESTIONS, mean_by_question
 from foretell.model.results.data import describe_table
 from foretell.model.results.schema import (
     CAMPAIGN,

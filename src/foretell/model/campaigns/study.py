@@ -40,7 +40,7 @@ class Trial:
     estimate
         What a race that stopped the trial expects its error to be, or None.
     is_transient
-        Whether it failed for want of memory or the like, so that it may be run again later.
+        Whether it failed for lack of memory or a similar reason, so that it may be run again.
     """
 
     outer: str

@@ -52,7 +52,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, error: BaseException, seconds: float = 0.0) -> Outcome:
-        """Say that and why there is no model."""
+        """Return an outcome without a model, with the reason."""
         return cls(seconds, reason=reason_of(error), is_transient=isinstance(error, _TRANSIENT))
 
 

@@ -1,4 +1,4 @@
-"""Features: columns of the table in, a matrix of numbers out; one file per kind, one line here."""
+"""Features: from the columns of a table to a matrix of numbers; one file per family."""
 
 from __future__ import annotations
 

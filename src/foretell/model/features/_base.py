@@ -1,4 +1,4 @@
-"""What a feature is: a product of factors, each a column sent through a few elementwise steps."""
+"""What a feature is: a product of factors, each a column with a few elementwise steps applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled features: from named columns to a matrix, the same in training and prediction."""
+"""The feature map: computes the same matrix from named columns in training and prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels of a category: how they are named, and found again in a table of other types."""
+"""The levels of a category: their names, and how values of another type are matched to them."""
 
 from __future__ import annotations
 

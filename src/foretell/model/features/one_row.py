@@ -1,4 +1,4 @@
-"""The values of one row without a table: what a table would read, in a fraction of the time."""
+"""Reading the values of a single row without building a table, which takes much longer."""
 
 from __future__ import annotations
 

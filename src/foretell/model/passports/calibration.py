@@ -1,12 +1,12 @@
 """How far off a model was in rehearsals, and so how wide its intervals must be.
 
-Intervals are empirical: the quantiles of what was measured minus what was predicted, on folds that
-ask the same kind of question, at the same distance from the data. They guarantee nothing.
+Intervals are empirical: quantiles of measured minus predicted logs, on folds that ask the same kind
+of question at the same distance from the data. They come without a guarantee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -15,13 +15,14 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
+from foretell.model.passports.questions import Question
+
 Array = NDArray[np.float64]
 
 _MOST_RESIDUAL = 1e3
 Size = Annotated[float, pydantic.Field(ge=0, le=1e9, allow_inf_nan=False)]
 Residual = Annotated[float, pydantic.Field(ge=-_MOST_RESIDUAL, le=_MOST_RESIDUAL)]
 
-INSIDE, BETWEEN, BEYOND, UNKNOWN = 0, 1, 2, 3
 #: Residuals kept of each kind: enough for a quantile of one percent.
 _MOST_RESIDUALS = 400
 #: Of a column with too few values to rehearse: how much of the target's log range a prediction may
@@ -29,13 +30,16 @@ _MOST_RESIDUALS = 400
 _UNREHEARSED, _UNREHEARSED_BETWEEN = 0.25, 0.05
 _LEAST_SIZE = 1e-4
 _TOLERANCE = 1e-9
-#: The folds that tell how wide intervals must be have also weighed the members.
+#: The same folds chose the weights of the members, so their residuals are slightly too small.
 _OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
 _OWN = 0.75
-#: With so many levels left out, the spread seen among them counts twice.
+#: With this many levels held out, intervals are twice as wide as the spread among them.
 _LEVELS_THAT_TELL = 1
 _MOST_LEVELS_KNOWN = 100
+#: So many configurations must lie as far out for errors there to count as known. Up to a factor of
+#: two, one is enough.
+_CONFIRMING, _UNCONFIRMED_REACH = 3, 2.0
 _Widths = tuple[tuple[float, float], tuple[float, float], float, float]
 _MOST_WIDTH = 10.0  # of the log of an interval's end
 
@@ -79,7 +83,7 @@ class Residuals(pydantic.BaseModel):
 
 
 def _inflation(n: float) -> float:
-    """Few residuals tell their quantiles badly: what Student's distribution adds, roughly."""
+    """Return by how much to widen quantiles of few residuals, roughly as Student's t would."""
     return _OPTIMISM * (1 + 2 / n)
 
 
@@ -96,7 +100,7 @@ class Calibration(pydantic.BaseModel):
         The size of residuals grows from the base with the distance, measured in ranges: with a
         slope for a column not rehearsed, and with slopes below and above the range for the others.
     reaches
-        The largest ratio rehearsed below and above the range of each column.
+        The largest ratio below and above the range of each column at which errors are known.
     unknown, unknown_widening
         Residuals when the level of a category is not known. The runs of one level are wrong
         together, so few levels tell little, and intervals are this much wider.
@@ -130,7 +134,7 @@ class Calibration(pydantic.BaseModel):
         size = self._between_size(spot)
         lower = np.where(size > 0, np.minimum(between[0] * size, inside[0]), inside[0])
         upper = np.where(size > 0, np.maximum(between[1] * size, inside[1]), inside[1])
-        # Both ways alike: on which side of the truth a trend goes on is chance.
+        # The same on both sides: whether a trend over- or underestimates is chance.
         beyond = beyond_width * self._beyond_size(spot)
         lower, upper = np.minimum(lower, -beyond), np.maximum(upper, beyond)
         unknown = spot.is_unknown * unknown_width
@@ -138,7 +142,7 @@ class Calibration(pydantic.BaseModel):
         return np.maximum(lower, -_MOST_WIDTH), np.minimum(upper, _MOST_WIDTH)
 
     def _widths(self, level: float) -> _Widths:
-        """Return what the residuals say at a level; remembered, for most ask for the same few."""
+        """Return the widths at a level, cached because most callers use the same few levels."""
         if level not in self._known_widths:
             if len(self._known_widths) >= _MOST_LEVELS_KNOWN:
                 self._known_widths.clear()
@@ -187,7 +191,7 @@ class Calibration(pydantic.BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """Where rows lie: how far outside along each column, between which levels, or nowhere known.
+    """Where rows lie: how far outside along each column, between levels, or at an unknown level.
 
     ``distance`` is in ranges, ``ratio`` the factor by which a value leaves the range.
     """
@@ -201,14 +205,23 @@ class Spot:
 
 @dataclass(frozen=True, eq=False)
 class Rehearsed:
-    """The runs of one fold: how far off each was, and how far outside the training points."""
+    """The runs of one fold: how far off each was, and how far outside the training points.
 
-    kind: int
+    Attributes
+    ----------
+    columns, direction
+        The columns that were cut, and whether values above (1) or below (-1) were held out.
+    configuration
+        The number of each run's configuration. Repeats share it.
+    """
+
+    kind: Question
     columns: tuple[str, ...]
     direction: int
     residuals: Array
     distance: Array
     ratio: Array
+    configuration: NDArray[np.int64]
 
 
 def calibrate(
@@ -222,27 +235,25 @@ def calibrate(
     Parameters
     ----------
     scatter
-        Residuals of repeats around their configuration, for want of folds.
+        Residuals of repeats around their configuration, used where there are no folds.
     log_range
-        The range of the log target: what there is to be wrong by, where nothing was rehearsed.
+        The range of the log target: how far off a prediction can be where nothing was rehearsed.
     cuttable
-        Columns with values enough to be rehearsed. Of many, some were not; the others speak for
-        them.
+        Columns with enough values to be rehearsed. Those that were not, because there are many,
+        get what the others have on average.
     """
-    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in range(4)}
-    inside = _joined([r.residuals for r in of_kind[INSIDE]])
+    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in Question}
+    inside = _residuals(of_kind[Question.INSIDE])
     guess = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
     if not len(inside):  # too few points for any fold
         inside = np.concatenate([guess, scatter])
     least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
-    between = _between(of_kind[BETWEEN], inside, least, log_range, cuttable)
-    levels = of_kind[UNKNOWN]
-    unknown = _joined([r.residuals for r in levels]) if levels else guess
+    levels = of_kind[Question.UNKNOWN]
     return Calibration(
         inside=Residuals.of(inside),
-        **between,
-        **_beyond(of_kind[BEYOND], inside, least, log_range, cuttable),
-        unknown=Residuals.of(unknown),
+        **_between(of_kind[Question.BETWEEN], inside, least, log_range, cuttable),
+        **_beyond(of_kind[Question.BEYOND], inside, least, log_range, cuttable),
+        unknown=Residuals.of(_residuals(levels) if levels else guess),
         unknown_widening=1 + _LEVELS_THAT_TELL / max(1, len(levels)),
     )
 
@@ -259,14 +270,18 @@ def _between(
     if not folds:
         size = {"between_size": unrehearsed, "between_sizes": {}}
         return {"between": Residuals.of(inside / least), **size}
-    pooled = max(float(np.abs(_joined([f.residuals for f in folds])).mean()), least)
-    sizes = dict.fromkeys(cuttable, pooled)
-    for name in dict.fromkeys(name for f in folds for name in f.columns):
-        own = np.abs(_joined([f.residuals for f in folds if name in f.columns])).mean()
-        sizes[name] = max(_OWN * float(own) + (1 - _OWN) * pooled, least)
+
+    def size_of(some: Sequence[Rehearsed]) -> float:
+        return float(np.abs(_residuals(some)).mean())
+
+    pooled = max(size_of(folds), least)
+    sizes = {
+        name: max(_mixed(size_of, own, pooled), least)
+        for name, own in _by_column(folds, cuttable).items()
+    }
     scaled = [f.residuals / sizes[f.columns[0]] for f in folds]
     return {
-        "between": Residuals.of(_joined(scaled)),
+        "between": Residuals.of(np.concatenate(scaled)),
         "between_size": max(pooled, unrehearsed),
         "between_sizes": sizes,
     }
@@ -284,40 +299,68 @@ def _beyond(
     if not folds:
         return {"beyond": Residuals.of(inside / least), "base": least, "slope": unrehearsed,
                 "slopes": {}, "reaches": {}}  # fmt: skip
-    pooled = _slope(folds, least)
-    slopes: dict[str, tuple[float, ...]] = dict.fromkeys(cuttable, (pooled, pooled))
-    reaches = {}
-    for name in dict.fromkeys(name for f in folds for name in f.columns):
-        below, above = (
-            [f for f in folds if name in f.columns and f.direction == way] for way in (-1, 1)
-        )
-        slopes[name] = tuple(
-            _OWN * _slope(own, least) + (1 - _OWN) * pooled if own else pooled
-            for own in (below, above)
-        )
-        reaches[name] = tuple(
-            float(_joined([f.ratio for f in own]).max(initial=1.0)) for own in (below, above)
-        )
+
+    def slope_of(some: Sequence[Rehearsed]) -> float:
+        """Fit the size of residuals as a line in the distance that starts at the base."""
+        size = np.abs(_residuals(some))
+        distance = np.concatenate([f.distance for f in some])
+        moment = float(distance @ distance)
+        return max(float(distance @ (size - least)) / moment, 0.0) if moment > 0 else 0.0
+
+    pooled = slope_of(folds)
+    both_ways = {
+        name: [[f for f in own if f.direction == way] for way in (-1, 1)]
+        for name, own in _by_column(folds, cuttable).items()
+    }
+    slopes = {
+        name: tuple(_mixed(slope_of, own, pooled) for own in ways)
+        for name, ways in both_ways.items()
+    }
     scaled = [
         f.residuals / (least + slopes[f.columns[0]][int(f.direction > 0)] * f.distance)
         for f in folds
     ]
     return {
-        "beyond": Residuals.of(_joined(scaled)),
+        "beyond": Residuals.of(np.concatenate(scaled)),
         "base": least,
         "slope": max(pooled, unrehearsed),
         "slopes": slopes,
-        "reaches": reaches,
+        "reaches": {
+            name: tuple(_reach(own) for own in ways)
+            for name, ways in both_ways.items()
+            if any(ways)
+        },
     }
 
 
-def _slope(folds: Sequence[Rehearsed], base: float) -> float:
-    """Fit the size of residuals as a line in the distance that starts at the base."""
-    size = np.abs(_joined([f.residuals for f in folds]))
-    distance = _joined([f.distance for f in folds])
-    moment = float(distance @ distance)
-    return max(float(distance @ (size - base)) / moment, 0.0) if moment > 0 else 0.0
+def _by_column(folds: Sequence[Rehearsed], cuttable: Sequence[str]) -> dict[str, list[Rehearsed]]:
+    """Return the folds that cut each column; none of some that could be cut."""
+    names = dict.fromkeys([*cuttable, *(name for f in folds for name in f.columns)])
+    return {name: [f for f in folds if name in f.columns] for name in names}
 
 
-def _joined(parts: Sequence[Array]) -> Array:
-    return np.concatenate([np.zeros(0), *parts])
+def _mixed(
+    measure: Callable[[Sequence[Rehearsed]], float], own: Sequence[Rehearsed], pooled: float
+) -> float:
+    """Measure the folds of one column, mixed with what all columns have on average."""
+    return _OWN * measure(own) + (1 - _OWN) * pooled if own else pooled
+
+
+def _reach(folds: Sequence[Rehearsed]) -> float:
+    """Return the largest ratio at which errors are known.
+
+    One configuration far out says little about others there, so several must lie as far out.
+    """
+    furthest: dict[int, float] = {}
+    for fold in folds:
+        for configuration, ratio in zip(fold.configuration.tolist(), fold.ratio, strict=True):
+            furthest[configuration] = max(furthest.get(configuration, 1.0), float(ratio))
+    ratios = sorted(furthest.values(), reverse=True)
+    if not ratios:
+        return 1.0
+    confirmed = ratios[_CONFIRMING - 1] if len(ratios) >= _CONFIRMING else 1.0
+    return max(confirmed, min(ratios[0], _UNCONFIRMED_REACH))
+
+
+def _residuals(folds: Sequence[Rehearsed]) -> Array:
+    return np.concatenate([np.zeros(0), *(f.residuals for f in folds)])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from foretell.dataset import describe_rows
+from foretell.errors import DatasetError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +23,7 @@ Array = NDArray[np.float64]
 #: A column with more values than this has no levels to lie between.
 MOST_LEVELS = 20
 _TOLERANCE = 1e-9
-#: A column that never varied says nothing of its scale; a factor of two counts as one range.
+#: A column that never varied has no scale; a factor of two counts as one range.
 _RANGE_OF_CONSTANT = float(np.log(2.0))
 _MOST_RATIO = 1e6
 
@@ -107,6 +111,26 @@ def total_distance(distance: Array) -> Array:
     """Return one distance per row: the length of the way outside along all columns."""
     total: Array = np.sqrt((distance**2).sum(axis=1))
     return total
+
+
+def refuse_not_positive(
+    ranges: Mapping[str, tuple[float, float]],
+    values: Mapping[str, NDArray[Any]],
+    table: str,
+    row_numbers: NDArray[np.int64],
+) -> None:
+    """Refuse zero and negative values of a column that was positive in every training row.
+
+    Such columns are compared by ratios, and nothing is any number of times smaller than zero.
+    """
+    for name, (low, high) in ranges.items():
+        if low > 0 and (bad := values[name] <= 0).any():
+            first = values[name][bad][0]
+            raise DatasetError(
+                f"{table}, column '{name}' has {describe_rows(bad, row_numbers, 'value ≤ 0')} "
+                f"({first:g}), but was positive in every training row ({low:g} to {high:g}), so "
+                "nothing can be predicted there. Give positive values."
+            )
 
 
 def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import listing
-from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS, QUESTIONS
+from foretell.model.passports.questions import BEYOND_QUESTIONS, QUESTIONS
 from foretell.model.results.schema import Explanation, LeaderboardEntry, Results, Spread
 from foretell.wording import percent, plain
 
@@ -21,6 +21,7 @@ HEADINGS = {
     "1.5x": "1.5× beyond",
     "2x": "2× beyond",
     "4x": "4× beyond",
+    "further": "further out",
     "unknown level": "unknown level",
 }
 _TOP_SHARES, _TOP_TERMS, _TOP_COLUMNS = 6, 6, 8

@@ -1,4 +1,4 @@
-"""Models that are formulas, written for use without foretell: as JSON, Python and SQL.
+"""Export of models that have a formula, for use without foretell: as JSON, Python or SQL.
 
 Names of columns and levels come from tables that may be hostile, so each writer quotes them.
 """
@@ -22,7 +22,7 @@ from foretell.model.features._base import Column as TableColumn
 from foretell.model.features.levels import trained_levels
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.model.techniques import TECHNIQUES
-from foretell.model.techniques._formula import (
+from foretell.model.techniques.laws._formula import (
     Clip,
     Column,
     Exp,
@@ -41,7 +41,7 @@ from foretell.model.techniques._formula import (
     multiply,
     raised,
 )
-from foretell.model.techniques._linear import LinearRegressor
+from foretell.model.techniques.linear._least_squares import LinearRegressor
 
 _STEPS: dict[str, Callable[[Expression], Expression]] = {
     "inverse": Inverse,
@@ -167,7 +167,7 @@ OPERATIONS = {
     "log1p": "natural logarithm of 1 + 'of'",
     "sqrt": "square root of 'of'",
     "exp": "e to the power of 'of'",
-    "clip": "'of', raised to 'low' or lowered to 'high' where it is outside; null is no bound",
+    "clip": "'of', raised to 'low' or lowered to 'high' where it is outside; null means no bound",
 }
 
 
@@ -310,7 +310,8 @@ def _joined(parts: Sequence[str], sign: str) -> str:
 def write_sql(model: SavedModel, expression: Expression) -> str:
     """Write one expression for a SELECT, in the SQL that SQLite and PostgreSQL share.
 
-    SQLite takes a quoted name that is no column of the table for a text, and calculates with it.
+    SQLite reads a quoted name that the table lacks as text, and calculates with it; the header
+    warns of that.
     """
     texts = [*model.columns, *(level for c in model.feature_map.columns for level in c.levels)]
     if any("\0" in text for text in texts):

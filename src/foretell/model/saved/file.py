@@ -1,4 +1,4 @@
-"""The file of a saved model: a zip of one JSON header and plain arrays, read with distrust."""
+"""The file of a saved model: a zip of one JSON header and plain arrays, checked while reading."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _parts(
 
 
 class Archive:
-    """An open file; whatever is amiss in it raises some exception, and nothing is executed."""
+    """An open file; anything wrong in it raises an exception, and nothing in it is executed."""
 
     def __init__(self, file: IO[bytes], name: str | Path) -> None:
         start = file.read(4)

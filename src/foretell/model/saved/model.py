@@ -1,4 +1,4 @@
-"""Saved models: what a fit leaves behind to predict with, checked on reading."""
+"""Saved models: they predict from named columns, and are checked when read from a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from foretell.model.features.feature_map import Values
 from foretell.model.features.one_row import read_row
 from foretell.model.fitter import FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
-from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
 from foretell.model.passports.passport import forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeader, Header
@@ -88,7 +88,7 @@ class SavedModel:
 
     @property
     def categories(self) -> dict[str, tuple[str, ...]]:
-        """The levels of each column that is no number."""
+        """The levels of each category."""
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
@@ -114,6 +114,7 @@ class SavedModel:
     def _estimate(
         self, values: Values, name: str, row_numbers: NDArray[np.int64]
     ) -> NDArray[np.float64]:
+        refuse_not_positive(self.ranges, values, name, row_numbers)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 x = self.feature_map.matrix_of(values, name, row_numbers)
@@ -320,7 +321,7 @@ def read_model(file: IO[bytes], name: str | Path) -> SavedModel:
         return _rebuild(Archive(file, name), name)
     except ModelError:
         raise
-    except Exception as error:  # in a damaged or hostile file, anything may be amiss
+    except Exception as error:  # in a damaged or hostile file, anything may be wrong
         raise ModelError(
             f"{name} is not a sound foretell model ({_reason(error)}). Copy it again, or fit "
             "it again."

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Params = Mapping[str, Any]
 
+#: Numbers computed at once when predicting many rows.
+_BLOCK_VALUES = 1 << 21
+
 
 @dataclass(frozen=True)
 class TrainingRows:
@@ -103,7 +106,7 @@ class Regressor(ABC):
         return None
 
     def start(self) -> Regressor | None:
-        """Return what a fit on other rows may start from; None where that is of no use."""
+        """Return what a fit on other rows may start from; None where that does not help."""
         return None
 
     def notes(self) -> list[str]:
@@ -117,7 +120,7 @@ class Technique(ABC):
     name: ClassVar[str]
     hyperparameters: ClassVar[tuple[Hyperparameter, ...]] = ()
     #: A hyperparameter that one fit, at its largest value, serves at every smaller value through
-    #: ``Regressor.at``: the number of trees of an ensemble. None when there is no such thing.
+    #: ``Regressor.at``: the number of trees of an ensemble. None if it has none.
     path: ClassVar[str | None] = None
     #: Whether columns and target must come in their own units: a law knows nothing of a
     #: normalization that makes half of the times negative.
@@ -148,6 +151,21 @@ class Technique(ABC):
         ``start`` is what that fit's ``Regressor.start`` gave.
         """
         return self.fit(self.prepare(rows), params, seed)
+
+
+def predict_in_blocks(predict: Callable[[Array], Array], x: Array, n_values: int) -> Array:
+    """Predict block by block, in memory that does not grow with the number of rows.
+
+    Parameters
+    ----------
+    n_values
+        How many numbers the prediction of one row computes on the way.
+    """
+    step = max(1, _BLOCK_VALUES // max(1, n_values))
+    predicted = np.empty(len(x))
+    for start in range(0, len(x), step):
+        predicted[start : start + step] = predict(x[start : start + step])
+    return predicted
 
 
 def complete(technique: type[Technique] | Technique, params: Params) -> dict[str, Any]:

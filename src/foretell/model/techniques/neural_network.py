@@ -18,6 +18,7 @@ from foretell.model.techniques._base import (
     State,
     Technique,
     TrainingRows,
+    predict_in_blocks,
 )
 from foretell.model.techniques._state import (
     read_array,
@@ -32,7 +33,6 @@ from foretell.model.techniques._values import one_of, real, whole
 ACTIVATIONS = ("relu", "tanh", "logistic", "identity")
 _SOLVERS = ("adam", "sgd", "lbfgs")
 _OTHER_OPTIMIZERS = ("rmsprop", "adagrad", "adadelta", "adamax", "adamw", "nadam", "ftrl")
-_BLOCK_VALUES = 1 << 21
 
 
 def _widths(value: Any) -> list[int]:
@@ -64,10 +64,7 @@ class Perceptron(Regressor):
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
         widest = max(weights.shape[1] for weights, _ in self.layers)
-        step = max(1, _BLOCK_VALUES // max(widest, len(self.x_mean)))
-        predicted = np.empty(len(x))
-        for start in range(0, len(x), step):
-            predicted[start : start + step] = self._forward(x[start : start + step])
+        predicted = predict_in_blocks(self._forward, x, max(widest, len(self.x_mean)))
         return predicted * self.y_scale + self.y_mean
 
     def _forward(self, x: Array) -> Array:

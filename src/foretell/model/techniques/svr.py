@@ -16,6 +16,7 @@ from foretell.model.techniques._base import (
     State,
     Technique,
     TrainingRows,
+    predict_in_blocks,
 )
 from foretell.model.techniques._state import (
     read_array,
@@ -29,11 +30,8 @@ from foretell.model.techniques._values import one_of, real, whole
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
-# Values of the kernel computed at once when predicting.
-_BLOCK_VALUES = 1 << 21
-
-# The solver stops after this many steps, or steps times rows (some ten seconds), but has at least
-# so many steps per row: sound fits need about one, hopeless ones would never end.
+# The solver stops after this many steps, or steps times rows (some ten seconds), but gets at least
+# this many steps per row. Good fits need about one per row; others might never end.
 _MOST_STEPS = 10**6
 _MOST_WORK = 10**9
 _LEAST_PER_ROW = 3
@@ -66,13 +64,10 @@ class SupportVectors(Regressor):
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
-        predicted = np.empty(len(x))
-        step = max(1, _BLOCK_VALUES // max(1, len(self.dual)))
-        for start in range(0, len(x), step):
-            part = slice(start, start + step)
-            with np.errstate(over="ignore", invalid="ignore"):
-                predicted[part] = self._similarity(x[part]) @ self.dual
-        return predicted + self.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.intercept + predict_in_blocks(
+                lambda rows: self._similarity(rows) @ self.dual, x, len(self.dual)
+            )
 
     def _similarity(self, x: Array) -> Array:
         if self.kernel == "rbf":

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from foretell.errors import listing
-from foretell.model.automatic.rehearsal import BEYOND_QUESTIONS
+from foretell.model.passports.questions import BEYOND_QUESTIONS
 from foretell.model.results.text import HEADINGS, times, trust_line
 from foretell.report.document import Fact
 from foretell.report.findings import Findings

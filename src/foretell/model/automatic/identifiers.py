@@ -1,0 +1,61 @@
+"""Columns that only tell runs apart: names, dates and numbers of single runs, and indexes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from foretell.dataset import Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Text is an identifier in a table of so many rows if more than this share of its values differ.
+_FEWEST_ROWS, _LEAST_SHARE = 20, 0.5
+#: Fewer numbers in a row may be a coincidence.
+_FEWEST_NUMBERS = 5
+#: Names of columns that number the rows: pandas calls an index without a name "Unnamed: 0".
+_INDEX_NAME = re.compile(
+    r"unnamed: ?\d+|#|id|index|((row|run|job|trial|sample)([ _]?(id|index|no|nr|number))?)",
+    re.IGNORECASE,
+)
+
+
+def identifiers(dataset: Dataset, target: str) -> dict[str, str]:
+    """Find columns that have a value of their own in most rows; say of each why it is left out.
+
+    A model would take them for an explanation of each run, and could say nothing about the next.
+    """
+    columns = [name for name in dataset.columns if name != target]
+    found = {
+        name: reason
+        for name in columns
+        if (reason := _reason(name, dataset.frame[name])) is not None
+    }
+    return found if len(found) < len(columns) else {}
+
+
+def _reason(name: str, values: pd.Series[Any]) -> str | None:
+    import pandas as pd
+
+    n_rows, n_values = len(values), values.nunique()
+    if pd.api.types.is_numeric_dtype(values):
+        is_index = _INDEX_NAME.fullmatch(name.strip()) is not None and _counts_up(values)
+        why = f"it numbers the {n_rows} rows" if is_index else None
+    else:
+        is_label = n_rows >= _FEWEST_ROWS and n_values > _LEAST_SHARE * n_rows
+        why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
+    if why is None:
+        return None
+    return (
+        f"Column '{name}' was left out: {why}, so it tells nothing about new runs. To keep it, "
+        "name it among the columns to use."
+    )
+
+
+def _counts_up(values: pd.Series[Any]) -> bool:
+    """Whether a column holds each of some consecutive whole numbers once."""
+    numbers = np.sort(values.to_numpy(dtype=float))
+    return len(numbers) >= _FEWEST_NUMBERS and bool((np.diff(numbers) == 1).all())
