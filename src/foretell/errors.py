@@ -102,7 +102,9 @@ class ForetellError(Exception):
 
     def placed(self, *at: str) -> Self:
         """Return this error about another entry of a file, or about none."""
-        return type(self)(self.text, at=at, option=self.option, remedy=self.remedy)
+        found = type(self).__new__(type(self), self.text)  # a subclass may have other parameters
+        vars(found).update({**vars(self), "at": at})
+        return found
 
     def __str__(self) -> str:
         return self.worded(str)
