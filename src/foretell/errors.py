@@ -102,7 +102,9 @@ class ForetellError(Exception):
 
     def placed(self, *at: str) -> Self:
         """Return this error about another entry of a file, or about none."""
-        return type(self)(self.text, at=at, option=self.option, remedy=self.remedy)
+        found = type(self).__new__(type(self), self.text)  # a subclass may have other parameters
+        vars(found).update({**vars(self), "at": at})
+        return found
 
     def __str__(self) -> str:
         return self.worded(str)
@@ -126,6 +128,16 @@ class StorageError(ForetellError):
 
 class NothingUsableError(ForetellError):
     """Everything ran, and nothing usable came out."""
+
+
+def error_lines(error: object) -> list[str]:
+    """Return what an error says, line by line; if it says nothing, the name of its type.
+
+    >>> error_lines(ValueError("no\\n  luck\\n")), error_lines(KeyError())
+    (['no', 'luck'], ['KeyError'])
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    return list(filter(None, lines)) or [type(error).__name__]
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -47,19 +47,31 @@ def short(text: object, most: int = _SHORT) -> str:
     return whole if len(whole) <= most else f"{whole[:half]}…{whole[-half:]}"
 
 
-def percent(share: float | None, digits: int = 3) -> str:
-    """Write a share as a percentage with this many digits, and a dash where it is not known.
+def percent(share: float | None) -> str:
+    """Write a share as a percentage with three digits, and a dash where it is not known.
 
-    >>> percent(0.0268), percent(0.31), percent(12.0), percent(None), percent(0.31, digits=2)
-    ('2.68 %', '31.0 %', '1,200 %', '–', '31 %')
+    >>> percent(0.0268), percent(0.31), percent(12.0), percent(None)
+    ('2.68 %', '31.0 %', '1,200 %', '–')
     """
     if share is None or not math.isfinite(share):
         return "–"
     value = 100 * share
-    decimals = digits - 1
-    while decimals > 0 and round(abs(value), decimals) >= 10 ** (digits - decimals):
+    decimals = 2
+    while decimals > 0 and round(abs(value), decimals) >= 10 ** (3 - decimals):
         decimals -= 1
     return f"{value:,.{decimals}f} %"
+
+
+def rough_percent(share: float | None) -> str:
+    """Write a share that is roughly known, such as a probability, in two digits at most.
+
+    >>> rough_percent(0.974), rough_percent(0.05), rough_percent(0.005), rough_percent(12.0)
+    ('97 %', '5 %', '0.5 %', '1,200 %')
+    """
+    if share is None or not math.isfinite(share):
+        return "–"
+    value = 100 * share
+    return f"{value:,.0f} %" if abs(value) >= 10 else f"{value:.2g} %"
 
 
 def number(value: float | None, digits: int = 4) -> str:

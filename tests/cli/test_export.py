@@ -12,8 +12,8 @@ from foretell.cli import _main
 from foretell.model.techniques import TECHNIQUES
 
 LAWS = {
-    "ScalingLaw": "foretell.model.techniques.scaling_law:ScalingLawTechnique",
-    "PowerLaw": "foretell.model.techniques.power_law:PowerLawTechnique",
+    "ScalingLaw": "foretell.model.techniques.laws.scaling_law:ScalingLawTechnique",
+    "PowerLaw": "foretell.model.techniques.laws.power_law:PowerLawTechnique",
 }
 
 

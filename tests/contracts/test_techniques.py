@@ -16,9 +16,9 @@ from foretell.model.techniques import (
     Technique,
     TrainingRows,
 )
-from foretell.model.techniques._linear import LinearRegressor
 from foretell.model.techniques._values import real
-from foretell.model.techniques.dummy import DummyTechnique
+from foretell.model.techniques.linear._least_squares import LinearRegressor
+from foretell.model.techniques.linear.dummy import DummyTechnique
 from foretell.testing import check_technique
 
 

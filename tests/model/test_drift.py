@@ -95,8 +95,8 @@ def test_errors_and_verdict_are_told():
     found = drift([131.0] * 40)
     assert found.error == pytest.approx(1 - 100 / 131)
     assert found.rehearsed_error == pytest.approx(0.09)
-    assert str(found).startswith("Drifted: 24 % off against 9.0 % rehearsed, on 40 runs")
-    assert str(drift([105.0] * 40)).startswith("No drift: 4.8 % off against 9.0 % rehearsed")
+    assert str(found).startswith("Drifted: 24 % off against 9 % rehearsed, on 40 runs")
+    assert str(drift([105.0] * 40)).startswith("No drift: 4.8 % off against 9 % rehearsed")
 
 
 # A real model

@@ -140,6 +140,19 @@ def test_runs_without_a_target_are_left_out_and_counted(fitted, tmp_path):
         score_model(fitted.directory, frame.assign(time_s=np.nan))
 
 
+def test_rows_with_missing_values_are_left_out_and_counted(fitted):
+    frame = runs()
+    expected = score_model(fitted.directory, frame.drop(index=[2, 5]))
+    frame.loc[[2, 5], "nodes"] = np.nan
+    score = score_model(fitted.directory, frame)
+    assert (score.n_incomplete, score.n_unmeasured) == (2, 0)
+    assert score.errors == expected.errors
+    assert "2 rows with missing values left out" in str(score)
+    assert score.to_json()["n_incomplete"] == 2
+    with pytest.raises(DatasetError, match=r"'nodes' has .* missing values"):
+        score_model(fitted.directory, frame.assign(nodes=np.nan))
+
+
 def fit_campaign(directory, validation):
     spec = {
         "data": {"target": "time_s"},

@@ -58,24 +58,29 @@ def path_argument(name: str, **settings: Any) -> Decorator:
     return click.argument(name, type=click.Path(path_type=Path), **settings)
 
 
-def path_option(*names: str, **settings: Any) -> Decorator:
+def path(*names: str, **settings: Any) -> Decorator:
     """Add an option that names a file or a directory."""
     return click.option(*names, type=click.Path(path_type=Path), **settings)
 
 
-def output_option(text: str, **settings: Any) -> Decorator:
+def columns(name: str, text: str) -> Decorator:
+    """Add an option that names a column, and can be repeated."""
+    return click.option(name, multiple=True, metavar="COLUMN", help=text)
+
+
+def output(text: str, **settings: Any) -> Decorator:
     """Add ``-o``: where results are written."""
-    return path_option("-o", "--output", help=text, **settings)
+    return path("-o", "--output", help=text, **settings)
 
 
-def json_option(text: str) -> Decorator:
+def json(text: str) -> Decorator:
     """Add ``--json``: the result for programs."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 model_argument = path_argument("model")
 models_argument = path_argument("models", nargs=-1, required=True)
-force_option = click.option("--force", is_flag=True, help="Write over an existing file.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
-jobs_option = click.option("-j", "--jobs", type=int, help="Worker processes [default: all cores].")
-on_option = click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")
+force = click.option("--force", is_flag=True, help="Write over an existing file.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
+jobs = click.option("-j", "--jobs", type=int, help="Worker processes [default: all cores].")
+on = click.option("--on", metavar="WHERE", help="'ray', or the address of a Ray cluster.")

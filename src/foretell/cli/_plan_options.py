@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import Command, path_option
+from foretell.cli import _options as option
 from foretell.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ _OPTIONS = (
                  help="The largest value of a column: nodes=48."),
     click.option("--min", "least", multiple=True, metavar="COLUMN=NUMBER",
                  help="The smallest value of a column."),
-    path_option("--request", metavar="FILE",
+    option.path("--request", metavar="FILE",
                  help="A TOML file with any of these; options here override it."),
-    path_option("--prices", metavar="FILE",
+    option.path("--prices", metavar="FILE",
                  help="A TOML file with prices, power and carbon intensity."),
     click.option("--deadline", metavar="TIME", help="The job must end within it: 90s, 1h30m."),
     click.option("--max-energy", metavar="ENERGY", help="It must take less: 500kJ, 1.5kWh."),
@@ -49,7 +49,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 #: A table in place of what is varied.
-candidates_option = path_option(
+candidates_option = option.path(
     "--candidates",
     metavar="TABLE",
     help="A table of configurations to choose from; price_per_hour and power_w may be columns.",
@@ -68,12 +68,13 @@ run_budget_option = click.option(
 least_chance_option = click.option(
     "--least-chance",
     type=float,
+    default=0.05,
     metavar="SHARE",
     help="Stop when no run changes the plan with a larger probability [default: 0.05].",
 )
 
 
-def plan_options(command: Command) -> Command:
+def plan_options(command: option.Command) -> option.Command:
     """Add the options of a question to a command."""
     for add in reversed(_OPTIONS):
         command = add(command)
@@ -122,11 +123,11 @@ def read_axes(texts: Sequence[str]) -> dict[str, Any]:
     return axes
 
 
-def _fixed(texts: Sequence[str]) -> dict[str, Any]:
+def _fixed(texts: Sequence[str], flag: str = "--fix") -> dict[str, Any]:
     fixed = {}
     for name, values in read_axes(texts).items():
         if not isinstance(values, list) or len(values) != 1:
-            raise UsageError(f"--fix {name} takes one value; --vary {name}=... takes several")
+            raise UsageError(f"{flag} {name} takes one value; --vary {name}=... takes several")
         fixed[name] = values[0]
     return fixed
 
@@ -144,7 +145,7 @@ def _derived(texts: Sequence[str]) -> dict[str, str]:
 def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
     flag = {"most": "--max", "least": "--min"}[word]
     found = {}
-    for name, value in _fixed(texts).items():
+    for name, value in _fixed(texts, flag).items():
         if isinstance(value, str):
             raise UsageError(f"{flag} {name}={value}: '{value}' is not a number")
         found[name] = float(value)

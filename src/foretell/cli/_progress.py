@@ -119,15 +119,23 @@ def shown_progress(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> 
     """Show progress as suits the output, and after Ctrl-C say how to continue."""
     kind = Display if quiet else _Bar if sys.stderr.isatty() else _Lines
     shown = kind(piece, remark)
+    with resumable(shown):
+        try:
+            yield shown
+        finally:
+            shown.stop()
+
+
+@contextmanager
+def resumable(shown: Display | None = None) -> Iterator[None]:
+    """After Ctrl-C, say how far the work is and how to continue."""
     try:
-        yield shown
+        yield
     except KeyboardInterrupt:
-        shown.stop()
+        last = "" if shown is None else f" {shown.last_line}"
         echo(
-            f"\ninterrupted. {shown.last_line} What is finished is kept; continue with\n"
+            f"\ninterrupted.{last} What is finished is kept; continue with\n"
             f"  {shlex.join(['foretell', *sys.argv[1:]])}",
             err=True,
         )
         raise
-    finally:
-        shown.stop()

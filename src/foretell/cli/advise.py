@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import (
-    flag,
-    force_option,
-    json_option,
-    models_argument,
-    output_option,
-    path_option,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, echo_notes, write_file
 from foretell.cli._plan_options import (
     candidates_option,
@@ -36,12 +29,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@models_argument
+@option.models_argument
 @plan_options
 @candidates_option
 @run_budget_option
 @runs_option
-@path_option(
+@option.path(
     "--data",
     metavar="TABLE",
     help="The runs made so far, with those that hit a time limit [default: runs.csv of the model].",
@@ -54,14 +47,14 @@ if TYPE_CHECKING:
 )
 @least_chance_option
 @click.option("--repeats", is_flag=True, help="Also propose runs that were made before.")
-@path_option(
+@option.path(
     "--sweep",
     metavar="FILE",
     help="The sweep that measured the data [default: from the description beside the data].",
 )
-@output_option("Write the runs as a sweep for `foretell measure`.")
-@force_option
-@json_option("Print the advice as JSON.")
+@option.output("Write the runs as a sweep for `foretell measure`.")
+@option.force
+@option.json("Print the advice as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -69,7 +62,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     n_runs: int,
     data: Path | None,
     measure: tuple[str, ...],
-    least_chance: float | None,
+    least_chance: float,
     repeats: bool,
     sweep: Path | None,
     output: Path | None,
@@ -83,7 +76,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     that most narrow the interval of the prediction.
     """
     from foretell.decide.advise.next_run import advise
-    from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
+    from foretell.decide.advise.options import AdviceOptions
 
     loaded = load_models(models)
     if data is None:
@@ -98,7 +91,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         budget=budget,
         n_runs=n_runs,
         measure=read_axes(measure) or None,
-        least_chance=LEAST_CHANCE if least_chance is None else least_chance,
+        least_chance=least_chance,
         sweep=used,
         repeats=repeats,
     )
@@ -107,7 +100,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     if output is not None and used is not None and advice.proposals:
         _write(advice, used, output, force=force)
     if as_json:
-        echo_json(advice.to_json(flag))
+        echo_json(advice.to_json(option.flag))
         return
     echo(repr(advice))
     if output is not None and advice.proposals:

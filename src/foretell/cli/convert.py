@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from foretell.cli._options import force_option, json_option, path_argument
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, write_file
 
 
 @click.command()
-@path_argument("old")
-@path_argument("new")
-@force_option
-@json_option("Print what was written as JSON.")
+@option.path_argument("old")
+@option.path_argument("new")
+@option.force
+@option.json("Print what was written as JSON.")
 def command(old: Path, new: Path, force: bool, as_json: bool) -> None:
     """Turn an aMLLibrary campaign file OLD into a TOML file NEW that does the same."""
     from foretell.model.campaigns.sources import load_campaign

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from foretell.cli._options import jobs_option, json_option, output_option
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json
 from foretell.errors import StorageError
 
@@ -20,9 +20,9 @@ _DEADLINE = "12s"
 
 
 @click.command()
-@output_option("Directory for the results.", default=Path("demo-output"), show_default=True)
-@jobs_option
-@json_option("Print where the results are as JSON, and the rest to stderr.")
+@option.output("Directory for the results.", default=Path("demo-output"), show_default=True)
+@option.jobs
+@option.json("Print where the results are as JSON, and the rest to stderr.")
 @click.pass_context
 def command(ctx: click.Context, output: Path, jobs: int | None, as_json: bool) -> None:
     """See it work: how long will xz take to compress a file, and how is it best run?

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from foretell.cli._options import force_option, json_option, model_argument, output_option
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, echo_unchanged, write_file
 from foretell.errors import ModelError
 
 
 @click.command()
-@model_argument
+@option.model_argument
 @click.option(
     "--as",
     "form",
@@ -21,9 +21,9 @@ from foretell.errors import ModelError
     required=True,
     help="json: a documented tree. python: a module with predict(row). sql: one expression.",
 )
-@output_option("Write to this file.")
-@force_option
-@json_option("Print the exported text, or what was written, as JSON.")
+@option.output("Write to this file.")
+@option.force
+@option.json("Print the exported text, or what was written, as JSON.")
 def command(model: Path, form: str, output: Path | None, force: bool, as_json: bool) -> None:
     """Write a model for use without foretell.
 

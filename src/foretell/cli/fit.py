@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import (
-    jobs_option,
-    json_option,
-    on_option,
-    output_option,
-    path_argument,
-    path_option,
-    quiet_option,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json
+from foretell.wording import percent
 
 if TYPE_CHECKING:
     from foretell.model.results.fit import Fit
@@ -25,29 +18,24 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@path_argument("source", metavar="RUNS_OR_CAMPAIGN")
-@output_option(
+@option.path_argument("source", metavar="RUNS_OR_CAMPAIGN")
+@option.output(
     "Directory for models and results. The same command continues what is unfinished there.",
     required=True,
 )
-@click.option(
-    "--target",
-    multiple=True,
-    metavar="COLUMN",
-    help="Column to predict, with a table of runs; several give one model each.",
-)
-@click.option("--use", multiple=True, metavar="COLUMN", help="Predict from this column only.")
-@click.option("--skip", multiple=True, metavar="COLUMN", help="Leave this column out.")
-@click.option("--categorical", multiple=True, metavar="COLUMN", help="Read its numbers as names.")
+@option.columns("--target", "Column to predict, with a table of runs; several give one model each.")
+@option.columns("--use", "Predict from this column only.")
+@option.columns("--skip", "Leave this column out.")
+@option.columns("--categorical", "Read its numbers as names.")
 @click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value.")
-@path_option("--data", help="Table of runs to use instead of the one the campaign names.")
-@jobs_option
-@on_option
+@option.path("--data", help="Table of runs to use instead of the one the campaign names.")
+@option.jobs
+@option.on
 @click.option("--time-limit", type=float, metavar="S", help="End after about this many seconds.")
 @click.option("--seed", type=int, metavar="K", help="Override the campaign's seed.")
 @click.option("--racing", is_flag=True, help="Stop trials once they are worse than the best.")
-@quiet_option
-@json_option("Print results.json instead of the table.")
+@option.quiet
+@option.json("Print results.json instead of the table.")
 def command(  # noqa: PLR0913 - one parameter per option
     source: Path,
     output: Path,
@@ -110,7 +98,7 @@ def _best(progress: Progress) -> str:
     if progress.best_error == float("inf"):
         return ", best –"
     if progress.score_name == "mape":
-        return f", best {100 * progress.best_error:.2f} %"
+        return f", best {percent(progress.best_error)}"
     return f", best {progress.best_error:.4g}"
 
 

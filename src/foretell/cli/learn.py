@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import (
-    flag,
-    json_option,
-    on_option,
-    output_option,
-    path_argument,
-    quiet_option,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json
 from foretell.cli._plan_options import (
     least_chance_option,
@@ -26,7 +17,9 @@ from foretell.cli._plan_options import (
     run_budget_option,
     runs_option,
 )
+from foretell.cli._progress import resumable
 from foretell.spaces.quantities import write_quantity
+from foretell.wording import rough_percent
 
 if TYPE_CHECKING:
     from foretell.learn.result import Learned, Round
@@ -35,31 +28,29 @@ _NO_PLAN = 1
 
 
 @click.command()
-@path_argument("sweep", metavar="SWEEP.toml")
-@output_option(
+@option.path_argument("sweep", metavar="SWEEP.toml")
+@option.output(
     "Directory for the table of runs and the models. The same command continues there.",
     required=True,
 )
 @plan_options
-@click.option(
+@option.columns(
     "--target",
-    multiple=True,
-    metavar="COLUMN",
-    help="What to model [default: wall_time_s]; several for a plan that needs energy or memory.",
+    "What to model [default: wall_time_s]; several for a plan that needs energy or memory.",
 )
 @run_budget_option
 @runs_option
 @least_chance_option
-@on_option
-@quiet_option
-@json_option("Print the result as JSON.")
+@option.on
+@option.quiet
+@option.json("Print the result as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path,
     target: tuple[str, ...],
     budget: str | None,
     n_runs: int,
-    least_chance: float | None,
+    least_chance: float,
     on: str | None,
     quiet: bool,
     as_json: bool,
@@ -72,24 +63,19 @@ def command(  # noqa: PLR0913 - one parameter per option
     costs. Each is made once, whatever the sweep says about repeats. A run that was started is
     finished, even if it exceeds the budget.
     """
-    from foretell.decide.advise.options import LEAST_CHANCE
     from foretell.learn.loop import learn_plan
     from foretell.learn.result import LearnOptions
 
     options = LearnOptions(
         targets=target or ("wall_time_s",),
         budget=budget,
-        least_chance=LEAST_CHANCE if least_chance is None else least_chance,
+        least_chance=least_chance,
         n_runs=n_runs,
         on=on,
         progress=None if quiet else _show,
     )
-    try:
+    with resumable():
         learned = learn_plan(sweep, read_options(given), output, options)
-    except KeyboardInterrupt:
-        again = shlex.join(["foretell", *sys.argv[1:]])
-        echo(f"\ninterrupted. Finished runs are kept; continue with\n  {again}", err=True)
-        raise
     if as_json:
         echo_json(_to_json(learned))
     else:
@@ -100,24 +86,18 @@ def command(  # noqa: PLR0913 - one parameter per option
 
 def _show(found: Round) -> None:
     """Write a round in one line."""
-    from foretell.decide.plan.text import percent
+    from foretell.decide.plan.text import settings_text
 
     cost = write_quantity(found.spent, found.kind, found.plan.currency)
     text = f"{found.n_runs} runs, {cost}"
     planned = found.plan.chosen or found.plan.closest
     if planned is not None:
-        text += f" · plan {_settings(planned.configuration, found.plan.varied)}"
+        text += f" · plan {settings_text(planned.configuration, found.plan.varied)}"
     if found.chance == found.chance:  # is known
-        text += f" · {percent(found.chance)} chance of a change"
+        text += f" · {rough_percent(found.chance)} chance of a change"
     for run in found.runs:
-        text += f" · next {_settings(run, list(run))}"
+        text += f" · next {settings_text(run, run)}"
     echo(text, err=True)
-
-
-def _settings(configuration: Mapping[str, Any], names: Sequence[str]) -> str:
-    from foretell.decide.plan.text import number_text
-
-    return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
 
 
 def _text(learned: Learned) -> str:
@@ -132,14 +112,14 @@ def _text(learned: Learned) -> str:
         "continues",
     }[learned.reason]
     files = " ".join(str(path) for path in learned.models.values())
-    plan = plan_text(learned.plan, flag)
+    plan = plan_text(learned.plan, option.flag)
     return f"{plan}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"
 
 
 def _to_json(learned: Learned) -> dict[str, Any]:
     last = learned.rounds[-1]
     return {
-        "plan": learned.plan.to_json(flag),
+        "plan": learned.plan.to_json(option.flag),
         "reason": learned.reason,
         "n_runs": last.n_runs,
         "spent": {"kind": learned.budget.kind, "amount": last.spent},

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import (
-    json_option,
-    on_option,
-    output_option,
-    path_argument,
-    path_option,
-    quiet_option,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, echo_unchanged
 from foretell.spaces.quantities import duration
 from foretell.statuses import Status
@@ -26,18 +19,18 @@ _MOST_ROWS_SHOWN = 20
 
 
 @click.command()
-@path_argument("sweep", metavar="SWEEP.toml")
-@output_option("Table to write (.csv); its journal, log and description are beside it.")
-@path_option(
+@option.path_argument("sweep", metavar="SWEEP.toml")
+@option.output("Table to write (.csv); its journal, log and description are beside it.")
+@option.path(
     "--append",
     metavar="TABLE",
     help="Add the runs to a table that foretell measured, such as those that `advise` proposes.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the runs and the time they take; run nothing.")
-@on_option
+@option.on
 @click.option("--yes", is_flag=True, help="Run a sweep of very many runs without asking.")
-@quiet_option
-@json_option("Print the description of the table, or the runs of --dry-run, as JSON.")
+@option.quiet
+@option.json("Print the description of the table, or the runs of --dry-run, as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     sweep: Path,
     output: Path | None,

@@ -8,13 +8,7 @@ from typing import Any
 
 import click
 
-from foretell.cli._options import (
-    flag,
-    force_option,
-    json_option,
-    models_argument,
-    output_option,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, echo_unchanged, write_file
 from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
 
@@ -22,7 +16,7 @@ _NO_PLAN = 1
 
 
 @click.command()
-@models_argument
+@option.models_argument
 @plan_options
 @click.option("--budget", metavar="MONEY", help="A run must cost less: 20.")
 @candidates_option
@@ -35,9 +29,9 @@ _NO_PLAN = 1
     metavar="ROLE=COLUMN",
     help="Which column says the workers, cpus, gpus or memory_bytes, for --as.",
 )
-@output_option("Write the Pareto front of time, cost and energy to this CSV file.")
-@force_option
-@json_option("Print the plan as JSON.")
+@option.output("Write the Pareto front of time, cost and energy to this CSV file.")
+@option.force
+@option.json("Print the plan as JSON.")
 def command(
     models: tuple[Path, ...],
     candidates: Path | None,
@@ -64,9 +58,9 @@ def command(
     plan = make_plan(load_models(models), read_options(given), candidates)
     if output is not None:
         write_file(output, plan.front.to_csv(index=False), force=force)
-    text = plan_text(plan, flag)
+    text = plan_text(plan, option.flag)
     if as_json and (form is None or plan.chosen is None):
-        echo_json(plan.to_json(flag))
+        echo_json(plan.to_json(option.flag))
     elif plan.chosen is None:
         echo(text, err=True)
     elif form is not None:

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foretell.cli._options import (
-    force_option,
-    json_option,
-    model_argument,
-    output_option,
-    path_argument,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
 from foretell.errors import UsageError
 from foretell.predictor import TRUST_FAR, TRUST_MISSING
+from foretell.wording import counted, percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,9 +27,9 @@ _ROWS_SHOWN = 20
 
 
 @click.command()
-@model_argument
-@path_argument("data")
-@output_option("Write all columns to this CSV file.")
+@option.model_argument
+@option.path_argument("data")
+@option.output("Write all columns to this CSV file.")
 @click.option(
     "--interval",
     type=float,
@@ -42,8 +37,8 @@ _ROWS_SHOWN = 20
     metavar="SHARE",
     help="Share of runs that the interval is to hold, as measured in rehearsals [default: 0.9].",
 )
-@force_option
-@json_option("Print the predictions as JSON.")
+@option.force
+@option.json("Print the predictions as JSON.")
 def command(
     model: Path, data: Path, output: Path | None, interval: float, force: bool, as_json: bool
 ) -> None:
@@ -74,7 +69,7 @@ def command(
         echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
-    echo(_summary(loaded, predicted, passports))
+    echo(_summary(loaded, predicted, passports, interval))
     echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
@@ -123,8 +118,6 @@ def _number(value: Any) -> str:
 
 
 def _trust(row: pd.Series[Any]) -> str:
-    from foretell.wording import percent
-
     text = str(row["trust"])
     if row["outside"]:
         text += f": {row['outside']}"
@@ -135,17 +128,16 @@ def _trust(row: pd.Series[Any]) -> str:
     return text
 
 
-def _summary(model: SavedModel, predicted: pd.DataFrame, passports: Forecast) -> str:
-    from foretell.wording import percent
-
+def _summary(
+    model: SavedModel, predicted: pd.DataFrame, passports: Forecast, interval: float
+) -> str:
     is_predicted = predicted["trust"] != TRUST_MISSING
     n_outside = int(((predicted["outside"] != "") & is_predicted).sum())
-    rows = "1 row" if len(predicted) == 1 else f"{len(predicted)} rows"
     columns = f" ({', '.join(passports.along)})" if passports.along else ""
-    parts = [f"{rows}, {n_outside} outside the data{columns}."]
+    parts = [f"{counted(len(predicted), 'row')}, {n_outside} outside the data{columns}."]
     measured = _measured(model, predicted)
     if measured is not None:
-        parts += _comparison(model, passports, measured.to_numpy(float))
+        parts += _comparison(model, passports, measured.to_numpy(float), interval)
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         if model.calibration is None:
             parts.append(f"In validation this model was {percent(expected)} off on average.")
@@ -158,13 +150,14 @@ def _summary(model: SavedModel, predicted: pd.DataFrame, passports: Forecast) ->
     return " ".join(parts)
 
 
-def _comparison(model: SavedModel, passports: Forecast, truth: NDArray[np.float64]) -> list[str]:
+def _comparison(
+    model: SavedModel, passports: Forecast, truth: NDArray[np.float64], interval: float
+) -> list[str]:
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
     from foretell.model.campaigns.validation import score
-    from foretell.model.scoring import coverage_by_trust
-    from foretell.wording import percent
+    from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)
     if not is_known.any():
@@ -179,9 +172,8 @@ def _comparison(model: SavedModel, passports: Forecast, truth: NDArray[np.float6
     by_trust = coverage_by_trust(known, truth)
     held = [of.n_held for of in by_trust if of.n_held is not None]
     if held:
-        told = f"The intervals hold {percent(sum(held) / len(truth))} of them"
-        each = [f"{of.trust} {percent(of.coverage)} of {of.n_runs}" for of in by_trust]
-        parts.append(told + (f": {', '.join(each)}." if len(each) > 1 else "."))
+        table = f"\n\n{trust_text(by_trust, interval)}\n" if len(by_trust) > 1 else ""
+        parts.append(f"The intervals hold {percent(sum(held) / len(truth))} of them.{table}")
     return parts
 
 

@@ -6,20 +6,14 @@ from pathlib import Path
 
 import click
 
-from foretell.cli._options import (
-    force_option,
-    json_option,
-    output_option,
-    path_argument,
-    path_option,
-)
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, echo_notes
 
 
 @click.command()
-@path_argument("models")
-@output_option("File to write [default: report.html, or the format's suffix].")
-@path_option(
+@option.path_argument("models")
+@option.output("File to write [default: report.html, or the format's suffix].")
+@option.path(
     "--data",
     help="Table of measured runs to show beside predictions, with those that the fit kept.",
 )
@@ -37,8 +31,8 @@ from foretell.cli._output import echo, echo_json, echo_notes
     help="html: one page. md: text, and a folder of pictures. pdf: plain pages "
     "[default: the ending of the output's name, or html].",
 )
-@force_option
-@json_option("Print what was written as JSON.")
+@option.force
+@option.json("Print what was written as JSON.")
 def command(
     models: Path,
     output: Path | None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from foretell.cli._options import json_option
+from foretell.cli import _options as option
 from foretell.cli._output import echo_json
 
 
 @click.command()
-@json_option("Print it as JSON, as without this option.")
+@option.json("Print it as JSON, as without this option.")
 def command(as_json: bool) -> None:
     """Print the JSON schema of campaign files; point your editor's TOML plug-in to it."""
     from foretell.model.campaigns.toml import campaign_schema

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import click
 
-from foretell.cli._options import json_option, model_argument, path_argument
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json
 
 
 @click.command()
-@model_argument
-@path_argument("data", required=False)
+@option.model_argument
+@option.path_argument("data", required=False)
 @click.option(
     "--since",
     metavar="N or COLUMN=VALUE",
     help="Score only the last N rows, or those with at least this value of a column (a number or "
     "a date), and say whether the model has drifted.",
 )
-@json_option("Print the errors as JSON.")
+@option.json("Print the errors as JSON.")
 def command(model: Path, data: Path | None, since: str | None, as_json: bool) -> None:
     """Show how far off a model is: inside the data, between levels, and beyond the range.
 

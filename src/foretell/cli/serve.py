@@ -8,17 +8,18 @@ from pathlib import Path
 
 import click
 
-from foretell.cli._options import json_option, path_argument, path_option
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_unchanged
 from foretell.errors import Option, UsageError, listing
 from foretell.files.content import read_content
+from foretell.wording import counted
 
 _MOST_TOKEN_BYTES = 10_000
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
-@path_argument("models")
+@option.path_argument("models")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -27,7 +28,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
-@path_option(
+@option.path(
     "--token-file",
     help="File with the token that clients must send [default: FORETELL_TOKEN, if set].",
 )
@@ -48,7 +49,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
               help="Time to read a request, and time to answer it.")  # fmt: skip
 @click.option("--fit-time-limit", type=_POSITIVE, default=600, show_default=True, metavar="S",
               help="Time for one fit.")  # fmt: skip
-@json_option("Print the address as JSON.")
+@option.json("Print the address as JSON.")
 def command(  # noqa: PLR0913 - one parameter per option
     models: Path,
     host: str,
@@ -68,7 +69,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     MODELS is a directory. Each output of `foretell fit` in it, and each model file, is a model
     with a name. Models may be added, changed and removed while the server runs.
     """
-    from foretell.executors.threads import n_cores
+    from foretell.executors.cores import n_cores
 
     try:
         from foretell.adapters.http.models.app import make_app
@@ -102,7 +103,7 @@ def command(  # noqa: PLR0913 - one parameter per option
             told = {"url": url, "needs_token": has_token, "models": names}
             echo_unchanged(json.dumps(told) + "\n")  # in one line, for who reads a line
         else:
-            count = "1 model" if len(names) == 1 else f"{len(names)} models"
+            count = counted(len(names), "model")
             which = f"{count} ({listing(names)})" if names else "no model yet"
             echo(f"{models} is served at {url}: {which}   ·  the interface: {url}/docs")
             echo("Ctrl-C stops it.", err=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from foretell.cli._options import json_option
+from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json
 
 
 @click.command()
-@json_option("Print as JSON.")
+@option.json("Print as JSON.")
 def command(as_json: bool) -> None:
     """List the techniques with each hyperparameter's default and default search."""
     from foretell.model.techniques import TECHNIQUES

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows
 from foretell.errors import DatasetError, Option, UsageError
-from foretell.wording import counted, percent, plain
+from foretell.wording import counted, plain, rough_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ class Drift:
                 f"Drift is not known: no run {self.since} lies where errors were rehearsed. "
                 "Measure some inside the data."
             )
-        error, rehearsed = (percent(e, digits=2) for e in (self.error, self.rehearsed_error))
+        error, rehearsed = (rough_percent(e) for e in (self.error, self.rehearsed_error))
         found = (
             f"{error} off against {rehearsed} rehearsed, on {counted(self.n_runs, 'run')} of "
             f"{counted(self.n_configurations, 'configuration')} {self.since}"

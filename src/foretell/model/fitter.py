@@ -18,7 +18,7 @@ from foretell.model.campaigns import SFS, Campaign, XGBoostImportance
 from foretell.model.campaigns.validation import Split, score
 from foretell.model.features.selection import select_by_importance, select_forward
 from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
-from foretell.model.techniques._linear import intercept
+from foretell.model.techniques.linear._least_squares import intercept
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]

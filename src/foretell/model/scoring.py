@@ -21,7 +21,7 @@ from foretell.model.results.schema import Errors, read_results
 from foretell.model.results.text import HEADINGS, align, asked_questions
 from foretell.model.saved.model import Configurations, SavedModel, load_model
 from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR, TRUST_UNKNOWN, Forecast
-from foretell.wording import counted, percent
+from foretell.wording import counted, percent, rough_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +69,8 @@ class Score:
         For each model the mean relative error by question; None where no run asked it.
     n_rows
         With measured runs: how many ask each question.
-    n_unmeasured
-        How many rows were left out because they have no target.
+    n_unmeasured, n_incomplete
+        How many rows were left out because they have no target, or lack a value of another column.
     by_trust
         With measured runs: errors and coverage of the intervals by trust class.
     drift
@@ -81,6 +81,7 @@ class Score:
     errors: dict[str, Errors]
     n_rows: dict[str, int] | None = None
     n_unmeasured: int = 0
+    n_incomplete: int = 0
     by_trust: tuple[TrustScore, ...] = ()
     drift: Drift | None = None
 
@@ -91,6 +92,7 @@ class Score:
             found |= {
                 "n_rows": self.n_rows,
                 "n_unmeasured": self.n_unmeasured,
+                "n_incomplete": self.n_incomplete,
                 "interval": INTERVAL,
                 "by_trust": {
                     s.trust: {k: v for k, v in asdict(s).items() if k != "trust"}
@@ -111,6 +113,8 @@ class Score:
             parts.append(trust_text(self.by_trust))
         if self.n_unmeasured:
             parts.append(f"{counted(self.n_unmeasured, 'row')} without a target left out.")
+        if self.n_incomplete:
+            parts.append(f"{counted(self.n_incomplete, 'row')} with missing values left out.")
         if self.drift is not None:
             parts.append(str(self.drift))
         return "\n\n".join(parts)
@@ -166,7 +170,12 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     model = load_model(path)
     table = model.configurations(data)
     chosen = np.ones(len(table.frame), dtype=bool) if since is None else is_since(table, since)
-    rows, truth = _with_target(table, model.target, chosen)
+    is_measured, truth = _targets(table, chosen)
+    is_scored = is_measured & table.frame[model.columns].notna().all(axis=1).to_numpy()
+    if not is_scored.any():
+        table.refuse_missing(model.columns)
+    rows, truth = table.take(is_scored), truth[is_scored]
+    assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
     kinds = _questions(model, rows)
     errors = relative_error(np.log(forecast.value), np.log(truth))
@@ -174,16 +183,16 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
         "measured",
         {_name(path, model): mean_by_question([errors], [kinds], QUESTIONS)},
         n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
-        n_unmeasured=int(chosen.sum()) - len(truth),
+        n_unmeasured=int((chosen & ~is_measured).sum()),
+        n_incomplete=int((is_measured & ~is_scored).sum()),
         by_trust=coverage_by_trust(forecast, truth),
         drift=None if since is None else check_drift(forecast, truth, _groups(model, rows), since),
     )
 
 
-def _with_target(
-    table: Configurations, target: str, chosen: NDArray[np.bool_]
-) -> tuple[Configurations, Array]:
-    """Return the chosen rows that have a target, as failed runs have none, and their targets."""
+def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Array]:
+    """Return which of the chosen rows have a target, as failed runs have none, and all targets."""
+    target = table.model.target
     table.require([target])
     column = table.frame[target]
     is_empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
@@ -195,9 +204,7 @@ def _with_target(
         raise DatasetError(f"{table.name}, column '{target}' must be positive; it has {told}")
     if not kept.any():
         raise DatasetError(f"{table.name} has no row with a measured '{target}'")
-    rows = table.take(kept)
-    assert isinstance(rows, Configurations)
-    return rows, truth[kept]
+    return kept, truth
 
 
 def _groups(model: SavedModel, rows: Configurations) -> NDArray[np.int64]:
@@ -244,7 +251,7 @@ def trust_text(scores: tuple[TrustScore, ...], interval: float = INTERVAL) -> st
     """Write errors and coverage by trust class as a table."""
     rows = [["trust", "runs", "off", "rehearsed", f"in the {100 * interval:g} % interval"]]
     for s in scores:
-        held = "–" if s.n_held is None else f"{s.n_held} ({percent(s.coverage, digits=2)})"
+        held = "–" if s.n_held is None else f"{s.n_held} ({rough_percent(s.coverage)})"
         rows.append([s.trust, str(s.n_runs), percent(s.error), percent(s.rehearsed_error), held])
     return align(rows)
 

@@ -34,8 +34,6 @@ class Kind:
     ----------
     units
         What can be written behind a number, and how many of the base unit one is.
-    base
-        The unit of the numbers inside foretell.
     example
         What people may write.
     by_case
@@ -43,19 +41,18 @@ class Kind:
     """
 
     name: str
-    base: str
     units: Mapping[str, float]
     example: str
     by_case: Mapping[str, float] = field(default_factory=dict)
 
 
 KINDS = {
-    TIME: Kind(TIME, "s", {**_SECONDS, "m": 60.0}, "90s, 30m, 1h30m or 2d"),
-    COST: Kind(COST, "", {}, "20 or 0.5"),
-    ENERGY: Kind(ENERGY, "J", _JOULES, "500kJ or 1.5kWh", _BY_CASE),
-    CARBON: Kind(CARBON, "g", _GRAMS, "200g or 1.5kg"),
-    MEMORY: Kind(MEMORY, "bytes", _BYTES, "512MiB or 16GB"),
-    POWER: Kind(POWER, "W", _WATTS, "250W or 4kW", _BY_CASE),
+    TIME: Kind(TIME, {**_SECONDS, "m": 60.0}, "90s, 30m, 1h30m or 2d"),
+    COST: Kind(COST, {}, "20 or 0.5"),
+    ENERGY: Kind(ENERGY, _JOULES, "500kJ or 1.5kWh", _BY_CASE),
+    CARBON: Kind(CARBON, _GRAMS, "200g or 1.5kg"),
+    MEMORY: Kind(MEMORY, _BYTES, "512MiB or 16GB"),
+    POWER: Kind(POWER, _WATTS, "250W or 4kW", _BY_CASE),
 }
 #: Ends of column names that are units, and the quantity that each measures.
 _OF_NAMES = {

@@ -36,7 +36,7 @@ def check_technique(technique: Technique | type[Technique]) -> None:
 
     Examples
     --------
-    >>> from foretell.model.techniques.dummy import DummyTechnique
+    >>> from foretell.model.techniques.linear.dummy import DummyTechnique
     >>> check_technique(DummyTechnique)
     """
     instance = technique() if isinstance(technique, type) else technique

@@ -81,3 +81,15 @@ def test_candidates_take_fixed_and_constant_values_but_none_twice():
     with pytest.raises(UsageError) as caught:
         make_plan(law, {"vary": {"size": [1, 2]}}, table)
     assert caught.value.option == Option("vary", key="size")
+
+
+@pytest.mark.parametrize("asked", [{"vary": {"workers": [1, True]}}, {"fix": {"workers": True}}])
+def test_true_is_not_a_number_of_workers(law, asked):
+    with pytest.raises(UsageError, match="is a number in the model, not 'True'") as caught:
+        make_plan(law, asked)
+    assert caught.value.option == Option(next(iter(asked)), key="workers")
+
+
+def test_true_is_not_a_number_in_a_table_of_candidates(law):
+    with pytest.raises(UsageError, match="is a number in the model, not 'True'"):
+        make_plan(law, {}, pd.DataFrame({"workers": [True, True]}))

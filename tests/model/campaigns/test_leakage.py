@@ -16,7 +16,7 @@ from foretell.model.campaigns.validation.outer_splits import split_campaign
 from foretell.model.fitter import Fitter
 from foretell.model.table import prepare_table
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
-from foretell.model.techniques.dummy import DummyTechnique
+from foretell.model.techniques.linear.dummy import DummyTechnique
 
 SELECTIONS = {
     "no selection": {},

@@ -17,7 +17,7 @@ import foretell
 from foretell.errors import ModelError
 from foretell.model.saved.export import _tree, export_model, formula_techniques, formula_text
 from foretell.model.techniques import TECHNIQUES
-from foretell.model.techniques._formula import (
+from foretell.model.techniques.laws._formula import (
     Clip,
     Column,
     Exp,
@@ -30,9 +30,9 @@ from foretell.model.techniques._formula import (
 )
 
 LAWS = {
-    "ScalingLaw": "foretell.model.techniques.scaling_law:ScalingLawTechnique",
-    "PowerLaw": "foretell.model.techniques.power_law:PowerLawTechnique",
-    "LightTrees": "foretell.model.techniques.light_trees:LightTreesTechnique",
+    "ScalingLaw": "foretell.model.techniques.laws.scaling_law:ScalingLawTechnique",
+    "PowerLaw": "foretell.model.techniques.laws.power_law:PowerLawTechnique",
+    "LightTrees": "foretell.model.techniques.trees.light_trees:LightTreesTechnique",
 }
 LINEAR = {"LRRidge": {"alpha": 0.1}, "NNLS": {"fit_intercept": True}, "Stepwise": {}}
 DERIVED = {"inverse": ["nodes"], "log": ["size"], "product_max_degree": 2}

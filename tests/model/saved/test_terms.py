@@ -11,7 +11,7 @@ import foretell
 from foretell.model.features import Factor, Feature
 from foretell.model.saved.export import export_model
 from foretell.model.saved.terms import matters
-from foretell.model.techniques._linear import LinearRegressor
+from foretell.model.techniques.linear._least_squares import LinearRegressor
 
 RANGES = {"x": (2.0, 50.0), "z": (-1.0, 4.0), "p": (0.0, 9.0)}
 

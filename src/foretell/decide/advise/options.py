@@ -17,7 +17,6 @@ from foretell.spaces.values import Values
 
 #: A run that changes the plan with a smaller probability is not worth its cost.
 LEAST_CHANCE = 0.05
-_UNITS = (TIME, ENERGY)
 Options = TypeVar("Options")
 
 
@@ -36,41 +35,31 @@ class Budget:
         usual = next((kind for kind in (TIME, COST, ENERGY) if kind in kinds), kinds[0])
         if written is None:
             return cls(usual)
-        if not isinstance(written, str) or _is_number(written):
-            if COST not in kinds:
-                raise UsageError(
-                    "a number without a unit is money, which needs prices",
-                    option=Option("budget", str(written)),
-                    remedy=("add ", Option("prices"), ", or write a time such as 30m or 2h"),
-                )
-            return cls(COST, read_quantity(written, COST))
-        for kind in _UNITS:
+        option = Option("budget", str(written))
+        for kind in (COST, TIME, ENERGY):  # a number without a unit is money
             try:
                 found = cls(kind, read_quantity(written, kind))
             except UsageError:
                 continue
-            if kind not in kinds:
+            if kind in kinds:
+                return found
+            if kind == COST:
                 raise UsageError(
-                    f"no model predicts the {kind} of a run; add one, or write another budget",
-                    option=Option("budget", written),
+                    "a number without a unit is money, which needs prices",
+                    option=option,
+                    remedy=("add ", Option("prices"), ", or write a time such as 30m or 2h"),
                 )
-            return found
+            raise UsageError(
+                f"no model predicts the {kind} of a run; add one, or write another budget",
+                option=option,
+            )
         raise UsageError(
-            "must be a time, an energy or money, such as 30m, 500kJ or 20",
-            option=Option("budget", written),
+            "must be a time, an energy or money, such as 30m, 500kJ or 20", option=option
         )
 
 
 class TooLittleError(UsageError):
     """The budget is smaller than the cost of the cheapest run."""
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.strip().strip("$€£"))
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

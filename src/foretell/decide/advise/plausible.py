@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from foretell.decide.plan.answer import Plan
@@ -26,7 +24,7 @@ def plausible(planner: Planner) -> tuple[Plan, Figures]:
     and the optimistic one.
     """
     probabilities = (*planner.chooser.question.certainties, OPTIMISTIC)
-    promising = _Promising(planner.chooser)
+    promising = Shortlist(planner.chooser, _hopeful)
     if planner.is_searched:
         assert isinstance(planner.space, Grid)
         shortlist = planner.shortlist()
@@ -55,20 +53,7 @@ def _planned(chooser: Chooser, figures: Figures) -> Figures:
     return figures.take(chosen if len(chosen) else chooser.closest(figures))
 
 
-@dataclass
-class _Promising:
-    """The configurations that are best if all goes well, of those seen so far."""
-
-    chooser: Chooser
-    figures: Figures | None = None
-
-    def add(self, figures: Figures) -> None:
-        """Look at more configurations."""
-        joined = figures if self.figures is None else join([self.figures, figures])
-        self.figures = joined.take(_hopeful(joined, self.chooser))
-
-
-def _hopeful(figures: Figures, chooser: Chooser) -> Rows:
+def _hopeful(chooser: Chooser, figures: Figures) -> Rows:
     """Return the rows that are best if all goes well; only a few of those far outside the data."""
     missed = np.ones(len(figures))
     for word, most in chooser.question.limits.items():

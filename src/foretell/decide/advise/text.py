@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from foretell.decide.plan.text import Write, candidate_text, number_text, percent
+from foretell.decide.plan.text import Write, candidate_text, finite, settings_text
 from foretell.spaces.quantities import TIME, write_quantity
+from foretell.wording import rough_percent
 
 if TYPE_CHECKING:
     from foretell.decide.advise.advice import Advice, Proposal
@@ -38,29 +40,32 @@ def _n_runs(n: int) -> str:
 
 def _run(advice: Advice, proposal: Proposal) -> str:
     first = proposal is advice.proposals[0]
-    settings = settings_text(advice, proposal.configuration)
+    settings = _settings(advice, proposal.configuration)
     text = f"Run {settings} next" if first else f"Then {settings}"
     text += f" (about {_cost(advice, proposal)}"
     if proposal.n_before:
         times = "once" if proposal.n_before == 1 else f"{proposal.n_before} times"
         text += f"; measured {times} before"
         if math.isfinite(advice.noise):
-            text += f", repeats differ by about {percent(advice.noise)}"
+            text += f", repeats differ by about {rough_percent(advice.noise)}"
     text += "): "
     if advice.is_target:
-        return f"{text}it narrows the interval of the prediction by about {percent(proposal.gain)}."
+        gain = rough_percent(proposal.gain)
+        return f"{text}it narrows the interval of the prediction by about {gain}."
     if proposal.checks:
         plan = "the plan" if advice.plan.chosen else "the closest configuration"
         what = {"plan": f"{plan} itself", "change": f"one change of {plan}"}
         return f"{text}{what[proposal.checks]}, never run so far. No other run is worth its cost."
     if proposal.instead is not None and advice.plan.chosen is not None:
-        one, other = _difference(advice.plan.chosen.configuration, proposal.instead)
-        text += f"it decides between {one} and {other}, and "
+        one, other = advice.plan.chosen.configuration, proposal.instead
+        names = [name for name in one if one[name] != other.get(name)]
+        between = " and ".join(settings_text(c, names) for c in (one, other))
+        text += f"it decides between {between}, and "
     else:
         text += "it "
     return (
-        f"{text}has a {percent(proposal.chance)} chance of changing the plan, which gets "
-        f"{percent(proposal.gain)} better on average."
+        f"{text}has a {rough_percent(proposal.chance)} chance of changing the plan, which gets "
+        f"{rough_percent(proposal.gain)} better on average."
     )
 
 
@@ -71,22 +76,16 @@ def _cost(advice: Advice, proposal: Proposal) -> str:
     return ", ".join(figures)
 
 
-def settings_text(advice: Advice, configuration: Mapping[str, Any]) -> str:
+def _settings(advice: Advice, configuration: Mapping[str, Any]) -> str:
     """Write the settings that are chosen, and those that differ from the planned job."""
     planned = advice.plan.chosen or advice.plan.closest
     base = {} if planned is None else planned.configuration
     names = [n for n, v in configuration.items() if n in advice.plan.varied or base.get(n) != v]
-    return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
-
-
-def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, str]:
-    names = [name for name in one if one[name] != other.get(name)]
-    found = [", ".join(f"{n}={number_text(c[n])}" for n in names) for c in (one, other)]
-    return found[0], found[1]
+    return settings_text(configuration, names)
 
 
 def _no_run(advice: Advice) -> str:
-    share = percent(advice.least_chance)
+    share = rough_percent(advice.least_chance)
     runs = f"Of {advice.n_runs} runs looked at"
     if advice.n_unaffordable:
         runs += f", {advice.n_runs - advice.n_unaffordable} of them within the budget"
@@ -112,7 +111,7 @@ def _passport(found: Candidate) -> str:
     """Say how far outside the data a prediction is, and how far off others were there."""
     text = "" if not found.outside else f" {found.trust.capitalize()}: {found.outside}."
     if math.isfinite(found.expected_error):
-        text += f" Such predictions were about {percent(found.expected_error)} off."
+        text += f" Such predictions were about {rough_percent(found.expected_error)} off."
     return text
 
 
@@ -123,47 +122,35 @@ def _left(advice: Advice) -> str:
     if math.isfinite(left):
         amount = write_quantity(max(left, 0.0), advice.budget.kind, advice.plan.currency)
         within = f" within the {amount} that are left"
-    share = percent(advice.least_chance)
+    share = rough_percent(advice.least_chance)
     if advice.left_gain <= 0:
         if advice.is_target:
             return f"{after}, no run{within} would narrow the interval by more than {share}."
         return f"{after}, no run{within} has a chance above {share} of changing the plan."
     if advice.is_target:
-        share = percent(advice.left_gain)
+        share = rough_percent(advice.left_gain)
         return f"{after}, another run{within} could narrow the interval by {share}."
-    chance = percent(advice.left_chance)
+    chance = rough_percent(advice.left_chance)
     return f"{after}, another run{within} has a {chance} chance of changing the plan."
 
 
 def advice_json(advice: Advice, write: Write = str) -> dict[str, Any]:
     """Return advice as plain values, in base units."""
-    return {
-        "runs": [
-            {
-                "configuration": p.configuration,
-                "cost": p.cost,
-                "time_s": p.time_s if math.isfinite(p.time_s) else None,
-                "chance": p.chance,
-                "gain": p.gain,
-                "instead": p.instead,
-                "checks": p.checks or None,
-                "n_before": p.n_before,
-            }
-            for p in advice.proposals
-        ],
-        "is_done": not advice.proposals,
-        "budget": {
-            "kind": advice.budget.kind,
-            "most": advice.budget.most if math.isfinite(advice.budget.most) else None,
-        },
-        "least_chance": advice.least_chance,
-        "best_chance": advice.best_chance,
-        "left_chance": advice.left_chance,
-        "n_runs": advice.n_runs,
-        "n_unaffordable": advice.n_unaffordable,
-        "n_too_long": advice.n_too_long,
-        "n_repeats": advice.n_repeats,
-        "is_target": advice.is_target,
-        "plan": advice.plan.to_json(write),
-        "text": advice_text(advice),
-    }
+    values: dict[str, Any] = finite(
+        {
+            "runs": [{**asdict(p), "checks": p.checks or None} for p in advice.proposals],
+            "is_done": not advice.proposals,
+            "budget": asdict(advice.budget),
+            "least_chance": advice.least_chance,
+            "best_chance": advice.best_chance,
+            "left_chance": advice.left_chance,
+            "n_runs": advice.n_runs,
+            "n_unaffordable": advice.n_unaffordable,
+            "n_too_long": advice.n_too_long,
+            "n_repeats": advice.n_repeats,
+            "is_target": advice.is_target,
+            "plan": advice.plan.to_json(write),
+            "text": advice_text(advice),
+        }
+    )
+    return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,10 +154,9 @@ class _Staircase:
         place = bisect_right(self._seconds, second)
         if place and self._thirds[place - 1] <= third:
             return False
-        end = bisect_left(self._seconds, second)
+        start = end = bisect_left(self._seconds, second)
         while end < len(self._seconds) and self._thirds[end] >= third:
             end += 1
-        start = bisect_left(self._seconds, second)
         self._seconds[start:end] = [second]
         self._thirds[start:end] = [third]
         return True
@@ -165,9 +164,16 @@ class _Staircase:
 
 @dataclass
 class Shortlist:
-    """The configurations that matter, of all that were seen so far."""
+    """The configurations that matter, of all that were seen so far.
+
+    Attributes
+    ----------
+    keep
+        Says which rows matter.
+    """
 
     chooser: Chooser
+    keep: Callable[[Chooser, Figures], Rows] = Chooser.worth_keeping
     figures: Figures | None = None
     n_seen: int = 0
     n_far: int = 0
@@ -176,6 +182,5 @@ class Shortlist:
         """Look at more configurations, and keep those that matter."""
         self.n_seen += len(figures)
         self.n_far += int(figures.is_far.sum())
-        parts = [figures] if self.figures is None else [self.figures, figures]
-        joined = join(parts)
-        self.figures = joined.take(self.chooser.worth_keeping(joined))
+        joined = join([figures] if self.figures is None else [self.figures, figures])
+        self.figures = joined.take(self.keep(self.chooser, joined))

@@ -84,8 +84,8 @@ def _neighbors(
 ) -> pd.DataFrame:
     varied = [name for name in space.axes if len(space.values(name)) > 1]
     pairs = list(combinations(varied, 2))[:_MOST_PAIRS]
-    moved = [space.around(start, name, step) for start in starts for name in varied]
-    moved += [space.around_two(start, pair, step) for start in starts[:4] for pair in pairs]
+    moved = [space.around(start, [name], step) for start in starts for name in varied]
+    moved += [space.around(start, pair, step) for start in starts[:4] for pair in pairs]
     moved += [space.jump(start, _N_JUMPS, step, rng) for start in starts]
     return pd.concat(moved, ignore_index=True)
 

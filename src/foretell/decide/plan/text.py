@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from foretell.decide.question.objective import LIMITS
 from foretell.errors import Option
 from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_UNKNOWN
 from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
+from foretell.wording import rough_percent
 
 if TYPE_CHECKING:
     from foretell.decide.plan.answer import Candidate, Plan
@@ -50,7 +52,12 @@ def candidate_text(plan: Plan, found: Candidate) -> str:
 
 
 def _settings(plan: Plan, found: Candidate) -> str:
-    return ", ".join(f"{name}={number_text(found.configuration[name])}" for name in plan.varied)
+    return settings_text(found.configuration, plan.varied)
+
+
+def settings_text(configuration: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Write some settings of a configuration."""
+    return ", ".join(f"{name}={number_text(configuration[name])}" for name in names)
 
 
 def number_text(value: Any) -> str:
@@ -60,8 +67,15 @@ def number_text(value: Any) -> str:
 
 def _figures(plan: Plan, found: Candidate) -> str:
     """Write the time and the objective, with intervals."""
-    kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
-    return ", ".join(_figure(plan, found, kind) for kind in dict.fromkeys(kinds))
+    return ", ".join(_figure(plan, found, kind) for kind in _main_kinds(plan, found))
+
+
+def _main_kinds(plan: Plan, found: Candidate) -> list[str]:
+    return [kind for kind in dict.fromkeys((TIME, plan.minimize)) if kind in found.estimates]
+
+
+def _amount(plan: Plan, found: Candidate, kind: str) -> str:
+    return write_quantity(found.estimates[kind].value, kind, plan.currency)
 
 
 def _figure(plan: Plan, found: Candidate, kind: str) -> str:
@@ -73,7 +87,7 @@ def _figure(plan: Plan, found: Candidate, kind: str) -> str:
     if kind == TIME and (start_up_s := found.start_up.get(TIME)):
         parts = (start_up_s, max(estimate.value - start_up_s, 0.0))
         details.append(f"start-up {' + '.join(write_quantity(p, TIME) for p in parts)}")
-    text = write_quantity(estimate.value, kind, plan.currency)
+    text = _amount(plan, found, kind)
     return f"{text} ({'; '.join(details)})" if details else text
 
 
@@ -86,15 +100,6 @@ def _others(plan: Plan, found: Candidate) -> list[str]:
     return [f"  {', '.join(texts)}"] if texts else []
 
 
-def _in_short(plan: Plan, found: Candidate) -> str:
-    kinds = [kind for kind in (TIME, plan.minimize) if kind in found.estimates]
-    figures = (
-        write_quantity(found.estimates[kind].value, kind, plan.currency)
-        for kind in dict.fromkeys(kinds)
-    )
-    return ", ".join(figures)
-
-
 def _limits(plan: Plan) -> list[str]:
     assert plan.chosen is not None
     lines = []
@@ -104,17 +109,17 @@ def _limits(plan: Plan) -> list[str]:
         binds = "; it binds" if word in plan.binding else ""
         lines.append(
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
-            f"{percent(margin)} to spare at {_asked(plan)}{binds}"
+            f"{rough_percent(margin)} to spare at {_asked(plan)}{binds}"
         )
     return lines
 
 
 def _runners_up(plan: Plan) -> list[str]:
-    assert plan.chosen is not None
-    return [
-        f"  instead: {_settings(plan, other)}: {_in_short(plan, other)}; {_why(plan, other)}"
-        for other in plan.runners_up
-    ]
+    lines = []
+    for other in plan.runners_up:
+        figures = ", ".join(_amount(plan, other, kind) for kind in _main_kinds(plan, other))
+        lines.append(f"  instead: {_settings(plan, other)}: {figures}; {_why(plan, other)}")
+    return lines
 
 
 def _why(plan: Plan, other: Candidate) -> str:
@@ -132,7 +137,7 @@ def _why(plan: Plan, other: Candidate) -> str:
             lost += ", but slower"
     else:
         share = more / best if best > 0 else math.inf
-        lost = f"{write_quantity(more, plan.minimize, plan.currency)} more ({percent(share)})"
+        lost = f"{write_quantity(more, plan.minimize, plan.currency)} more ({rough_percent(share)})"
     if plan.question.limits:
         lost += f", {certainty_text(other.certainty)} sure"
     return lost
@@ -152,10 +157,8 @@ def _certainties(plan: Plan) -> list[str]:
         else:
             value = found.estimates[plan.minimize].value
             base = value if base is None else base
-            text = (
-                f"{_settings(plan, found)}: {write_quantity(value, plan.minimize, plan.currency)}"
-            )
-            text += f" (+{percent(value / base - 1)})" if value > base * (1 + 1e-9) else ""
+            text = f"{_settings(plan, found)}: {_amount(plan, found, plan.minimize)}"
+            text += f" (+{rough_percent(value / base - 1)})" if value > base * (1 + 1e-9) else ""
         text += "   ← asked for" if plan.question.confidence in shares else ""
         lines.append(f"    {told:<12}  {text}")
     return lines
@@ -182,8 +185,9 @@ def _ground(plan: Plan, write: Write) -> list[str]:
         ground = "Inside the measured range on every column"
     else:
         ground = f"{plan.chosen.trust.capitalize()}: {plan.chosen.outside}"
-    if math.isfinite(plan.chosen.expected_error):
-        ground += f"; predictions there were about {percent(plan.chosen.expected_error)} off"
+    error = plan.chosen.expected_error
+    if math.isfinite(error):
+        ground += f"; predictions there were about {rough_percent(error)} off"
     seen = f"{plan.n_seen:,} configurations"
     how = f"The best of all {seen}"
     if plan.is_searched:
@@ -198,10 +202,10 @@ def _ground(plan: Plan, write: Write) -> list[str]:
 
 def _far(plan: Plan, write: Write) -> str:
     assert plan.far is not None
-    value = write_quantity(plan.far.estimates[plan.minimize].value, plan.minimize, plan.currency)
     return (
         f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
-        f"is {_settings(plan, plan.far)}: {value} ({plan.far.outside}). "
+        f"is {_settings(plan, plan.far)}: {_amount(plan, plan.far, plan.minimize)} "
+        f"({plan.far.outside}). "
         f"{write(Option('allow_far'))} considers them."
     )
 
@@ -214,7 +218,7 @@ def _refusal(plan: Plan, write: Write) -> list[str]:
         lines.append(f"  closest: {_settings(plan, closest)}: {_figures(plan, closest)}")
         for word, margin in closest.margins.items():
             limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
-            state = f"{percent(-margin)} over" if margin < 0 else f"{percent(margin)} to spare"
+            state = f"{rough_percent(abs(margin))} {'over' if margin < 0 else 'to spare'}"
             lines.append(
                 f"    {write(Option(word))} {limit}: {state} at {asked}; it holds with "
                 f"{certainty_text(closest.certainties[word])}"
@@ -243,16 +247,6 @@ def _asked(plan: Plan) -> str:
     return f"{100 * plan.question.confidence:g} %"
 
 
-def percent(share: float) -> str:
-    """Write a share: 97 %, 0.5 %.
-
-    >>> percent(0.97), percent(0.005), percent(12.0)
-    ('97 %', '0.5 %', '1,200 %')
-    """
-    value = 100 * share
-    return f"{value:,.0f} %" if value >= 10 else f"{value:.2g} %"
-
-
 def certainty_text(share: float) -> str:
     """Write the probability that a limit holds, which is known between 1 % and 99 %."""
     if share >= _MOST_CERTAIN:
@@ -262,48 +256,37 @@ def certainty_text(share: float) -> str:
 
 def plan_json(plan: Plan, write: Write = str) -> dict[str, Any]:
     """Return a plan as plain values, in base units."""
-    certainties = {f"{p:g}": _candidate_json(c) for p, c in plan.by_certainty.items()}
-    return {
-        "minimize": plan.minimize,
-        "currency": plan.currency if COST in _kinds(plan) else None,
-        "limits": dict(plan.question.limits),
-        "confidence": plan.question.confidence,
-        "chosen": _candidate_json(plan.chosen),
-        "closest": _candidate_json(plan.closest),
-        "runners_up": [_candidate_json(c) for c in plan.runners_up],
-        "by_certainty": certainties,
-        "binding": plan.binding,
-        "far": _candidate_json(plan.far),
-        "n_configurations": plan.n_seen,
-        "n_far": plan.n_far,
-        "is_searched": plan.is_searched,
-        "has_estimated_energy": plan.has_estimated_energy,
-        "text": plan_text(plan, write),
-    }
-
-
-def _kinds(plan: Plan) -> list[str]:
     found = plan.chosen or plan.closest
-    return [] if found is None else list(found.estimates)
+    values: dict[str, Any] = finite(
+        {
+            "minimize": plan.minimize,
+            "currency": plan.currency if found and COST in found.estimates else None,
+            "limits": dict(plan.question.limits),
+            "confidence": plan.question.confidence,
+            "chosen": _candidate_json(plan.chosen),
+            "closest": _candidate_json(plan.closest),
+            "runners_up": [_candidate_json(c) for c in plan.runners_up],
+            "by_certainty": {f"{p:g}": _candidate_json(c) for p, c in plan.by_certainty.items()},
+            "binding": plan.binding,
+            "far": _candidate_json(plan.far),
+            "n_configurations": plan.n_seen,
+            "n_far": plan.n_far,
+            "is_searched": plan.is_searched,
+            "has_estimated_energy": plan.has_estimated_energy,
+            "text": plan_text(plan, write),
+        }
+    )
+    return values
 
 
 def _candidate_json(found: Candidate | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "configuration": found.configuration,
-        "estimates": {
-            kind: {"value": _known(e.value), "lower": _known(e.lower), "upper": _known(e.upper)}
-            for kind, e in found.estimates.items()
-        },
-        "start_up": found.start_up,
-        "certainties": found.certainties,
-        "margins": {word: _known(margin) for word, margin in found.margins.items()},
-        "trust": found.trust,
-        "outside": found.outside,
-        "expected_error": _known(found.expected_error),
-    }
+    return None if found is None else asdict(found)
 
 
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot write by None, at any depth."""
+    if isinstance(value, dict):
+        return {str(name): finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

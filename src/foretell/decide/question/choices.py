@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from foretell.dataset import Dataset, read_dataset
@@ -45,7 +46,7 @@ def space_of(
         space = Listed(_candidates(asked, candidates, predictors), rules)
         rules.check([str(name) for name in space.frame.columns])
     check_columns(space, needed, known)
-    _check_values(space, predictors, allow_far=asked.allow_far)
+    _check_values(asked, space, predictors)
     return space
 
 
@@ -98,28 +99,33 @@ def _measured(predictor: Predictor, name: str) -> str:
     return f" (measured: {listing(predictor.categories.get(name, []))})"
 
 
-def _check_values(space: Space, predictors: Sequence[Predictor], *, allow_far: bool) -> None:
-    """Refuse levels that no run had, and texts in columns of numbers."""
+def _check_values(asked: PlanRequest, space: Space, predictors: Sequence[Predictor]) -> None:
+    """Refuse levels that no run had; and texts, true and false in columns of numbers."""
     for predictor in predictors:
         for name, levels in predictor.categories.items():
             unknown = sorted({str(v) for v in space.values(name)} - set(levels))
-            if unknown and not allow_far:
+            if unknown and not asked.allow_far:
                 raise UsageError(
                     f"'{name}' was never measured at {listing(unknown)}. "
                     f"{suggest(unknown[0], levels)}",
                     remedy=("To plan with it all the same, use ", Option("allow_far"), "."),
                 )
         for name in predictor.ranges:
-            texts = [v for v in space.values(name) if not _is_number(v)]
-            if texts:
+            given = asked.vary.get(
+                name
+            )  # of equal values such as 1 and True, a space has the first
+            values = given if isinstance(given, list) else space.values(name)
+            others = [value for value in values if not _is_number(value)]
+            if others:
+                word = "vary" if name in asked.vary else "fix"
                 raise UsageError(
-                    f"'{name}' is a number in the model, not a text such as '{texts[0]}'; write a "
-                    "range as 1..64"
+                    f"'{name}' is a number in the model, not '{others[0]}'; write a range as 1..64",
+                    option=Option(word, key=name) if name in getattr(asked, word) else None,
                 )
 
 
 def _is_number(value: Any) -> bool:
     try:
-        return math.isfinite(float(value))
+        return not isinstance(value, bool | np.bool_) and math.isfinite(float(value))
     except (TypeError, ValueError):
         return False

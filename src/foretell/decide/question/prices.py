@@ -25,6 +25,8 @@ PRICE_FILE = FileKind("price", "a price_per_hour", (".toml",))
 Amount = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 #: A number, a column, or an expression of columns.
 Figure = Amount | str
+#: What is known of a machine, and the quantity that follows from it.
+_KINDS = {"price_per_hour": COST, "power_w": POWER}
 _COUNTS = ("nodes", "n_nodes", "num_nodes", "workers", "n_workers", "num_workers", "machines")
 
 
@@ -129,26 +131,23 @@ class Tariff:
         _check_levels(prices, space)
         counts = [name for name in _COUNTS if name in space.names]
         nodes = prices.nodes if prices.nodes is not None else counts[0] if counts else 1.0
-        has = set()
-        if _gives(prices, "price_per_hour", space):
-            has.add(COST)
-        if _gives(prices, "power_w", space):
-            has.add(POWER)
-        return cls(prices, nodes, frozenset(has))
+        has = frozenset(kind for word, kind in _KINDS.items() if _gives(prices, word, space))
+        return cls(prices, nodes, has)
 
     def bill(self, frame: pd.DataFrame) -> Bill:
         """Look up what each configuration costs and draws."""
-        price, power = (self._looked_up(word, frame) for word in ("price_per_hour", "power_w"))
-        for word, kind, found in (("price_per_hour", COST, price), ("power_w", POWER, power)):
-            if kind in self.has and np.isnan(found).any():
-                raise UsageError(f"{word} is not known {self._for_which(frame, np.isnan(found))}")
+        found = {word: self._looked_up(word, frame) for word in _KINDS}
+        for word, kind in _KINDS.items():
+            is_unknown = np.isnan(found[word])
+            if kind in self.has and is_unknown.any():
+                raise UsageError(f"{word} is not known {self._for_which(frame, is_unknown)}")
         nodes = _figures(self.nodes, frame)
         if not (nodes > 0).all():
             raise UsageError(
                 f"nodes = '{self.nodes}' is 0 for some configurations; every run takes at "
                 "least one machine"
             )
-        return Bill(nodes, price, power)
+        return Bill(nodes, **found)
 
     def _for_which(self, frame: pd.DataFrame, is_unknown: NDArray[np.bool_]) -> str:
         if self.prices.by is None:

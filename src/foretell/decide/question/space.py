@@ -9,7 +9,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from foretell.errors import Option, UsageError, suggest
 from foretell.spaces.rules import NO_RULES, Rules
-from foretell.spaces.values import Range, Scalar, Values, latin_hypercube, listed
+from foretell.spaces.values import Range, Scalar, Values, drawn, latin_hypercube, listed
 
 BLOCK = 100_000
 #: How many values of a long axis are tried at a time.
@@ -25,28 +26,6 @@ _STEPS = 64
 #: A range of more whole numbers is searched instead of listed.
 MOST_LISTED = 1_000_000
 _MOST_WHOLE = 2**53  # up to which every whole number is one in floating point
-
-
-class Space(Protocol):
-    """What can be chosen."""
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of a configuration."""
-
-    @property
-    def size(self) -> float:
-        """How many configurations there are before any rule; infinite with a continuous range."""
-
-    @property
-    def rules(self) -> Rules:
-        """Derived columns, and the conditions on configurations."""
-
-    def values(self, name: str) -> list[Scalar]:
-        """Return the different values of a column, or the ends of a range that is not listed."""
-
-    def blocks(self) -> Iterator[pd.DataFrame]:
-        """Return all configurations that the rules allow, some at a time."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +133,7 @@ class Grid:
         """Draw configurations that cover every axis evenly; those that the rules allow."""
         shares = latin_hypercube(n, len(self.axes), np.random.default_rng(seed))
         columns = {
-            name: _array(_at(axis, shares[:, j]))
+            name: _array([drawn(axis, share) for share in shares[:, j].tolist()])
             for j, (name, axis) in enumerate(self.axes.items())
         }
         return self.rules.applied(pd.DataFrame(columns))
@@ -167,21 +146,17 @@ class Grid:
         }
         return Grid(axes, self.rules)
 
-    def around(self, configuration: Mapping[str, Any], name: str, step: int) -> pd.DataFrame:
-        """Vary one column of a configuration; later steps stay closer to its value."""
-        values = _closer(self.axes[name], configuration[name], step)
-        columns = {n: _array([configuration[n]] * len(values)) for n in self.axes}
-        return self.rules.applied(pd.DataFrame({**columns, name: _array(values)}))
-
-    def around_two(
-        self, configuration: Mapping[str, Any], names: tuple[str, str], step: int
+    def around(
+        self, configuration: Mapping[str, Any], names: Sequence[str], step: int
     ) -> pd.DataFrame:
-        """Vary two columns of a configuration together, over fewer values each."""
-        one, other = (_few(_closer(self.axes[n], configuration[n], step)) for n in names)
-        pairs = [(a, b) for a in one for b in other]
-        columns = {n: _array([configuration[n]] * len(pairs)) for n in self.axes}
-        for place, name in enumerate(names):
-            columns[name] = _array([pair[place] for pair in pairs])
+        """Vary one column of a configuration, or several together over fewer values each.
+
+        Later steps stay closer to the configuration.
+        """
+        axes = [_closer(self.axes[name], configuration[name], step) for name in names]
+        rows = list(product(*(axes if len(names) == 1 else map(_few, axes))))
+        columns = {name: _array([configuration[name]] * len(rows)) for name in self.axes}
+        columns |= {name: _array([row[i] for row in rows]) for i, name in enumerate(names)}
         return self.rules.applied(pd.DataFrame(columns))
 
     def jump(
@@ -193,6 +168,10 @@ class Grid:
             values = _closer(axis, configuration[name], step)
             columns[name] = _array([values[place] for place in rng.integers(0, len(values), n)])
         return self.rules.applied(pd.DataFrame(columns))
+
+
+#: What can be chosen.
+Space = Listed | Grid
 
 
 def _closer(axis: list[Scalar] | Range, center: Scalar, step: int) -> list[Scalar]:
@@ -241,12 +220,6 @@ def _length(axis: list[Scalar] | Range) -> float:
     if isinstance(axis, Range):
         return axis.stop - axis.start + 1 if axis.is_whole else math.inf
     return len(axis)
-
-
-def _at(axis: list[Scalar] | Range, shares: NDArray[np.float64]) -> list[Scalar]:
-    if isinstance(axis, Range):
-        return [axis.draw(share) for share in shares.tolist()]
-    return [axis[place] for place in (shares * len(axis)).astype(int).tolist()]
 
 
 def _array(values: Sequence[Scalar]) -> NDArray[Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from foretell.model.automatic.vote import Vote, trimmed_mean
 from foretell.model.techniques._base import Array, Regressor, State
 from foretell.model.techniques._nested import join_states, part_of, regressor_class
-from foretell.model.techniques._robust import read_log_band
 from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques.points.robust import read_log_band
 
 NAME = "Ensemble"
 _NEGLIGIBLE = 1e-12  # a weight that changes no prediction

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.passports.questions import Question
-from foretell.model.techniques._axes import Groups
 from foretell.model.techniques._base import Array
+from foretell.model.techniques.points.axes import Groups
 
 Rows = NDArray[np.int64]
 

@@ -22,7 +22,7 @@ from foretell.model.features._base import Column as TableColumn
 from foretell.model.features.levels import trained_levels
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.model.techniques import TECHNIQUES
-from foretell.model.techniques._formula import (
+from foretell.model.techniques.laws._formula import (
     Clip,
     Column,
     Exp,
@@ -41,7 +41,7 @@ from foretell.model.techniques._formula import (
     multiply,
     raised,
 )
-from foretell.model.techniques._linear import LinearRegressor
+from foretell.model.techniques.linear._least_squares import LinearRegressor
 
 _STEPS: dict[str, Callable[[Expression], Expression]] = {
     "inverse": Inverse,

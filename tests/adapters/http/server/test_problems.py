@@ -51,3 +51,11 @@ def test_what_is_not_known_is_left_out_and_long_texts_are_cut():
 def test_an_application_can_add_kinds_of_its_own():
     problem = ProblemError(Kind("no-room", 507, "There is no room"), "wait")
     assert json.loads(problem.to_bytes())["status"] == 507
+
+
+def test_a_problem_can_be_placed_elsewhere_and_stays_a_problem():
+    problem = ProblemError(BUSY, "try again", at=("rows[0]",), headers={"Retry-After": "1"})
+    placed = problem.placed("rows[1]", "size")
+    assert (placed.kind, placed.headers) == (BUSY, {"Retry-After": "1"})
+    assert str(placed) == "rows[1].size: try again"
+    assert str(problem) == "rows[0]: try again"

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from foretell._version import __version__
 from foretell.adapters.http.server import problems
 from foretell.adapters.http.server.input_errors import describe_parameter
-from foretell.adapters.http.server.problems import Problem, ProblemError, problem_of_status
+from foretell.adapters.http.server.problems import Problem, ProblemError
 from foretell.errors import Option, suggest
 
 JSON, CSV = "application/json", "text/csv"
@@ -53,9 +53,9 @@ def make_api(summary: str, lifespan: Any, *, docs: str = "") -> FastAPI:
             405: f"{request.method[:20]} is not supported here{hint}",
         }
         text = texts.get(error.status_code, str(error.detail))
-        found = problem_of_status(error.status_code, text)
-        found.headers = dict(error.headers or {})
-        return _problem_response(found)
+        otherwise = problems.INTERNAL if error.status_code >= 500 else problems.WRONG_INPUT
+        kind = problems.BY_STATUS.get(error.status_code, otherwise)
+        return _problem_response(ProblemError(kind, text, headers=error.headers))
 
     @app.exception_handler(RequestValidationError)
     async def on_wrong_parameter(_: Request, error: RequestValidationError) -> Response:

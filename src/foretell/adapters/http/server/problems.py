@@ -123,8 +123,3 @@ def _json_value(text: str) -> str:
     except ValueError:
         is_number = False
     return text if is_number or text == "..." else json.dumps(text, ensure_ascii=False)
-
-
-def problem_of_status(status: int, detail: str) -> ProblemError:
-    """Return the problem that the web framework means by a status."""
-    return ProblemError(BY_STATUS.get(status, INTERNAL if status >= 500 else WRONG_INPUT), detail)

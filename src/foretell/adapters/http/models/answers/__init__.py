@@ -1,1 +1,1 @@
-"""What a worker answers: predictions, curves and plans, as JSON or CSV."""
+"""What a worker answers: predictions, curves and descriptions of models, as JSON."""

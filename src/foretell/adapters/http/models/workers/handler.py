@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pydantic
 from pydantic.json_schema import models_json_schema
 
 from foretell.adapters.http.models.answers.curve import curve_of
 from foretell.adapters.http.models.answers.description import describe
-from foretell.adapters.http.models.answers.flags import refuse_flags_in_plan, refuse_flags_in_rows
+from foretell.adapters.http.models.answers.flags import refuse_flags_in_rows
 from foretell.adapters.http.models.answers.passports import passports
-from foretell.adapters.http.models.answers.plan import PlanBody, plan_of
 from foretell.adapters.http.models.answers.runs import read_runs, runs_along
 from foretell.adapters.http.models.schemas import CurveRequest, Rows
 from foretell.adapters.http.models.store import MAX_NAMES, ModelStore
@@ -27,14 +27,27 @@ from foretell.adapters.http.server.problems import (
     TOO_LARGE,
     WRONG_INPUT,
     ProblemError,
+    in_json,
 )
 from foretell.dataset import Dataset, TextTable
+from foretell.decide.plan.plan import make_plan
+from foretell.decide.question.objective import PlanRequest
 from foretell.errors import ForetellError, UsageError
 from foretell.model.saved.gaps import forecast_complete_rows
 from foretell.model.saved.model import Configurations, SavedModel
 from foretell.predictor import FORECAST_COLUMNS, Forecast
 
 _Header = dict[str, Any]
+_MAX_MODELS = 5
+
+
+class PlanBody(PlanRequest):
+    """What to choose from, the limits, and what to minimize.
+
+    ``models`` names further models, of energy or memory, that predict the same configurations.
+    """
+
+    models: list[str] = pydantic.Field(default=[], max_length=_MAX_MODELS)
 
 
 class RequestHandler:
@@ -140,9 +153,7 @@ class RequestHandler:
         name = header["name"]
         request = read_body(PlanBody, body)
         models = [self._store.model(n) for n in (name, *request.models)]
-        for model in models:
-            refuse_flags_in_plan(model, request)
-        return _json({"model": name, **plan_of(models, request)})
+        return _json({"model": name, **make_plan(models, request).to_json(in_json)})
 
 
 def _schemas(_: _Header, __: bytes) -> Message:

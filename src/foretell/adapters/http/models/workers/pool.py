@@ -85,6 +85,11 @@ class Pool:
 
     Requests that may take long never occupy all workers, so that short ones find one; a single
     worker takes both.
+
+    Attributes
+    ----------
+    n_waiting
+        The number of requests that wait for a worker.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -92,7 +97,7 @@ class Pool:
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
         self._workers: set[Worker] = set()
         self._long = asyncio.Semaphore(max(1, settings.limits.n_workers - 1))
-        self._n_waiting = 0
+        self.n_waiting = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_closing = False
 
@@ -100,11 +105,6 @@ class Pool:
     def n_alive(self) -> int:
         """The number of workers that run."""
         return sum(worker.is_alive for worker in self._workers)
-
-    @property
-    def n_waiting(self) -> int:
-        """The number of requests that wait for a worker."""
-        return self._n_waiting
 
     async def start(self) -> None:
         """Start all workers."""
@@ -114,10 +114,10 @@ class Pool:
         self, header: Mapping[str, Any], body: bytes = b"", *, may_take_long: bool = False
     ) -> messages.Message:
         """Have a worker answer a request; the answer may be a problem, with its own status."""
-        if self._n_waiting >= self._settings.limits.max_waiting:
+        if self.n_waiting >= self._settings.limits.max_waiting:
             raise ProblemError(
                 problems.BUSY,
-                f"{self._n_waiting} requests wait already; try again in a moment",
+                f"{self.n_waiting} requests wait already; try again in a moment",
                 headers={"Retry-After": "1"},
             )
         message = messages.pack(header, body)
@@ -136,7 +136,7 @@ class Pool:
 
     async def _free_worker(self, stack: AsyncExitStack, *, may_take_long: bool) -> Worker:
         """Wait for a worker for a limited time; long requests also wait for their turn."""
-        self._n_waiting += 1
+        self.n_waiting += 1
         try:
             async with asyncio.timeout(self._settings.requests.request_s):
                 if may_take_long:
@@ -149,7 +149,7 @@ class Pool:
                 headers={"Retry-After": "5"},
             ) from None
         finally:
-            self._n_waiting -= 1
+            self.n_waiting -= 1
 
     async def _exchange(self, worker: Worker, message: bytes) -> messages.Message:
         limit_s = self._settings.requests.request_s

@@ -1,0 +1,1 @@
+"""Linear models: least squares with penalties, constraints or selection of terms."""

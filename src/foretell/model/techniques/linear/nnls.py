@@ -1,0 +1,54 @@
+"""NNLS: least squares whose coefficients are never negative."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretell.model.techniques._base import Array, Hyperparameter, Params, Technique, TrainingRows
+from foretell.model.techniques._values import boolean
+from foretell.model.techniques.linear._least_squares import LinearRegressor, Reductions
+
+# Active-set steps per column; the usual fit needs about one.
+_STEPS_PER_COLUMN = 30
+
+
+class NNLSTechnique(Technique):
+    """Minimize the squared error over coefficients of zero or more; the intercept is free."""
+
+    name = "NNLS"
+    regressor = LinearRegressor
+    hyperparameters = (
+        Hyperparameter(
+            "fit_intercept", True, boolean, grid=(True, False), prior="choice(True,False)"
+        ),
+    )
+
+    def merges_repeats(self, params: Params) -> bool:
+        """Repeats shift the squared error by a constant, which moves no minimum."""
+        return True
+
+    def prepare(self, rows: TrainingRows) -> Reductions:
+        """Reduce the rows once for each value of ``fit_intercept`` that is asked for."""
+        return Reductions(rows)
+
+    def fit(self, prepared: Reductions, params: Params, seed: int) -> LinearRegressor:
+        """Solve with columns of length one; scaling back keeps every sign."""
+        problem = prepared.problem(fit_intercept=params["fit_intercept"])
+        varies = problem.norms > 0
+        slopes = np.zeros(len(varies))
+        size = float(np.linalg.norm(problem.target)) or 1.0
+        scaled = problem.factor[:, varies] / problem.norms[varies]
+        slopes[varies] = _solve(scaled, problem.target / size) * size / problem.norms[varies]
+        return problem.model(slopes)
+
+
+def _solve(matrix: Array, target: Array) -> Array:
+    from scipy.optimize import lsq_linear, nnls
+
+    if matrix.shape[1] == 0:
+        return np.zeros(0)
+    try:
+        solution: Array = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
+    except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
+        solution = lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x
+    return solution

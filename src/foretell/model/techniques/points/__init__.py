@@ -1,0 +1,1 @@
+"""Runs merged into points, their coordinates, and grids of rows: shared by several techniques."""

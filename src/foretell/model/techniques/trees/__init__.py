@@ -1,0 +1,1 @@
+"""Trees: single, averaged, boosted and randomized; saved as flat arrays."""

@@ -1,0 +1,254 @@
+"""XGBoost: a sum of trees, each grown on what the earlier ones leave unexplained."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.techniques._base import (
+    Array,
+    Hyperparameter,
+    Params,
+    Regressor,
+    State,
+    Technique,
+    TrainingRows,
+)
+from foretell.model.techniques._values import real, whole
+from foretell.model.techniques.trees._flat import (
+    Tree,
+    TreeRegressor,
+    deviation_unit,
+    join_trees,
+    prefix,
+    single_precision,
+    training_features,
+)
+
+# Values of a feature that XGBoost tells apart; it bins what has more.
+_BINS = 256
+
+# Units per deviation of the target. XGBoost refuses gains below about 1e-6 squared units; times of
+# minutes next to milliseconds are told apart only if that is no more than its rounding errors.
+_UNITS_PER_DEVIATION = 1024
+
+_LEAST_SINGLE, _MOST_SINGLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
+def _share(value: Any) -> float:
+    number = real(above=0)(value)
+    if number > 1:
+        raise ValueError(f"must be at most 1, not {value!r}")
+    return number
+
+
+class XGBoostTechnique(Technique):
+    """Boost regression trees on the squared error, with XGBoost."""
+
+    name = "XGBoost"
+    path = "n_estimators"
+    regressor = TreeRegressor
+    hyperparameters = (
+        Hyperparameter(
+            "n_estimators",
+            500,
+            whole(least=1),
+            grid=(50, 100, 200, 400),
+            prior="quniform(50,500,50)",
+        ),
+        Hyperparameter(
+            "learning_rate", 0.1, real(above=0), grid=(0.05, 0.2), prior="loguniform(0.01,0.3)"
+        ),
+        Hyperparameter("max_depth", 100, whole(least=0), grid=(3, 6, 10), prior="uniformint(2,12)"),
+        Hyperparameter("min_child_weight", 1, real(least=0), prior="uniformint(1,10)"),
+        # In squared units of the target: 0.25 would stop trees of times below a second.
+        Hyperparameter("gamma", 0.25, real(least=0), grid=(0,), prior="loguniform(0.001,10)"),
+        Hyperparameter("lambda", 1, real(least=0), prior="loguniform(0.01,10)"),
+        Hyperparameter("alpha", 0, real(least=0)),
+        Hyperparameter("subsample", 1, _share),
+        Hyperparameter("colsample_bytree", 1, _share),
+    )
+
+    def merges_repeats(self, params: Params) -> bool:
+        """Gradients and weights of repeats add up, unless runs are drawn one by one.
+
+        Columns of more than a thousand distinct values are binned by approximate quantiles, which
+        may then fall elsewhere.
+        """
+        return bool(params["subsample"] == 1)
+
+    def prepare(self, rows: TrainingRows) -> _Binned:
+        """Keep the rows ready for binning, which the first fit does for all."""
+        return _Binned(rows)
+
+    def fit(self, prepared: _Binned, params: Params, seed: int) -> BoostedTrees:
+        """Boost all trees; fewer trees are the first of these."""
+        import xgboost
+
+        # When each tree draws columns, those that look alike still count.
+        matrix, columns = prepared.distinct if params["colsample_bytree"] == 1 else prepared.full
+        settings = {
+            "objective": "reg:squarederror",
+            "tree_method": "hist",
+            "max_bin": _BINS,
+            "nthread": 1,
+            "verbosity": 0,
+            "seed": seed,
+            "base_score": 0.0,
+            **{h.name: params[h.name] for h in self.hyperparameters if h.name != self.path},
+            "gamma": _single(params["gamma"] / prepared.unit / prepared.unit),
+            "alpha": _single(params["alpha"] / prepared.unit),
+        }
+        booster = xgboost.train(settings, matrix, num_boost_round=params["n_estimators"])
+        return BoostedTrees(
+            booster=booster,
+            n_trees=params["n_estimators"],
+            columns=columns,
+            n_features=prepared.x.shape[1],
+            base=prepared.base,
+            unit=prepared.unit,
+        )
+
+
+def _single(value: float) -> float:
+    """Return the nearest number that XGBoost reads; it refuses what single precision lacks."""
+    return min(value, _MOST_SINGLE) if value >= _LEAST_SINGLE else 0.0
+
+
+class _Binned:
+    """Rows as XGBoost takes them: binned once, with the target as multiples from its mean.
+
+    XGBoost computes in single precision, where small differences between large times would drown,
+    and ignores small gains, whatever the unit. A power of two as unit changes nothing else.
+    """
+
+    def __init__(self, rows: TrainingRows) -> None:
+        self.rows = rows
+        self.x = training_features(rows.x)
+        self.base = float(np.average(rows.y, weights=rows.weight))
+        self.unit = deviation_unit(rows.y, rows.weight) / _UNITS_PER_DEVIATION
+
+    @cached_property
+    def full(self) -> tuple[Any, NDArray[np.intp]]:
+        """The matrix of all columns, and which they are."""
+        columns = np.arange(self.x.shape[1])
+        return self._matrix(self.x), columns
+
+    @cached_property
+    def distinct(self) -> tuple[Any, NDArray[np.intp]]:
+        """The matrix without columns that no tree could tell from an earlier one."""
+        columns = distinct_columns(self.x)
+        return (
+            self.full
+            if len(columns) == self.x.shape[1]
+            else (self._matrix(self.x[:, columns]), columns)
+        )
+
+    def _matrix(self, x: NDArray[np.float32]) -> Any:
+        import xgboost
+
+        weight = self.rows.weight if self.rows.is_merged else None
+        label = (self.rows.y - self.base) / self.unit
+        return xgboost.QuantileDMatrix(x, label=label, weight=weight, max_bin=_BINS, nthread=1)
+
+
+def distinct_columns(x: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Find the columns that order the rows differently than all columns before them.
+
+    A tree splits by order alone, so x, x² and, reversed, 1/x offer it the same splits. Bins break
+    the symmetry of the reversal once values share them.
+
+    >>> x = np.array([1, 2, 4], dtype=np.float32)
+    >>> distinct_columns(np.column_stack([x, x**2, 1 / x, (x - 2) ** 2]))
+    array([0, 3])
+    """
+    seen: set[bytes] = set()
+    kept = []
+    for j in range(x.shape[1]):
+        values, ranks = np.unique(x[:, j], return_inverse=True)
+        order = _digest(ranks)
+        if order in seen:
+            continue
+        kept.append(j)
+        seen.add(order)
+        if len(values) <= _BINS:
+            seen.add(_digest(len(values) - 1 - ranks))
+    return np.array(kept, dtype=np.intp)
+
+
+def _digest(ranks: NDArray[np.intp]) -> bytes:
+    return hashlib.blake2b(ranks.tobytes()).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees(Regressor):
+    """A booster as trained, which predicts faster than our trees; most are scored once and go."""
+
+    booster: Any
+    n_trees: int
+    columns: NDArray[np.intp]
+    n_features: int
+    base: float
+    unit: float
+
+    @cached_property
+    def _portable(self) -> TreeRegressor:
+        content = json.loads(self.booster[: self.n_trees].save_raw("json"))
+        trees = content["learner"]["gradient_booster"]["model"]["trees"]
+        portable = join_trees(
+            [_portable(tree, self.columns, self.unit) for tree in trees],
+            n_features=self.n_features,
+            is_mean=False,
+            base=self.base,
+        )
+        splits = portable.feature[portable.left >= 0]
+        if len(splits) == 0:
+            return portable
+        return replace(
+            portable, shares=np.bincount(splits, minlength=self.n_features) / len(splits)
+        )
+
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+        if len(x) == 0:
+            return np.zeros(0)
+        rows = single_precision(x[:, self.columns])
+        above = self.booster.inplace_predict(rows, iteration_range=(0, self.n_trees))
+        return np.asarray(above, dtype=np.float64) * self.unit + self.base
+
+    def at(self, value: Any) -> BoostedTrees:
+        """Return the model with the first trees alone."""
+        return replace(self, n_trees=prefix(value, self.n_trees))
+
+    def importances(self) -> Array | None:
+        """Return the share of each feature in the number of splits."""
+        return self._portable.importances()
+
+    def to_state(self) -> State:
+        """Return the trees as arrays."""
+        return self._portable.to_state()
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> TreeRegressor:
+        """Rebuild in the portable form."""
+        return TreeRegressor.from_state(state, n_features)
+
+
+def _portable(tree: dict[str, Any], columns: NDArray[np.intp], unit: float) -> Tree:
+    left = np.array(tree["left_children"])
+    numbers = np.array(tree["split_conditions"], dtype=np.float32)  # leaves hold their value here
+    # Here a row goes left below the threshold, in ours at or below it.
+    threshold = np.nextafter(numbers, np.float32(-np.inf)).astype(np.float64)
+    return Tree(
+        feature=columns[np.array(tree["split_indices"])],
+        threshold=threshold,
+        left=left,
+        right=np.array(tree["right_children"]),
+        value=np.where(left < 0, numbers, 0).astype(np.float64) * unit,
+    )

@@ -1,0 +1,92 @@
+"""DecisionTree: one regression tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foretell.model.techniques._base import Hyperparameter, Params, Technique, TrainingRows
+from foretell.model.techniques._state import require_runs
+from foretell.model.techniques._values import count_or_share, optional, whole
+from foretell.model.techniques.trees._flat import TreeRegressor
+from foretell.model.techniques.trees._grown import (
+    GrownTrees,
+    NodeLimits,
+    SingleRows,
+    common_settings,
+    read_criterion,
+    read_max_features,
+)
+
+
+class DecisionTreeTechnique(Technique):
+    """Split the runs in two, again and again, where that lowers the error most."""
+
+    name = "DecisionTree"
+    regressor = TreeRegressor
+    hyperparameters = (
+        Hyperparameter("criterion", "mse", read_criterion),
+        Hyperparameter(
+            "max_depth",
+            3,
+            optional(whole(least=1)),
+            grid=(3, 5, 8, 12, None),
+            prior="uniformint(2,20)",
+        ),
+        Hyperparameter("max_features", "auto", read_max_features),
+        Hyperparameter(
+            "min_samples_split",
+            0.01,
+            count_or_share(least=2, one_is_share=True),
+            grid=(2,),
+            prior="choice(2)",
+        ),
+        Hyperparameter(
+            "min_samples_leaf",
+            0.01,
+            count_or_share(least=1),
+            grid=(1, 2, 5),
+            prior="uniformint(1,10)",
+        ),
+    )
+
+    def merges_repeats(self, params: Params) -> bool:
+        """Repeats shift the squared error of every split alike; limits on leaves become weights.
+
+        A limit on split nodes has no such translation, so it must follow from that on leaves.
+        Where two splits are equally good, rounding may break the tie another way, as may a seed.
+        """
+        split, leaf = params["min_samples_split"], params["min_samples_leaf"]
+        if isinstance(split, int):
+            follows = split <= (2 * leaf if isinstance(leaf, int) else 2)
+        else:
+            follows = isinstance(leaf, float) and split <= 2 * leaf
+        return params["criterion"] == "squared_error" and params["max_features"] is None and follows
+
+    def prepare(self, rows: TrainingRows) -> SingleRows:
+        """Round the features to single precision, as trees see them."""
+        return SingleRows(rows)
+
+    def fit(self, prepared: SingleRows, params: Params, seed: int) -> GrownTrees:
+        """Grow one tree."""
+        from sklearn.tree import DecisionTreeRegressor
+
+        rows = prepared.rows
+        if not self.merges_repeats(params):
+            require_runs(rows, f"{self.name} with these options")
+        model = DecisionTreeRegressor(
+            random_state=seed, **common_settings(params), **_limits(rows, params)
+        )
+        weight = rows.weight if rows.is_merged else None
+        model.fit(prepared.x, prepared.y, sample_weight=weight, check_input=False)
+        return GrownTrees([model.tree_], rows.x.shape[1], prepared.unit)
+
+
+def _limits(rows: TrainingRows, params: Params) -> dict[str, Any]:
+    n_runs = round(rows.weight.sum())
+    limits = NodeLimits.of(params, n_runs)
+    if not rows.is_merged:
+        return {"min_samples_split": limits.split, "min_samples_leaf": limits.leaf}
+    if 2 * limits.leaf > n_runs:
+        return {"min_samples_split": len(rows.y) + 1}  # no split leaves enough on both sides
+    # Weights are whole, so half a run less than the limit draws the same line without rounding.
+    return {"min_weight_fraction_leaf": (limits.leaf - 0.5) / n_runs}
