@@ -130,6 +130,16 @@ class NothingUsableError(ForetellError):
     """Everything ran, and nothing usable came out."""
 
 
+def error_lines(error: object) -> list[str]:
+    """Return what an error says, line by line; if it says nothing, the name of its type.
+
+    >>> error_lines(ValueError("no\\n  luck\\n")), error_lines(KeyError())
+    (['no', 'luck'], ['KeyError'])
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    return list(filter(None, lines)) or [type(error).__name__]
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that an unknown one was probably meant to be; None if there is none.
 

@@ -68,13 +68,8 @@ def launch_code(launch, monkeypatch):
 
 
 def run_all(executor, work, tasks):
-    """Feed tasks as long as there is room, as the engine does, and return what comes back."""
-    waiting, results = list(tasks), []
-    while waiting or executor.n_pending:
-        while waiting and executor.has_room:
-            executor.submit(work, waiting.pop(0))
-        results.append(executor.collect())
-    return results
+    """Run tasks, and return each with its result as they came back."""
+    return [(done.task, done.result) for done in executor.run(work, tasks)]
 
 
 # Work for the executors to do
@@ -221,8 +216,24 @@ def test_room_ends_before_the_queue_grows_long(opened, n_workers):
         n_submitted += 1
     assert executor.n_workers <= n_submitted <= 2 * executor.n_workers
     assert executor.n_pending == n_submitted
-    executor.collect()
+    executor.wait()
     assert executor.has_room
+
+
+def test_tasks_are_asked_for_only_when_there_is_room(opened, n_workers):
+    executor = opened(0, n_workers)
+    asked = []
+
+    def tasks():
+        for i in range(20):
+            asked.append(i)
+            yield i
+
+    n_ended = 0
+    for _ in executor.run(add, tasks()):
+        n_ended += 1
+        assert len(asked) - n_ended <= 2 * executor.n_workers
+    assert n_ended == 20
 
 
 def begin_and_wait(folder, task):
@@ -288,7 +299,7 @@ def test_a_task_whose_worker_was_lost_is_the_next_until_it_was_lost_too_often():
 def test_result_that_cannot_be_sent_is_an_error_of_its_task_alone(opened):
     executor = opened()
     executor.submit(return_a_lambda, 1)
-    _, result = executor.collect()
+    result = executor.wait().result
     assert isinstance(result, Exception)
     assert run_all(executor, fail_on_odd, [2]) == [(2, 2)]
 
@@ -360,7 +371,7 @@ def test_interrupt_while_a_large_result_is_on_its_way_does_not_hang(launch_code)
         executor = ProcessExecutor(None, 2)
         executor.submit(here.interrupt_parent_while_sending, None)
         try:
-            executor.collect()
+            executor.wait()
         except KeyboardInterrupt:
             executor.close()
             print(multiprocessing.active_children())
@@ -394,7 +405,7 @@ def test_workers_end_when_their_parent_is_killed(launch_code):
         for task in range(3):
             executor.submit(here.sleep_long, task)
         print("ready", flush=True)
-        executor.collect()
+        executor.wait()
         """
     )
     assert run.reaches(lambda: "ready" in run.text)
@@ -412,7 +423,7 @@ def test_worker_uses_one_thread_even_in_libraries_it_loads_later(launch_code):
         import numpy
         with ProcessExecutor(None, 1) as executor:
             executor.submit(here.thread_counts, None)
-            print(json.dumps(executor.collect()[1]))
+            print(json.dumps(executor.wait().result))
         """
     )
     assert run.wait() == 0, run.text

@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     MODELS is a directory. Each output of `foretell fit` in it, and each model file, is a model
     with a name. Models may be added, changed and removed while the server runs.
     """
-    from foretell.executors.threads import n_cores
+    from foretell.executors.cores import n_cores
 
     try:
         from foretell.adapters.http.models.app import make_app

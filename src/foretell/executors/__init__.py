@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from foretell.executors._base import Done, Executor, WorkerDied
+from foretell.executors.cores import by_blocks, n_cores, single_threaded
 from foretell.executors.processes import ProcessExecutor
 from foretell.executors.serial import SerialExecutor
 from foretell.executors.threaded import ThreadExecutor
-from foretell.executors.threads import by_blocks, n_cores, single_threaded
 
 __all__ = [
     "Done",

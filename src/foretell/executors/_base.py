@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from foretell.closeable import Closeable
@@ -66,10 +66,17 @@ class Executor(Closeable):
     def wait(self) -> Done:
         """Wait until any task has ended, and return it."""
 
-    def collect(self) -> tuple[Any, Any]:
-        """Wait until any task has ended; return it with its result or the exception it ended in."""
-        done = self.wait()
-        return done.task, done.result
+    def run(
+        self, work: Work, tasks: Iterable[Any], needs: Callable[[Any], Needs] = lambda _: ONE_CORE
+    ) -> Iterator[Done]:
+        """Run tasks, and yield each as it ends; the next is asked for only when there is room."""
+        waiting = iter(tasks)
+        while True:
+            while self.has_room and (task := next(waiting, None)) is not None:
+                self.submit(work, task, needs(task))
+            if not self.n_pending:
+                return
+            yield self.wait()
 
     @abstractmethod
     def close(self) -> None:

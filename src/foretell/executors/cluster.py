@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from importlib import metadata
 from typing import Any
 
-from foretell._version import RESULTS_VERSION, __version__
-from foretell.errors import Option, UsageError, listing
+from foretell._version import (
+    NUMERIC_LIBRARIES,
+    RESULTS_VERSION,
+    __version__,
+    library_versions,
+)
+from foretell.errors import Option, UsageError, error_lines, listing
+from foretell.executors.cores import n_cores
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
-from foretell.executors.threads import n_cores
 from foretell.machines import Needs, Node, NodeType, Resources
 
 #: How the option ``on`` names any cluster: that of RAY_ADDRESS, one that runs here, or a new one.
@@ -23,8 +26,6 @@ _ANSWER_S = 90.0
 #: How long a cluster may lack a node that a task fits on: lost nodes are often replaced.
 _GRACE_S = 30.0
 _LOCAL_STORE_BYTES = 512 * 2**20
-#: Libraries whose version shows in the last digits of a model.
-_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")
 #: Amounts that Ray keeps for itself among the resources of a node.
 _RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory", "accelerator_type:", "node:")
 
@@ -52,10 +53,6 @@ class Cluster:
         if self._is_ours:
             _connect(_address(on), n_cpus)
         self.address: str = ray.get_runtime_context().gcs_address
-
-    def nodes(self) -> dict[str, Node]:
-        """Return the nodes that are alive, by the keys that Ray gives them."""
-        return alive_nodes()
 
     def name_of(self, key: str) -> str:
         """Return the name of a node, alive or lost."""
@@ -110,7 +107,7 @@ class Cluster:
             if isinstance(answer, Exception):
                 raise UsageError(
                     f"node {nodes[key].name} of the Ray cluster cannot run foretell: "
-                    f"{_last_line(answer)}. Install the same version there."
+                    f"{error_lines(answer)[-1].rstrip('.')}. Install the same version there."
                 )
         return {nodes[key].name: answer for key, answer in answers.items()}
 
@@ -198,19 +195,9 @@ def losses() -> tuple[type[BaseException], ...]:
     )
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first of the many lines that an error of Ray has."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
-
-
 def versions() -> dict[str, str]:
     """Return the versions that decide the last digits of a result."""
-    found = {"foretell": foretell_version()}
-    for name in _LIBRARIES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+    return {"foretell": foretell_version(), **library_versions(NUMERIC_LIBRARIES)}
 
 
 def foretell_version() -> str:
@@ -284,7 +271,8 @@ def _connect(address: str | None, n_cpus: int | None) -> None:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except (Exception, SystemExit) as error:
         where = "here" if address is None else f"at {address}"
-        raise UsageError(f"Ray {where} cannot be used: {_last_line(error)}") from None
+        reason = error_lines(error)[-1].rstrip(".")
+        raise UsageError(f"Ray {where} cannot be used: {reason}") from None
 
 
 def _keep_off_standard_output() -> None:
@@ -314,8 +302,3 @@ def _listed(nodes: Collection[Node]) -> str:
     if not nodes:
         return "It has no nodes."
     return f"It has {listing((f'{n.name} with {n.type.capacity}' for n in nodes), most=8)}."
-
-
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else type(error).__name__

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from foretell.closeable import Closeable
-from foretell.errors import UsageError
+from foretell.errors import UsageError, error_lines
 from foretell.executors._base import ONE_CORE, Done, Executor, Work
 from foretell.executors._retries import RetryQueue, Ticket
-from foretell.executors.cluster import Cluster, check_versions, first_line, losses, versions
-from foretell.executors.threads import limit_threads
+from foretell.executors.cluster import Cluster, check_versions, losses, versions
+from foretell.executors.cores import limit_threads
 from foretell.machines import Needs
 
 _POLL_S = 2.0
@@ -106,7 +106,7 @@ class RayExecutor(Executor):
             try:
                 node, result = ray.get(ended[0])
             except losses() as error:
-                if (done := self._queue.lost(ticket, first_line(error))) is not None:
+                if (done := self._queue.lost(ticket, error_lines(error)[0])) is not None:
                     return done
             except ray.exceptions.RayTaskError as error:
                 return Done(ticket.task, error.cause or error, n_lost=ticket.n_lost)

@@ -9,7 +9,7 @@ from typing import Any
 
 from foretell.executors._base import ONE_CORE, Done, Executor, Work
 from foretell.executors._retries import RetryQueue, Ticket
-from foretell.executors.cluster import Cluster
+from foretell.executors.cluster import Cluster, alive_nodes
 from foretell.executors.distributed import MOST_LOSSES
 from foretell.machines import Needs
 
@@ -83,5 +83,5 @@ class DriverExecutor(Executor):
     def _start(self, ticket: Ticket) -> None:
         while not self._cluster.still_has_room(ticket.needs):
             time.sleep(_POLL_S)
-        self._running[id(ticket.task)] = (ticket, set(self._cluster.nodes()))
+        self._running[id(ticket.task)] = (ticket, set(alive_nodes()))
         self._local.submit(ticket.work, ticket.task)

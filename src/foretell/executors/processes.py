@@ -19,7 +19,7 @@ from typing import Any
 
 from foretell.executors._base import ONE_CORE, Done, Executor, Work
 from foretell.executors._retries import RetryQueue, Ticket
-from foretell.executors.threads import limit_threads
+from foretell.executors.cores import limit_threads
 from foretell.machines import Needs
 
 _PARENT_POLL_S = 0.5

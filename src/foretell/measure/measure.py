@@ -12,7 +12,7 @@ from typing import Any
 
 from foretell.errors import NothingUsableError, Option, StorageError, UsageError
 from foretell.files.directory import locked, logged, write_whole
-from foretell.files.journal import Journal, decode
+from foretell.files.journal import Journal
 from foretell.measure.running.attempt import now
 from foretell.measure.running.machine import describe_machine, describe_versions
 from foretell.measure.running.places import Finished, Place, open_place
@@ -27,7 +27,7 @@ from foretell.measure.table import (
     traces_folder,
     write_table,
 )
-from foretell.measure.table_sweeps import SweepInTable
+from foretell.measure.table_sweeps import SweepInTable, journaled
 from foretell.measure.workloads import Workload
 from foretell.statuses import Status
 from foretell.traces import SUFFIX as TRACE
@@ -122,10 +122,7 @@ def estimate_time(prepared: PreparedSweep, table: Path | None = None) -> Estimat
 
 def _finished(sweep: Sweep, table: Path) -> list[Record]:
     """Return the finished runs of this very sweep, without touching any file."""
-    path = table.with_suffix(".journal")
-    if not path.is_file():
-        return []
-    records = decode(path.read_bytes())[0]
+    records = journaled(table)
     return SweepInTable.of(records, sweep).own_runs(r for r in records if r["kind"] == "run")
 
 
@@ -206,14 +203,17 @@ class _Measurement:
     def run(self) -> MeasuredSweep:
         """Claim the files, run what is missing, and write the table: top to bottom."""
         journal_path = self.table.with_suffix(".journal")
+        sweep, workload = self.prepared.sweep, self.prepared.workload
         with ExitStack() as stack:
             check_foreign(self.table, journal_path)
             stack.enter_context(locked(self.table.with_suffix(".lock"), self.table))
-            self.in_table = self._in_table()
+            if self.options.append:
+                self.in_table = SweepInTable.appended_to(self.table, sweep)
+            else:
+                self.in_table = SweepInTable(sweep)
             journal = stack.enter_context(Journal(journal_path, self.in_table.header))
             log = stack.enter_context(logged(self.table.with_suffix(".log")))
             self._read(journal, log)
-            sweep, workload = self.prepared.sweep, self.prepared.workload
             self.place = stack.enter_context(open_place(sweep, workload, self.options.on, log))
             for name, why in self.place.missing.items():
                 log.warning("no %s: %s", name, why)
@@ -232,11 +232,6 @@ class _Measurement:
                 raise NothingUsableError(self._why_empty(len(waiting)))
             self._write(is_last=True)
         return self._result()
-
-    def _in_table(self) -> SweepInTable:
-        sweep = self.prepared.sweep
-        is_appended = self.options.append
-        return SweepInTable.appended_to(self.table, sweep) if is_appended else SweepInTable(sweep)
 
     def _read(self, journal: Journal, log: logging.Logger) -> None:
         """Take over the finished runs, but for those that were deleted from the table."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 
@@ -46,7 +47,7 @@ def list_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]
     rules = Rules.of(derive=sweep.derive, only=sweep.only, exclude=sweep.exclude)
     # In this order: the workload is not asked about combinations that the parameters rule out.
     wanted = (c for c in _candidates(sweep) if rules.allows(c))
-    kept = [c for c in map(_Derived(sweep, workload, rules), wanted) if rules.allows(c)]
+    kept = [c for c in _derived(sweep, workload, rules, wanted) if rules.allows(c)]
     if not kept:
         raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
     return kept
@@ -62,27 +63,18 @@ def count_runs(sweep: Sweep) -> int:
 
 
 def _n_combinations(sweep: Sweep) -> int:
-    n = 1
-    for values in sweep.parameters.values():
-        n *= len(listed(values))
-    return n
+    return math.prod(len(listed(values)) for values in sweep.parameters.values())
 
 
-class _Derived:
-    """Adds the derived columns to a configuration: the workload's, then the sweep's own."""
-
-    def __init__(self, sweep: Sweep, workload: Workload, rules: Rules) -> None:
-        self._sweep = sweep
-        self._workload = workload
-        self._rules = rules
-        self._is_checked = False
-
-    def __call__(self, configuration: Configuration) -> Configuration:
-        derived = self._workload.derived(configuration)
-        if not self._is_checked:
-            check_expressions(self._sweep, derived)
-            self._is_checked = True
-        return self._rules.with_derived({**configuration, **derived})
+def _derived(
+    sweep: Sweep, workload: Workload, rules: Rules, configurations: Iterable[Configuration]
+) -> Iterator[Configuration]:
+    """Add the derived columns to configurations: the workload's, then the sweep's own."""
+    for i, configuration in enumerate(configurations):
+        derived = workload.derived(configuration)
+        if i == 0:
+            check_expressions(sweep, derived)
+        yield rules.with_derived({**configuration, **derived})
 
 
 def _candidates(sweep: Sweep) -> Iterator[Configuration]:

@@ -18,7 +18,7 @@ import pydantic
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
-from foretell.machines import Needs, Resources
+from foretell.machines import Needs, Resources, read_amount
 from foretell.measure.meters import METERS
 from foretell.measure.workloads import Workload, load_workload
 from foretell.predictor import FORECAST_COLUMNS
@@ -85,10 +85,7 @@ class NeedsTable(pydantic.BaseModel):
         found = {}
         for name, given in self:
             value = Expression(given).value(configuration) if isinstance(given, str) else given
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not 0 <= value < math.inf:
-                raise UsageError(f"needs.{name}: must be a non-negative number, not {shown(value)}")
-            found[name] = float(value)
+            found[name] = read_amount(value, f"needs.{name}")
         memory_bytes = round(found["memory_mib"] * 2**20)
         return Needs(Resources(found["cpus"], memory_bytes, found["gpus"]))
 
@@ -210,11 +207,8 @@ def _wrong_values(value: Any) -> str:
             Range.model_validate(value)
         except pydantic.ValidationError as error:
             complaint = explain(error, value, Range)
-            return (
-                f"{dotted(complaint.place)}: {complaint.text}"
-                if complaint.place
-                else (complaint.text)
-            )
+            place = f"{dotted(complaint.place)}: " if complaint.place else ""
+            return f"{place}{complaint.text}"
     return (
         f"must be a value, a list of values or a range such as {{from = 1, to = 8, factor = 2}}, "
         f"not {shown(value)}"
@@ -281,16 +275,17 @@ def _check_design(sweep: Sweep) -> None:
     if not is_grid and sweep.design.n is None:
         raise UsageError(f"design.n: a {sweep.design.method} sample needs a number of draws")
     for name, values in sweep.parameters.items():
-        _check_finite(f"parameters.{name}", [] if isinstance(values, Range) else listed(values))
-        if isinstance(values, Range) and values.is_continuous and is_grid:
-            raise UsageError(
-                f"parameters.{name}: a range in a grid needs a step, a factor or n values"
-            )
-        if isinstance(values, list) and not values:
+        if isinstance(values, Range) and values.is_continuous:
+            if is_grid:
+                raise UsageError(
+                    f"parameters.{name}: a range in a grid needs a step, a factor or n values"
+                )
+            continue
+        found = listed(values)
+        _check_finite(f"parameters.{name}", found)
+        if not found:
             raise UsageError(f"parameters.{name}: must not be empty")
-        if not (isinstance(values, Range) and values.is_continuous) and len(
-            set(map(repr, listed(values)))
-        ) < len(listed(values)):
+        if len(set(map(repr, found))) < len(found):
             raise UsageError(f"parameters.{name}: has a value twice; use repeats for that")
     _check_configurations(sweep)
 

@@ -44,7 +44,7 @@ class SweepInTable:
     @classmethod
     def appended_to(cls, table: Path, sweep: Sweep) -> SweepInTable:
         """Append to a table; raise an error unless it holds runs of the same job."""
-        records = _journal(table)
+        records = _records_to_append_to(table)
         first = _described_sweep(table)
         _check_same_job(table, first, sweep)
         return cls.of(records, sweep, first)
@@ -91,19 +91,23 @@ class SweepInTable:
 
 def appended_sweeps(table: Path) -> list[dict[str, Any]]:
     """Return the sweeps that were appended to a table, finished or not, in their order."""
+    return [r[_KIND] for r in journaled(table) if r["kind"] == _KIND]
+
+
+def journaled(table: Path) -> list[dict[str, Any]]:
+    """Return the records in the journal of a table, without touching any file."""
     path = table.with_suffix(".journal")
-    records = decode(path.read_bytes())[0] if path.is_file() else []
-    return [r[_KIND] for r in records if r["kind"] == _KIND]
+    return decode(path.read_bytes())[0] if path.is_file() else []
 
 
-def _journal(table: Path) -> list[dict[str, Any]]:
+def _records_to_append_to(table: Path) -> list[dict[str, Any]]:
     path = table.with_suffix(".journal")
     if not table.exists() and not path.exists():
         raise UsageError(
             f"there is no table {table} to add runs to",
             remedy=("write a new one with ", Option("output", str(table))),
         )
-    records = decode(path.read_bytes())[0] if path.is_file() else []
+    records = journaled(table)
     if not records or _KIND not in records[0]:
         raise StorageError(
             f"{table} has no journal of foretell beside it ({path.name}). Add runs only to "

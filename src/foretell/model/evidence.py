@@ -120,12 +120,12 @@ class Validation:
     @cached_property
     def _placed(self) -> dict[str, HeldOut]:
         """The validation rows of each outer split whose predictions are kept."""
-        return {split.key: self._place(split.key) for split in self.plan.outer}
-
-    def _place(self, key: str) -> HeldOut:
-        split = self.plan.splits[key]
-        test = split.test[thinned(len(split.test), self.plan.n_predictions)]
-        return _placed(self.table, split.train, test)
+        found = {}
+        for key in (outer.key for outer in self.plan.outer):
+            split = self.plan.splits[key]
+            test = split.test[thinned(len(split.test), self.plan.n_predictions)]
+            found[key] = _placed(self.table, split.train, test)
+        return found
 
 
 def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
@@ -174,7 +174,7 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
     kept = np.union1d(needed, rest).astype(np.int64)
     names = [c.name for c in table.feature_map.columns]
     frames = [_frame(h, kept) for h in sampled if len(h.rows)]
-    predictions = pd.concat(frames, ignore_index=True) if frames else _frame(_NO_RUNS, kept)
+    predictions = pd.concat(frames) if frames else pd.DataFrame(columns=_COLUMNS)
     runs = table.frame.iloc[kept][[*names, target]]
     return {
         # Texts in quotes: a table whose first name is <script> must not be taken for a web page.
@@ -183,21 +183,9 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
     }
 
 
-_NO_RUNS = HeldOut(
-    np.zeros(0, dtype=np.int64), *([np.zeros(0, dtype=str)] * 3), *([np.zeros(0)] * 2)
-)
-
-
 def _frame(held_out: HeldOut, kept: Rows) -> pd.DataFrame:
-    found = (
-        np.searchsorted(kept, held_out.rows) + 1,
-        held_out.question,
-        held_out.column,
-        held_out.direction,
-        held_out.ratio,
-        held_out.predicted,
-    )
-    return pd.DataFrame(dict(zip(_COLUMNS, found, strict=True)))
+    runs = np.searchsorted(kept, held_out.rows) + 1
+    return pd.DataFrame({"run": runs, **vars(held_out)})[list(_COLUMNS)]
 
 
 def read_runs(source: Path | pd.DataFrame | Dataset, model: SavedModel) -> pd.DataFrame:

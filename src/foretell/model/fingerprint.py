@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
 import pandas as pd
 
-from foretell._version import RESULTS_VERSION
+from foretell._version import NUMERIC_LIBRARIES, RESULTS_VERSION, library_versions
 from foretell.model.campaigns import Campaign
-
-_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")
 
 
 def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
@@ -21,13 +18,14 @@ def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
         "data": _data_digest(frame),
         "campaign": _campaign_digest(campaign),
         "results version": str(RESULTS_VERSION),
-        **_library_versions(),
+        **library_versions(NUMERIC_LIBRARIES),
     }
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on."""
-    return {"python": ".".join(map(str, sys.version_info[:3])), **_library_versions()}
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python, **library_versions(NUMERIC_LIBRARIES)}
 
 
 def _data_digest(frame: pd.DataFrame) -> str:
@@ -46,15 +44,3 @@ def _campaign_digest(campaign: Campaign) -> str:
     values = campaign.model_dump(mode="json")
     values["data"].pop("path")  # the content of the table counts, not where it is stored
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
-def _library_versions() -> dict[str, str]:
-    found = {name: _version(name) for name in _LIBRARIES}
-    return {name: v for name, v in found.items() if v is not None}
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None  # XGBoost is installed under one of two names

@@ -68,10 +68,10 @@ def _same(runs: pd.DataFrame, settings: Mapping[str, Any]) -> NDArray[np.bool_]:
 
 
 def _checked(model: SavedModel, name: str, value: Any) -> Any:
+    option = Option("at", str(value), key=name)
     if name not in model.columns:
         raise UsageError(
-            f"the model has no column '{name}'. {suggest(name, model.columns)}",
-            option=Option("at", str(value), key=name),
+            f"the model has no column '{name}'. {suggest(name, model.columns)}", option=option
         )
     if name in model.ranges:
         try:
@@ -79,10 +79,7 @@ def _checked(model: SavedModel, name: str, value: Any) -> Any:
         except (TypeError, ValueError):
             found = np.nan
         if not np.isfinite(found):
-            raise UsageError(
-                f"'{name}' must be a finite number, not '{value}'",
-                option=Option("at", str(value), key=name),
-            )
+            raise UsageError(f"'{name}' must be a finite number, not '{value}'", option=option)
         return found
     levels = levels_of(model, name)
     for level in levels:
@@ -90,7 +87,7 @@ def _checked(model: SavedModel, name: str, value: Any) -> Any:
             return level
     raise UsageError(
         f"'{name}' was never '{value}' in the data. {suggest(str(value), map(str, levels))}",
-        option=Option("at", str(value), key=name),
+        option=option,
     )
 
 

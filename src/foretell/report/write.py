@@ -74,7 +74,8 @@ def write_report(
     """
     chosen = _form(output, form)
     path = Path(f"report.{chosen}" if output is None else output)
-    _refuse_existing(path, force=force)
+    if path.exists() and not force and not path.is_dir():
+        raise _exists(path)  # before the work, not after it
     source = Path(data) if isinstance(data, str) else data
     findings = read_findings(Path(models), source)
     document = build_document(findings, at or {})
@@ -97,12 +98,6 @@ def _form(output: str | Path | None, form: str | None) -> str:
             f"there is no format '{form}'. {suggest(form, FORMATS)}", option=Option("form")
         )
     return form
-
-
-def _refuse_existing(path: Path, *, force: bool) -> None:
-    """Refuse before the work, not after it."""
-    if path.exists() and not force and not path.is_dir():
-        raise _exists(path)
 
 
 def _exists(path: Path) -> StorageError:

@@ -13,7 +13,6 @@ import pytest
 import foretell
 from foretell.errors import DatasetError, ModelError
 from foretell.executors import open_executor
-from foretell.model.automatic import bench
 from foretell.model.automatic.bench import Bench
 from foretell.model.saved.file import Archive, pack
 from foretell.model.techniques import TrainingRows
@@ -520,7 +519,7 @@ def test_no_job_is_chosen_before_there_is_room_for_it():
             yield name, len(finished)  # the clock would be asked here
 
     with open_executor(None, 1) as executor:
-        for job, _ in bench.run_tasks(executor, lambda state, job: None, jobs()):
+        for job, *_ in executor.run(lambda state, job: None, jobs()):
             finished.append(job)
     assert finished == [("a", 0), ("b", 1), ("c", 2)]
 

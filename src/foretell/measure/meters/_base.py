@@ -6,12 +6,14 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import psutil
 
 if TYPE_CHECKING:
     from foretell.measure.sweep import Power
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,17 @@ class Tree:
             return []
         return [self.runner, *children] if self.is_job else children
 
-    def total(self, of: Callable[[psutil.Process], float]) -> float:
-        """Add something up over all processes; those that end meanwhile do not count."""
-        total = 0.0
-        for process in self.living():
+    def each(self, of: Callable[[psutil.Process], T]) -> dict[psutil.Process, T]:
+        """Ask the runner and all processes of the job; those that end meanwhile are left out."""
+        found = {}
+        for process in {self.runner, *self.living()}:
             with contextlib.suppress(psutil.Error):
-                total += of(process)
-        return total
+                found[process] = of(process)
+        return found
+
+    def total(self, of: Callable[[psutil.Process], float]) -> float:
+        """Add something up over the processes of the job."""
+        return sum(n for p, n in self.each(of).items() if self.is_job or p != self.runner)
 
 
 class Meter(ABC):

@@ -64,23 +64,11 @@ class CpuAccount:
 
     def _own(self) -> dict[psutil.Process, float]:
         """Return what each living process has used itself."""
-        found = {}
-        for process in {self._tree.runner, *self._tree.living()}:
-            try:
-                times = process.cpu_times()
-            except psutil.Error:
-                continue
-            found[process] = times.user + times.system
-        return found
+        # User and system time.
+        return self._tree.each(lambda process: float(sum(process.cpu_times()[:2])))
 
 
 def cpu_seconds(tree: Tree) -> float:
     """Return all CPU time of a tree so far: the kernel adds that of children that have ended."""
-    total = 0.0
-    for process in {tree.runner, *tree.living()}:
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+    # User and system time, of the process itself and of its children.
+    return sum(tree.each(lambda process: float(sum(process.cpu_times()[:4]))).values())

@@ -42,12 +42,5 @@ class DiskMeter(Meter):
 
 def _bytes(tree: Tree) -> tuple[int, int]:
     """Add up all processes; the kernel adds what a child did to its parent when the child ends."""
-    read = written = 0
-    for process in {tree.runner, *tree.living()}:
-        try:
-            counters = process.io_counters()
-        except psutil.Error:
-            continue
-        read += counters.read_bytes
-        written += counters.write_bytes
-    return read, written
+    counters = tree.each(lambda process: process.io_counters()).values()
+    return sum(c.read_bytes for c in counters), sum(c.write_bytes for c in counters)

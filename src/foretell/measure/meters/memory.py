@@ -40,21 +40,12 @@ class MemoryMeter(Meter):
 
 def resident_bytes(tree: Tree) -> int:
     """Return what all processes of a tree hold in memory now."""
+    if tree.is_job:
+        return sum(tree.each(_resident).values())
     # A program begins as a copy of the process that starts it, and that is not the job yet.
-    starter = [] if tree.is_job else _words(tree.runner)
-
-    def resident(process: psutil.Process) -> float:
-        is_copy = not tree.is_job and process.cmdline() == starter
-        return 0.0 if is_copy else float(process.memory_info().rss)
-
-    return int(tree.total(resident))
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
+    words = tree.each(lambda process: process.cmdline())
+    starter = words.get(tree.runner)
+    return sum(_resident(process) for process, own in words.items() if own != starter)
 
 
 def _resident(process: psutil.Process) -> int:

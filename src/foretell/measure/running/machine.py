@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from foretell._version import __version__
+from foretell._version import __version__, library_versions
 
 _LIBRARIES = ("numpy", "pandas", "psutil", "ray", "torch", "codecarbon")
 
@@ -32,13 +31,8 @@ def describe_machine() -> dict[str, Any]:
 
 def describe_versions() -> dict[str, str]:
     """Return the versions of Python, of foretell and of the libraries that runs may use."""
-    versions = {"python": platform.python_version(), "foretell": __version__}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    own = {"python": platform.python_version(), "foretell": __version__}
+    return own | library_versions(_LIBRARIES)
 
 
 def _cpu_model() -> str:

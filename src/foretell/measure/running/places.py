@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,13 +14,7 @@ from foretell.errors import UsageError
 from foretell.executors import Done, Executor, SerialExecutor, ThreadExecutor, WorkerDied
 from foretell.machines import Needs
 from foretell.measure.meters import METERS
-from foretell.measure.running.attempt import (
-    Attempted,
-    LocalSupervisors,
-    RunTask,
-    make_run,
-    now,
-)
+from foretell.measure.running.attempt import Attempted, LocalSupervisors, RunTask, make_run, now
 from foretell.measure.running.outcome import Measured
 from foretell.measure.running.supervisor import open_meters, sources_of
 from foretell.measure.runs import Run
@@ -70,13 +63,10 @@ class Place(Closeable):
 
     def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
         """Make all these runs, and yield each as it ends."""
-        waiting = deque(RunTask(run, self._needs(run)) for run in runs)
-        self.executor.check(task.needs for task in waiting)
-        while waiting or self.executor.n_pending:
-            while waiting and self.executor.has_room:
-                task = waiting.popleft()
-                self.executor.submit(make_run, task, task.needs)
-            yield self._finished(self.executor.wait())
+        tasks = [RunTask(run, self._needs(run)) for run in runs]
+        self.executor.check(task.needs for task in tasks)
+        for done in self.executor.run(make_run, tasks, needs=lambda task: task.needs):
+            yield self._finished(done)
 
     def close(self) -> None:
         """End what still runs."""

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +121,7 @@ class RunnerProcess:
 
     def end_leftovers(self) -> None:
         """End what a job has left running: it would disturb the next one."""
-        for process in self._family():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        _kill(self._family())
 
     def stop(self) -> None:
         """End the process and all that it started, even what left its group or lost its parent."""
@@ -134,9 +132,7 @@ class RunnerProcess:
             self._process.wait(_GRACE_S)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        for process in family:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        _kill(family)
 
     def _family(self) -> list[psutil.Process]:
         try:
@@ -153,10 +149,14 @@ class RunnerProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE_S)
         self.stop()
-        for process in family:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        _kill(family)
         self._process.wait()
         os.close(self._answers)
         self._printed.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from foretell.errors import UsageError
 from foretell.files.complaints import dotted, explain
 from foretell.machines import Needs, Resources
 from foretell.measure.workloads._base import Options, RunFailedError, Watch, Workload
+from foretell.measure.workloads._own_code import load_object
 from foretell.registry import Registry
 
 WORKLOADS: Registry[Workload] = Registry(
@@ -35,7 +34,6 @@ __all__ = [
     "RunFailedError",
     "Watch",
     "Workload",
-    "load_object",
     "load_workload",
 ]
 
@@ -67,32 +65,3 @@ def load_workload(table: Mapping[str, Any], folder: Path) -> Workload:
         complaint = explain(error, options, found.options_class)
         place = dotted(("workload", *complaint.place))
         raise UsageError(f"{place}: {complaint.text}") from None
-
-
-def load_object(name: str, folder: Path) -> Any:
-    """Import ``module:name``, from the folder too."""
-    module_name, _, attribute = name.partition(":")
-    if sys.path[0] != str(folder):
-        sys.path.insert(0, str(folder))
-    _forget_namesake(module_name, folder)
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # a module of the user's own may raise anything
-        raise UsageError(
-            f"{module_name} cannot be imported from {folder}: {type(error).__name__}: {error}"
-        ) from None
-    if not hasattr(module, attribute):
-        raise UsageError(f"{module_name} has no '{attribute}'")
-    return getattr(module, attribute)
-
-
-def _forget_namesake(module_name: str, folder: Path) -> None:
-    """Forget a module of that name that was imported from elsewhere, if the folder has its own."""
-    top = module_name.partition(".")[0]
-    own = [folder / f"{top}.py", folder / top / "__init__.py"]
-    known = getattr(sys.modules.get(top), "__file__", None)
-    if known is None or Path(known) in own or not any(path.exists() for path in own):
-        return
-    for name in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:
-        del sys.modules[name]
-    importlib.invalidate_caches()

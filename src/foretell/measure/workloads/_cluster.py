@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foretell.errors import UsageError
+from foretell.errors import UsageError, error_lines
 from foretell.executors import cluster
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.measure.workloads._base import RunFailedError
@@ -47,10 +47,7 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
         raise RunFailedError(str(error)) from None
     except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is an OSError
         where = "on this machine" if address is None else f"at {address}"
-        text = str(error).strip().splitlines()
-        raise RunFailedError(
-            f"there is no Ray {where}: {text[0] if text else type(error).__name__}"
-        ) from None
+        raise RunFailedError(f"there is no Ray {where}: {error_lines(error)[0]}") from None
 
 
 def check_room(job: Job) -> None:

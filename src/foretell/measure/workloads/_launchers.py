@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from foretell.errors import error_lines
 from foretell.measure.workloads._base import RunFailedError, Watch
 from foretell.measure.workloads._training import (
     Job,
@@ -199,7 +200,5 @@ def _failure(by_rank: Mapping[int, Any], error: Exception) -> RunFailedError:
 
 def _reason(error: Any) -> str:
     """Return the last line of a traceback, the error, without the causes that Ray guesses."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    last = lines[-1] if lines else type(error).__name__
-    own = last.rpartition(f"{WorkerFailedError.__name__}: ")[2]
+    own = error_lines(error)[-1].rpartition(f"{WorkerFailedError.__name__}: ")[2]
     return own.partition(" Some common causes")[0][:_MOST_REASON]

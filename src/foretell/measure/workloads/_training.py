@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.machines import Needs, Resources
 from foretell.measure.workloads._digits import N_CLASSES, Digits, load_digits
+from foretell.measure.workloads._own_code import load_function
 
 if TYPE_CHECKING:
     import torch
@@ -109,10 +110,8 @@ def work(job: Job, device: Any) -> WorkerReport:
 
 
 def _call(job: Job, timer: StageTimer) -> Mapping[str, Any]:
-    from foretell.measure.workloads import load_object
-
     assert job.train_function is not None
-    function = load_object(job.train_function, Path(job.folder))
+    function = load_function(job.train_function, Path(job.folder), "workload.train_function")
     with timer.stage("training_loop"):
         found = function(dict(job.configuration), timer)
     if found is None:

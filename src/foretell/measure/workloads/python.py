@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretell.errors import UsageError, suggest
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
+from foretell.measure.workloads._own_code import load_function
 
 
 class PythonOptions(Options):
@@ -29,19 +30,9 @@ class PythonWorkload(Workload):
     options: PythonOptions
     options_class = PythonOptions
 
-    def _function(self) -> Callable[..., Any]:
-        from foretell.measure.workloads import load_object
-
-        function: Callable[..., Any] = load_object(self.options.call, self.folder)
-        return function
-
     def check(self, names: Sequence[str]) -> None:
         """Refuse what is not a function of these parameters."""
-        if ":" not in self.options.call:
-            raise UsageError("workload.call: must be module:function")
-        function = self._function()
-        if not callable(function):
-            raise UsageError(f"workload.call: {self.options.call} is not a function")
+        function = load_function(self.options.call, self.folder, "workload.call")
         taken = inspect.signature(function).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
         for name in names:
@@ -61,7 +52,7 @@ class PythonWorkload(Workload):
 
     def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
         """Call the function."""
-        function = self._function()
+        function = load_function(self.options.call, self.folder, "workload.call")
         taken = inspect.signature(function).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
         arguments = {n: v for n, v in configuration.items() if takes_any or n in taken}

@@ -18,6 +18,7 @@ from foretell.measure.workloads._base import Numbers, Options, RunFailedError, W
 from foretell.measure.workloads._cluster import check_installed, check_room, connect
 from foretell.measure.workloads._digits import read_mnist
 from foretell.measure.workloads._launchers import ActorsLauncher, Launcher, TrainerLauncher
+from foretell.measure.workloads._own_code import load_function
 from foretell.measure.workloads._training import Job, WorkerReport
 from foretell.spaces.values import Scalar
 
@@ -125,19 +126,7 @@ class RayTrainWorkload(Workload):
         if self._images is not None:
             read_mnist(self._images)
         if self.options.train_function is not None:
-            self._check_function(self.options.train_function)
-
-    def _check_function(self, name: str) -> None:
-        from foretell.measure.workloads import load_object
-
-        if ":" not in name:
-            raise UsageError("workload.train_function: must be module:function")
-        try:
-            function = load_object(name, self.folder)
-        except UsageError as error:
-            raise UsageError(f"workload.train_function: {error}") from None
-        if not callable(function):
-            raise UsageError(f"workload.train_function: {name} is not a function")
+            load_function(self.options.train_function, self.folder, "workload.train_function")
 
     def derived(self, configuration: Mapping[str, Any]) -> dict[str, Scalar]:
         """Return the total of CPUs, and the launcher, so that times of the two are told apart."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.executors import Executor
 from foretell.model.automatic.ensemble import EnsembleRegressor, Member
 from foretell.model.automatic.folds import FEWEST_LEVELS, Fold, plan_folds
 from foretell.model.automatic.members import MOST_POINTS, USUAL, member_spec, usual_voters
@@ -178,19 +176,6 @@ def answer(bench: Bench, task: FitTask) -> Array:
     if not np.isfinite(log_y).all():
         raise ValueError("it predicts values that are not finite")
     return log_y
-
-
-def run_tasks(
-    executor: Executor, work: Callable[[Bench, FitTask], Any], tasks: Iterable[FitTask]
-) -> Iterator[tuple[FitTask, Any]]:
-    """Run tasks, yielding each with its result, or the exception it ended in."""
-    waiting = iter(tasks)  # taken only when there is room: what comes next may depend on the time
-    while True:
-        while executor.has_room and (task := next(waiting, None)) is not None:
-            executor.submit(work, task)
-        if not executor.n_pending:
-            return
-        yield executor.collect()
 
 
 def _in_turns(folds: Sequence[Fold]) -> Iterable[int]:

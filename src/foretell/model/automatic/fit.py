@@ -24,7 +24,6 @@ from foretell.model.automatic.bench import (
     RehearsedEnsemble,
     answer,
     fit_member,
-    run_tasks,
 )
 from foretell.model.automatic.identifiers import identifiers
 from foretell.model.automatic.members import LAWS, USUAL
@@ -172,7 +171,7 @@ class _AutomaticFit:
                 else:
                     self.reasons[name] = "the time limit left no time for it"
 
-        for task, result in run_tasks(executor, timed_fit, wanted()):
+        for task, result, *_ in executor.run(timed_fit, wanted()):
             if isinstance(result, Exception):
                 self.reasons[task.member] = reason_of(result)
             else:
@@ -207,7 +206,7 @@ class _AutomaticFit:
                     return
                 yield task
 
-        for task, result in run_tasks(executor, answer, wanted()):
+        for task, result, *_ in executor.run(answer, wanted()):
             if isinstance(result, Exception):
                 self.reasons.setdefault(task.member, reason_of(result))
                 continue

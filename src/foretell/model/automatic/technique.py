@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from foretell.executors import SerialExecutor
-from foretell.model.automatic.bench import Bench, FitTask, answer, fit_member, run_tasks
+from foretell.model.automatic.bench import Bench, FitTask, answer, fit_member
 from foretell.model.automatic.ensemble import NAME, EnsembleRegressor
 from foretell.model.automatic.members import USUAL, read_members
 from foretell.model.techniques import Hyperparameter, Params, Technique, TrainingRows
@@ -38,7 +38,7 @@ def _run(
     bench: Bench, work: Callable[[Bench, FitTask], Any], tasks: Iterable[FitTask]
 ) -> Iterable[tuple[Any, Any]]:
     """Run tasks here, and raise the first error."""
-    for task, result in run_tasks(SerialExecutor(bench), work, tasks):
+    for task, result, *_ in SerialExecutor(bench).run(work, tasks):
         if isinstance(result, Exception):
             raise result
         yield task, result

@@ -90,7 +90,7 @@ class Engine:
                 self._executor.submit(run_task, task)
             if not running:
                 break
-            task, result = self._executor.collect()
+            task, result, *_ = self._executor.wait()
             study = running.pop(id(task))
             self._record(study.receive(task, _outcomes(task, result)))
             queue.extend((study, t) for t in study.advance())
@@ -98,14 +98,7 @@ class Engine:
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
         """Run single-member tasks, yielding each as it ends."""
-        queue = deque(tasks)
-        n_running = 0
-        while queue or n_running:
-            while queue and self._executor.has_room:
-                self._executor.submit(run_task, queue.popleft())
-                n_running += 1
-            task, result = self._executor.collect()
-            n_running -= 1
+        for task, result, *_ in self._executor.run(run_task, tasks):
             yield task, _outcomes(task, result)[0]
 
     def _record(self, trials: list[Trial]) -> None:

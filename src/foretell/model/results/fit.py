@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -41,6 +42,7 @@ class Record(Protocol):
         """Return what the best model predicted of runs it was not fitted on."""
 
 
+@dataclass(eq=False)
 class Fit:
     """A finished fit: its models, the best one in front, and what is known about them.
 
@@ -56,13 +58,10 @@ class Fit:
         Where the files are, if an output directory was given.
     """
 
-    def __init__(
-        self, models: dict[str, SavedModel], results: Results, campaign: Campaign, directory: Path
-    ) -> None:
-        self.models = models
-        self.results = results
-        self.campaign = campaign
-        self.directory = directory
+    models: dict[str, SavedModel]
+    results: Results
+    campaign: Campaign
+    directory: Path
 
     @property
     def kind(self) -> Literal["automatic", "campaign"]:
@@ -111,13 +110,10 @@ def write_fit(record: Record, directory: Path, elapsed_s: float) -> Fit:
         **evidence_files(record.table, results.data.target, record.held_out()),
     }
     if not results.is_automatic:
-        texts[layout.CAMPAIGN] = write_toml(_runnable(fit.campaign, Path(results.data.name)))
+        table = Path(results.data.name)  # so named that it is found from anywhere, if it is a file
+        campaign = fit.campaign.with_path(table) if table.is_file() else fit.campaign
+        texts[layout.CAMPAIGN] = write_toml(campaign)
     texts[layout.RESULTS] = results.to_text()  # the last: it says that the fit is finished
     for name, text in texts.items():
         write_whole(directory / name, text.encode())
     return fit
-
-
-def _runnable(campaign: Campaign, table: Path) -> Campaign:
-    """Name the table so that it is found from anywhere, if it came from a file."""
-    return campaign.with_path(table) if table.is_file() else campaign

@@ -128,11 +128,12 @@ def _validated_rows(results: Results) -> Rows:
     for entry in results.leaderboard:
         scores = entry.validation
         error, spread = entry.selection_error, _spread(scores, "mape")
+        spread_text = "" if spread is None else f" ± {percent(spread)}"
         rows.append(
             [
                 plain(entry.technique),
                 percent(error) if is_relative else _number(error),
-                percent(_mean(scores, "mape")) + _plus_minus(spread),
+                percent(_mean(scores, "mape")) + spread_text,
                 percent(_mean(scores, "median_ape")),
                 percent(_mean(scores, "p90_ape")),
                 _number(_mean(scores, "rmse")),
@@ -168,19 +169,14 @@ def _model_lines(results: Results, *, details: bool) -> Iterator[str]:
     """Describe the best model, or with details every model, and how far to trust the best."""
     if results.explanation is not None:
         yield from explanation_lines(results.explanation)
-    for i, entry in enumerate(_described(results, details=details)):
+    # An ensemble has an explanation instead.
+    described = [] if results.explanation else results.models[: None if details else 1]
+    for i, entry in enumerate(described):
         yield from [""] * (i > 0)
         yield from _technique_lines(entry, results.data.target, None if details else _TOP_TERMS)
     errors = results.leaderboard[0].errors
     if results.is_automatic or any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
         yield trust_line(errors, results.reaches, is_cut=results.search_cut_by_time_limit)
-
-
-def _described(results: Results, *, details: bool) -> list[LeaderboardEntry]:
-    """Return the models to describe one by one; an ensemble has an explanation instead."""
-    if results.explanation is not None:
-        return []
-    return results.models if details else results.models[:1]
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
@@ -286,10 +282,6 @@ def _mean(scores: Mapping[str, Spread], name: str) -> float | None:
 
 def _spread(scores: Mapping[str, Spread], name: str) -> float | None:
     return scores[name].spread if name in scores else None
-
-
-def _plus_minus(spread: float | None) -> str:
-    return "" if spread is None else f" ± {percent(spread)}"
 
 
 def _number(value: float | None) -> str:

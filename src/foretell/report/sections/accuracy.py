@@ -104,7 +104,6 @@ def _asked(held_out: pd.DataFrame) -> dict[str, str]:
 
 
 def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:
-
     rows = []
     for question, label in labels.items():
         of = held_out[held_out["question"] == question]
@@ -167,7 +166,6 @@ def _rungs(findings: Findings) -> list[Rung]:
 
 
 def _ladder(rungs: list[Rung]) -> Picture:
-
     rows = [
         (
             r.label,

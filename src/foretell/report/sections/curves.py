@@ -42,7 +42,10 @@ def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section |
     ordered = by_share(findings)
     for name in ordered[:_MOST_CURVES]:
         try:
-            blocks += _picture(findings, model, settings, name, len(blocks) + 1)
+            if name in model.ranges:
+                blocks.append(_numeric(findings, model, settings, name, len(blocks) + 1))
+            elif len(levels_of(model, name)) > 1:
+                blocks.append(_levels(findings, model, settings, name, len(blocks) + 1))
         except DatasetError as error:
             failed.append(f"{plain(name)} is not varied: {plain(error)}")
     if not blocks and not failed:
@@ -74,17 +77,6 @@ def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     return number(value) if isinstance(value, float) else short(value)
-
-
-def _picture(
-    findings: Findings, model: SavedModel, settings: Mapping[str, Any], name: str, i: int
-) -> list[Picture]:
-    if name in model.ranges:
-        return [_numeric(findings, model, settings, name, i)]
-    levels = levels_of(model, name)
-    if len(levels) < 2:
-        return []
-    return [_levels(findings, model, settings, name, i)]
 
 
 def _numeric(

@@ -41,7 +41,6 @@ def data_section(findings: Findings) -> Section | None:
 
 
 def _counts(findings: Findings) -> str:
-
     assert findings.results is not None
     data = findings.results.data
     repeats = data.n_rows / data.n_configurations

@@ -41,7 +41,6 @@ def explanation_section(findings: Findings) -> Section | None:
 
 
 def _shares(findings: Findings) -> list[Block]:
-
     shares = shares_of(findings)
     if not shares:
         assert findings.model is not None

@@ -14,7 +14,6 @@ from foretell.report.sections.data import why_no_noise
 from foretell.wording import counted, percent, plain, short
 
 if TYPE_CHECKING:
-    from foretell.model.results import Results
     from foretell.model.saved.model import SavedModel
 
 _COLUMNS_NAMED = 8
@@ -68,16 +67,11 @@ def facts(findings: Findings) -> list[Fact]:
 
 
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
-
-    remarks = {
-        "inside": ("off inside the data", "a new configuration among those measured"),
-        "between": ("off between levels", "a value that lies between the measured ones"),
-    }
-    found = [
-        Fact(label, percent(errors[question]), remark)
-        for question, (label, remark) in remarks.items()
-        if errors.get(question) is not None
-    ]
+    found = _known(
+        errors,
+        inside=("off inside the data", "a new configuration among those measured"),
+        between=("off between levels", "a value that lies between the measured ones"),
+    )
     beyond = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
     if beyond:
         question, error = beyond[-1]
@@ -87,13 +81,16 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
 
 
 def _validated(model: SavedModel) -> list[Fact]:
+    return _known(
+        model.scores.get("validation", {}),
+        mape=("off on validation rows", "mean relative error"),
+        median_ape=("median error", "half of the validation rows are closer"),
+        p90_ape=("90th percentile", "nine in ten validation rows are closer"),
+    )
 
-    scores = model.scores.get("validation", {})
-    labels = {
-        "mape": ("off on validation rows", "mean relative error"),
-        "median_ape": ("median error", "half of the validation rows are closer"),
-        "p90_ape": ("90th percentile", "nine in ten validation rows are closer"),
-    }
+
+def _known(scores: dict[str, float | None], **labels: tuple[str, str]) -> list[Fact]:
+    """Return the scores that are known, with their labels and remarks."""
     return [
         Fact(label, percent(scores[name]), remark)
         for name, (label, remark) in labels.items()
@@ -111,7 +108,8 @@ def trust(findings: Findings) -> str:
         errors = results.entry(results.best).errors
     reaches = model.calibration.reaches if model.calibration is not None else {}
     if results is None or results.is_automatic:
-        return trust_line(errors, reaches, is_cut=_is_cut(results))
+        is_cut = results is not None and results.search_cut_by_time_limit
+        return trust_line(errors, reaches, is_cut=is_cut)
     if any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
         text = trust_line(errors, reaches)
     else:
@@ -123,10 +121,6 @@ def trust(findings: Findings) -> str:
             f" Its predictions have no intervals: {plain(model.no_intervals or 'no reason given')}."
         )
     return text
-
-
-def _is_cut(results: Results | None) -> bool:
-    return results is not None and results.search_cut_by_time_limit
 
 
 def _asked(findings: Findings) -> str:

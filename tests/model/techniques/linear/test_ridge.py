@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from foretell.model.techniques import TrainingRows, _linear, complete
+from foretell.model.techniques import TrainingRows, complete
+from foretell.model.techniques.linear import _least_squares
 from foretell.model.techniques.linear.ridge import RidgeTechnique
 
 
@@ -156,7 +157,7 @@ def test_rows_are_reduced_block_by_block(monkeypatch):
     x = random.normal(size=(500, 4))
     y = random.normal(size=500)
     at_once = fit(x, y, 1.0).coefficients()
-    monkeypatch.setattr(_linear, "_BLOCK_VALUES", 50)
+    monkeypatch.setattr(_least_squares, "_BLOCK_VALUES", 50)
     in_blocks = fit(x, y, 1.0).coefficients()
     np.testing.assert_allclose(in_blocks[0], at_once[0], rtol=1e-10)
     assert in_blocks[1] == pytest.approx(at_once[1], rel=1e-10)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.model.techniques import TrainingRows, log_gp
+from foretell.model.techniques import TrainingRows
 from foretell.model.techniques.points.axes import Axes
 from foretell.model.techniques.points.merging import best_shift, merge, merge_robustly
+from foretell.model.techniques.processes import log_gp
 from foretell.model.techniques.processes._kernel import FORMS, Kernel, Training
 from foretell.model.techniques.processes._process import (
     Points,

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.model.techniques import State, _trees
+from foretell.model.techniques import State
+from foretell.model.techniques.trees import _flat
 from foretell.model.techniques.trees._flat import Tree, TreeRegressor, join_trees
 
 STUMP = Tree(
@@ -101,7 +102,7 @@ def test_pairs_in_small_blocks_give_the_same(monkeypatch):
     trees = ensemble(STUMP, DEEPER, LEAF)
     expected = trees.predict(rows)
     for pairs in (1, 10, 100):
-        monkeypatch.setattr(_trees, "_PAIRS", pairs)
+        monkeypatch.setattr(_flat, "_PAIRS", pairs)
         assert trees.predict(rows).tolist() == expected.tolist()
 
 

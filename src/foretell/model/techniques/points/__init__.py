@@ -1,1 +1,1 @@
-"""What techniques of automatic mode share: runs merged into points, their coordinates, and grids of rows."""
+"""Runs merged into points, their coordinates, and grids of rows: shared by several techniques."""

@@ -51,7 +51,7 @@ def main() -> None:
 
 def _fit(request: dict[str, Any], report: Callable[..., None]) -> None:
     from foretell.dataset import TextTable, read_dataset
-    from foretell.executors.threads import limit_threads
+    from foretell.executors.cores import limit_threads
     from foretell.model.fit import fit_model
 
     limit_threads()

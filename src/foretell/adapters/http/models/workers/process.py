@@ -23,7 +23,7 @@ def main() -> None:
     limit_memory()
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get into the answers
-    from foretell.executors.threads import limit_threads
+    from foretell.executors.cores import limit_threads
 
     limit_threads()
     from foretell.adapters.http.models.store import ModelStore

@@ -1,4 +1,4 @@
-"""Threads: none of the libraries' own, so that sums come out the same; ours for many rows."""
+"""Cores: libraries use one, so that sums come out the same; work on many rows uses all."""
 
 from __future__ import annotations
 
