@@ -34,7 +34,7 @@ def test_what_is_not_there_or_not_done(server, method, path, kind, words):
 @pytest.mark.parametrize(
     ("row", "place", "words"),
     [
-        ({}, "column 'size'", "column 'size'"),
+        ({}, "no column 'is_big'", "needs it"),
         ({"size": None}, "rows[0].size", "None"),
         ({**ROW, "size": []}, "rows[0].size", "[]"),
         ({**ROW, "size": "big"}, "column 'size'", "'big'"),
@@ -167,7 +167,7 @@ def test_a_problem_names_the_option_and_the_remedy_in_the_words_of_json(server):
     assert problem["option"] == "deadline"
     assert problem["detail"].startswith("deadline: ")
     problem = server.client.post("/models/sort/plan", json={"vary": {"nodes": [1]}}).json()
-    assert "fix.size" in problem["remedy"] and problem["remedy"] in problem["detail"]
+    assert "fix.is_big" in problem["remedy"] and problem["remedy"] in problem["detail"]
     shape = server.client.get("/openapi.json").json()["components"]["schemas"]["Problem"]
     assert {"option", "remedy"} <= set(shape["properties"])
     assert "option" not in shape["required"]
@@ -189,7 +189,7 @@ def test_what_is_no_json(server, path, content):
     [
         (b"", "empty"),
         (b"size,nodes\n1\0,2\n", "not text"),
-        (b"size,nodes\n1,2\n", "machine"),
+        (b"size,nodes\n1,2\n", "is_big"),
         (b"\x80\x04pickle", "UTF-8"),
         (b"size,nodes,machine,is_big\n", "no rows"),
         (b"size,size\n1,2\n", "more than one column"),
@@ -231,7 +231,7 @@ def test_a_wrong_curve(server, body, words):
         ({"vary": {"nodes": []}, "fix": FIXED}, "nodes"),
         ({"vary": {"nodes": {"from": 1, "to": 10**15, "step": 1}}, "fix": FIXED}, "nodes"),
         ({"vary": {}, "deadlin": "1s"}, "deadlin"),
-        ({"vary": {"nodes": [1]}}, "size"),
+        ({"vary": {"nodes": [1]}}, "is_big"),
         ({"models": "sort"}, "models"),
         ({"models": ["sort"] * 9}, "models"),
         ([], "object"),
