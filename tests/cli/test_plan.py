@@ -103,6 +103,7 @@ def test_a_hand_off_alone_goes_to_stdout(plan):
     ("words", "told"),
     [
         (("--vary", "nodes=1..8"), "needs 'machine' (measured: c4, m4)"),
+        (("--vary", "nodes=1..8", "--fix", "machine=m4"), "needs 'size' (measured: 10 to 80)"),
         ((*SPACE, "--deadline", "1x"), "--deadline: '1x' cannot be read as time"),
         ((*SPACE, "--budget", "3"), "--budget: the cost"),
         ((*SPACE, "--as", "kubernets"), "Did you mean 'kubernetes'"),
@@ -141,3 +142,9 @@ def test_options_in_the_text_are_flags(plan):
     assert result.exit_code == 1
     assert "--deadline" in result.stderr
     assert "--allow-far" in result.stderr
+
+
+def test_a_bound_with_several_values_is_refused_by_its_own_name(plan):
+    result = plan(*SPACE, "--max", "nodes=2,4")
+    assert result.exit_code == 2
+    assert "--max nodes takes one value" in result.stderr

@@ -96,7 +96,9 @@ def _measured(predictor: Predictor, name: str) -> str:
     if name in predictor.ranges:
         low, high = predictor.ranges[name]
         return f" (measured: {low:g} to {high:g})"
-    return f" (measured: {listing(predictor.categories.get(name, []))})"
+    if name in predictor.categories:
+        return f" (measured: {listing(predictor.categories[name])})"
+    return " (true or false)"
 
 
 def _check_values(asked: PlanRequest, space: Space, predictors: Sequence[Predictor]) -> None:

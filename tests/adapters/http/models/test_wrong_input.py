@@ -34,7 +34,7 @@ def test_what_is_not_there_or_not_done(server, method, path, kind, words):
 @pytest.mark.parametrize(
     ("row", "place", "words"),
     [
-        ({}, "column 'is_big'", "column 'is_big'"),
+        ({}, "column 'is_big'", "needs it"),
         ({"size": None}, "rows[0].size", "None"),
         ({**ROW, "size": []}, "rows[0].size", "[]"),
         ({**ROW, "size": "big"}, "column 'size'", "'big'"),
