@@ -95,7 +95,8 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
     else:
         figures = {model.target: "measured", "prediction": "predicted"}
     head = predicted.head(_ROWS_SHOWN)
-    shown = head[[*model.columns, *figures]].rename(columns=figures)
+    settings = [name for name in head.columns if name in model.columns]
+    shown = head[[*settings, *figures]].rename(columns=figures)
     texts = dict.fromkeys(figures.values(), _number)
     if head["lower"].notna().any():
         ends = zip(head["lower"], head["upper"], strict=True)

@@ -78,6 +78,10 @@ class Page:
         """Return the titles of the axes."""
         return " | ".join(one.text for one in self.chart(".title"))
 
+    def field(self, name):
+        """Return the selector of the field of a column; fields are in the order of the model."""
+        return f"#column-{sorted(START).index(name)}"
+
     def slider(self, name):
         return self.find(f"input[type=range][aria-label='{name}, slider']")
 
@@ -128,11 +132,11 @@ def test_a_slider_moved_by_keys_moves_the_prediction(page):
 
 def test_numbers_levels_and_flags_can_be_set(page):
     page.open_sort()
-    field = page.find("#column-0")
+    field = page.find(page.field("size"))
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys("33.5")
-    page.choose("#column-2", "m4")
-    page.find("#column-3").click()
+    page.choose(page.field("machine"), "m4")
+    page.find(page.field("is_big")).click()
     found = page.shows({"size": 33.5, "nodes": 2, "machine": "m4", "is_big": True})
     page.choose("#share", "0.5")
     page.wait(lambda: page.find("#interval").text.startswith("50 %"))
@@ -142,10 +146,10 @@ def test_numbers_levels_and_flags_can_be_set(page):
 def test_a_number_that_is_none_is_not_asked_for(page):
     page.open_sort()
     page.shows(START)
-    field = page.find("#column-0")
+    field = page.find(page.field("size"))
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys(Keys.DELETE)
-    page.choose("#column-2", "m4")
+    page.choose(page.field("machine"), "m4")
     assert page.find("#problem").text == ""
     field.send_keys("40")
     page.shows({**START, "size": 40, "machine": "m4"})
