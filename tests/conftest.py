@@ -32,7 +32,9 @@ class Run:
     """A command in a process group of its own, with its output in files."""
 
     def __init__(self, command, directory, *, most_file_bytes=None):
-        def limit():  # pragma: no cover - runs between fork and exec
+        def prepare():  # pragma: no cover - runs between fork and exec
+            # A shell starts its background jobs, and so the tests in one, with SIGINT ignored.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             if most_file_bytes is not None:
                 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (most_file_bytes, hard))
@@ -46,7 +48,7 @@ class Run:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=limit,
+                preexec_fn=prepare,
             )
 
     @property
