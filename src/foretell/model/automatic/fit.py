@@ -138,11 +138,6 @@ class _AutomaticFit:
 
     def _table(self) -> Table:
         table = _in_words_of_tables(lambda: prepare_table(self.campaign, self.dataset))
-        if (table.y <= 0).any():
-            raise DatasetError(
-                f"{table.name}, column '{self.campaign.data.target}' must be positive: errors are "
-                "relative. Drop the other rows."
-            )
         if len(table.y) < _FEWEST_ROWS:
             raise DatasetError(
                 f"{table.name} has {len(table.y)} rows to learn from; a model needs at least "
