@@ -215,6 +215,7 @@ def test_the_same_question_gets_the_same_answer(law):
         ({"vary": WORKERS, "confidence": 0.3}, "confidence"),
         ({"vary": WORKERS, "prices": {"price_per_hour": 1, "nodes": "workers - 1"}}, "is 0 for"),
         ({"vary": WORKERS, "confidence": 90}, "confidence: must be below 1, not 90; 90 % is 0.9"),
+        ({"vary": WORKERS, "confidence": 99.9}, "99.9 % is 0.999"),
         ({"vary": {"wrkers": [1]}}, "no model has a column 'wrkers'. Did you mean 'workers'?"),
         ({}, "nothing to choose from"),
         ({"vary": {"workers": []}}, "has no value to choose"),
@@ -237,6 +238,13 @@ def test_a_wrong_question_is_refused_with_what_to_do(law, asked, told):
     with pytest.raises(UsageError) as caught:
         make_plan(law, asked)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [1, 1.5, 49, 100])
+def test_a_confidence_that_is_no_sensible_percentage_is_not_read_as_one(law, share):
+    with pytest.raises(UsageError, match=r"confidence") as caught:
+        make_plan(law, {"vary": WORKERS, "confidence": share})
+    assert "%" not in str(caught.value)
 
 
 def test_a_range_may_be_written_as_on_the_command_line():
