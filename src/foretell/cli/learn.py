@@ -19,7 +19,7 @@ from foretell.cli._plan_options import (
 )
 from foretell.cli._progress import resumable
 from foretell.spaces.quantities import write_quantity
-from foretell.wording import rough_percent
+from foretell.wording import counted, rough_percent
 
 if TYPE_CHECKING:
     from foretell.learn.result import Learned, Round
@@ -89,7 +89,7 @@ def _show(found: Round) -> None:
     from foretell.decide.plan.text import settings_text
 
     cost = write_quantity(found.spent, found.kind, found.plan.currency)
-    text = f"{found.n_runs} runs, {cost}"
+    text = f"{counted(found.n_runs, 'run')}, {cost}"
     planned = found.plan.chosen or found.plan.closest
     if planned is not None:
         text += f" · plan {settings_text(planned.configuration, found.plan.varied)}"
@@ -113,7 +113,9 @@ def _text(learned: Learned) -> str:
     }[learned.reason]
     files = " ".join(str(path) for path in learned.models.values())
     plan = plan_text(learned.plan, option.flag)
-    return f"{plan}\nAfter {last.n_runs} runs ({cost}), {why}.\n{learned.table}   {files}"
+    return (
+        f"{plan}\nAfter {counted(last.n_runs, 'run')} ({cost}), {why}.\n{learned.table}   {files}"
+    )
 
 
 def _to_json(learned: Learned) -> dict[str, Any]:

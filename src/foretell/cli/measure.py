@@ -11,6 +11,7 @@ from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json, echo_unchanged
 from foretell.spaces.quantities import duration
 from foretell.statuses import Status
+from foretell.wording import counted
 
 if TYPE_CHECKING:
     from foretell.measure.measure import Estimate, MeasuredSweep, PreparedSweep, SweepProgress
@@ -98,7 +99,7 @@ def _plan_text(prepared: PreparedSweep) -> str:
 
 def _estimate_text(prepared: PreparedSweep, estimate: Estimate) -> str:
     n_done = len(prepared.runs) - estimate.n_left
-    text = f"{len(prepared.runs):,} runs"
+    text = counted(len(prepared.runs), "run")
     text += f", {n_done:,} of them finished" if n_done else ""
     if prepared.sweep.warm_up:
         text += f", each after {prepared.sweep.warm_up} to warm up"
@@ -117,7 +118,9 @@ def _summary(measured: MeasuredSweep) -> str:
     from foretell.measure.table import to_row
 
     records = measured.records
-    lines = [f"{measured.table}   {len(records)} runs, {measured.n_ok} of them went well"]
+    lines = [
+        f"{measured.table}   {counted(len(records), 'run')}, {measured.n_ok} of them went well"
+    ]
     if measured.n_new < len(records):
         lines[0] += f"; {measured.n_new} {'is' if measured.n_new == 1 else 'are'} new"
     failed = [r for r in records if r["status"] != Status.OK]

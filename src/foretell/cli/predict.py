@@ -108,7 +108,7 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     text = shown.to_string(index=False, formatters=texts, line_width=width, na_rep="")
     rest = len(predicted) - len(shown)
-    return text + (f"\n… and {rest} more rows" if rest > 0 else "")
+    return text + (f"\n… and {counted(rest, 'more row')}" if rest > 0 else "")
 
 
 def _number(value: Any) -> str:

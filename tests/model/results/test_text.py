@@ -7,8 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from foretell.model.automatic.record import AutomaticRecord
-from foretell.model.results.schema import Explanation, Plateau
-from foretell.model.results.text import align, effect_lines, explanation_lines, trust_line
+from foretell.model.results.schema import Data, Explanation, Plateau
+from foretell.model.results.text import (
+    align,
+    data_line,
+    effect_lines,
+    explanation_lines,
+    trust_line,
+)
 
 QUESTIONS = ("1.5x", "2x", "4x")
 
@@ -27,6 +33,15 @@ def test_plateaus_and_products_are_told_one_per_line():
     assert "nodes × cores" in product
     assert first == "nodes stops mattering beyond about 8."
     assert second == "gb stops mattering beyond about 0.25."
+
+
+def test_one_column_is_written_in_the_singular():
+    data = Data(
+        name="runs.csv", target="time_s", n_rows=4, n_used=4, columns=["nodes"], n_features=1,
+        n_configurations=1, noise=None,
+    )  # fmt: skip
+    line = data_line(SimpleNamespace(data=data, is_automatic=False))
+    assert line == "4 runs, 1 column (nodes), 1 feature; 1 configuration, 4 repeats each"
 
 
 def test_names_cannot_break_lines_or_move_the_cursor():

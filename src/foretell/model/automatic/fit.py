@@ -43,6 +43,7 @@ from foretell.model.table import (
     without_missing,
 )
 from foretell.model.techniques import Regressor, TrainingRows
+from foretell.wording import counted
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -140,8 +141,8 @@ class _AutomaticFit:
         table = _in_words_of_tables(lambda: prepare_table(self.campaign, self.dataset))
         if len(table.y) < _FEWEST_ROWS:
             raise DatasetError(
-                f"{table.name} has {len(table.y)} rows to learn from; a model needs at least "
-                f"{_FEWEST_ROWS}. Measure more."
+                f"{table.name} has {counted(len(table.y), 'row')} to learn from; a model needs "
+                f"at least {_FEWEST_ROWS}. Measure more."
             )
         return table
 

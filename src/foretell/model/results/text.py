@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from foretell.errors import listing
 from foretell.model.passports.questions import BEYOND_QUESTIONS, QUESTIONS
 from foretell.model.results.schema import Explanation, LeaderboardEntry, Results, Spread
-from foretell.wording import percent, plain
+from foretell.wording import counted, percent, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,10 +74,11 @@ def data_line(results: Results) -> str:
     """Describe the table in one line."""
     data = results.data
     columns = [plain(name) for name in data.columns]
-    text = f"{data.n_rows} runs, {len(columns)} columns ({listing(columns, _TOP_COLUMNS)})"
+    text = f"{counted(data.n_rows, 'run')}, {counted(len(columns), 'column')} "
+    text += f"({listing(columns, _TOP_COLUMNS)})"
     if not results.is_automatic:
-        text += f", {data.n_features} features"
-    text += f"; {data.n_configurations} configurations"
+        text += f", {counted(data.n_features, 'feature')}"
+    text += f"; {counted(data.n_configurations, 'configuration')}"
     if data.n_rows > data.n_configurations:
         text += f", {data.n_rows / data.n_configurations:.3g} repeats each"
     if data.noise is not None:

@@ -32,6 +32,7 @@ from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeade
 from foretell.model.saved.terms import matters
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.predictor import Forecast, Outlook
+from foretell.wording import counted
 
 FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
 _MOST_REASON = 200  # characters, of what may be a hostile text
@@ -283,7 +284,7 @@ def write_formula(
     terms = [f"{value:+.6g}·{name}" for name, value in coefficients.items()]
     n_more = 0 if most is None else max(0, len(terms) - most)
     shown = terms[: len(terms) - n_more]
-    shown += [f"+ {n_more} more terms"] if n_more else []
+    shown += [f"+ {counted(n_more, 'more term')}"] if n_more else []
     return f"{target} = {' '.join([*shown, f'{intercept:+.6g}']).removeprefix('+')}"
 
 

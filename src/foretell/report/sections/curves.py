@@ -15,7 +15,7 @@ from foretell.report.findings import Findings
 from foretell.report.pictures.curve import Curve, Levels, draw_curve, draw_levels
 from foretell.report.pictures.drawing import is_wide
 from foretell.report.settings import at_settings, levels_of
-from foretell.wording import labeled, number, plain, short, with_unit
+from foretell.wording import counted, labeled, number, plain, short, with_unit
 
 if TYPE_CHECKING:
     from foretell.model.saved.model import SavedModel
@@ -137,7 +137,8 @@ def _levels(
         f"{with_unit(number(forecast.value[worst]), model.target)} for {plain(levels[worst])}."
     )
     rest = len(levels_of(model, name)) - len(levels)
-    described += f" {rest} more levels are not drawn." if rest else ""
+    verb = "is" if rest == 1 else "are"
+    described += f" {counted(rest, 'more level')} {verb} not drawn." if rest else ""
     return Picture(
         f"curve-{i}",
         f"{short(model.target)} by {short(name)}",
