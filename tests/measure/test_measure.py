@@ -468,16 +468,17 @@ def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch, moment):
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_ctrl_c_ends_at_once_and_leaves_nothing_running(folder, at_once):
+    word = f"456.{os.getpid()}{at_once}"  # that no other process has, such as one left by a failure
     (folder / "sweep.toml").write_text(
         f"at_once = {at_once}\nretries = 3\n[parameters]\nn = [1, 2, 3]\n"
-        f"[workload]\nuse = 'command'\nrun = 'sleep 456.{at_once} {{n}}'\n"
+        f"[workload]\nuse = 'command'\nrun = 'sleep {word} {{n}}'\n"
     )
     words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
     process = subprocess.Popen(words)
-    _until(lambda: len(_sleepers(f"456.{at_once}")) == at_once, process)
+    _until(lambda: len(_sleepers(word)) == at_once, process)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
-    _until(lambda: not _sleepers(f"456.{at_once}"))
+    _until(lambda: not _sleepers(word))
     assert _journaled(folder) == []
 
 
