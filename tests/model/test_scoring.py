@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import numpy as np
@@ -186,6 +187,23 @@ def test_runs_of_an_unknown_level_are_scored_apart(tmp_path):
     assert score.n_rows["unknown level"] == 4
     assert score.errors["Ensemble"]["unknown level"] > 0
     assert {s.trust: s.n_runs for s in score.by_trust}["unknown level"] == 4
+
+
+def test_a_model_that_predicts_negative_values_of_a_positive_target_is_wrong(tmp_path):
+    frame = pd.DataFrame({"size": np.tile(np.arange(1.0, 11.0), 2)})
+    spec = {
+        "data": {"target": "change"},
+        "score": "rmse",
+        "techniques": {"LRRidge": {}},
+        "validation": {"method": "HoldOut", "ratio": 0.3},
+    }
+    noise = np.random.default_rng(0).normal(0, 0.5, len(frame))
+    foretell.fit_model(spec, frame.assign(change=frame["size"] - 5.5 + noise), output=tmp_path)
+    new = pd.DataFrame({"size": [1.0, 2.0, 3.0], "change": [40.0, 50.0, 60.0]})
+    assert (foretell.load_model(tmp_path).predict(new) < 0).all()
+    score = score_model(tmp_path, new, since=3)
+    assert score.drift.has_drifted
+    json.dumps(score.to_json(), allow_nan=False)
 
 
 # Coverage by trust class

@@ -15,6 +15,7 @@ from foretell.model import directory as layout
 from foretell.model.automatic.vote import relative_error
 from foretell.model.drift import Drift, Since, check_drift, is_since
 from foretell.model.features.feature_map import as_numbers
+from foretell.model.passports.calibration import log_of_predictions
 from foretell.model.passports.passport import places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
 from foretell.model.results.schema import Errors, read_results
@@ -178,7 +179,7 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
     kinds = _questions(model, rows)
-    errors = relative_error(np.log(forecast.value), np.log(truth))
+    errors = relative_error(log_of_predictions(forecast.value), np.log(truth))
     return Score(
         "measured",
         {_name(path, model): mean_by_question([errors], [kinds], QUESTIONS)},
@@ -226,7 +227,7 @@ def _questions(model: SavedModel, rows: Configurations) -> Any:
 
 def coverage_by_trust(forecast: Forecast, truth: Array) -> tuple[TrustScore, ...]:
     """Tell for each trust class how far off predictions are, and how many intervals hold."""
-    errors = relative_error(np.log(forecast.value), np.log(truth))
+    errors = relative_error(log_of_predictions(forecast.value), np.log(truth))
     has_intervals = bool(np.isfinite(forecast.lower).all() and np.isfinite(forecast.upper).all())
     is_held = (forecast.lower <= truth) & (truth <= forecast.upper)
     found = []

@@ -82,6 +82,16 @@ class Residuals(pydantic.BaseModel):
         return float(np.abs(np.expm1(-np.array(self.values))).mean()) if self.values else 0.0
 
 
+def log_of_predictions(predicted: Array) -> Array:
+    """Return logs that are finite even where a model predicts zero or less.
+
+    Models of a target that was not always positive may do so, and are then completely wrong about
+    a positive one.
+    """
+    logs: Array = np.log(np.maximum(predicted, np.finfo(float).tiny))
+    return logs
+
+
 def _inflation(n: float) -> float:
     """Return by how much to widen quantiles of few residuals, roughly as Student's t would."""
     return _OPTIMISM * (1 + 2 / n)
