@@ -12,7 +12,8 @@ import pytest
 import foretell
 from foretell import score_model
 from foretell.errors import DatasetError, ModelError, UsageError
-from foretell.model.automatic.vote import relative_error
+from foretell.model.drift import check_drift
+from foretell.model.passports.calibration import Residuals, relative_error
 from foretell.model.passports.questions import QUESTIONS, mean_by_question
 from foretell.model.scoring import coverage_by_trust, since_of, trust_text
 from foretell.predictor import Forecast
@@ -292,3 +293,15 @@ def test_relative_error_is_relative_to_what_was_measured_and_never_endless():
     errors = relative_error(predicted, truth)
     assert errors[:2] == pytest.approx([0.1, 0.5])
     assert np.isfinite(errors[2])
+
+
+def test_measured_and_rehearsed_errors_have_one_definition():
+    """A model that is as wrong on new runs as in rehearsals is told to be so."""
+    off = np.array([0.1, -0.2, 8.0])  # the last one is wild
+    rehearsed = Residuals.of(-off).mean_error
+    truth = 100 * np.exp(-off)
+    told = forecast(["inside"] * 3, expected=rehearsed)
+    (by_trust,) = coverage_by_trust(told, truth)
+    assert by_trust.error == pytest.approx(by_trust.rehearsed_error)
+    drift = check_drift(told, truth, np.arange(3), 3)
+    assert drift.error == pytest.approx(drift.rehearsed_error)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows
 from foretell.errors import DatasetError, Option, UsageError
-from foretell.model.passports.calibration import log_of_predictions
+from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.wording import counted, plain, rough_percent
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def check_drift(
     medians = np.array([np.median(scaled[group == g]) for g in range(n)])
     ratio = float(np.minimum(np.abs(medians), _MOST_RATIO).mean())
     limit = _MARGIN * float(gammaincinv(n, _CONFIDENCE)) / n
-    error = float(np.abs(np.expm1(-residual)).mean())
+    error = float(relative_error(-residual, np.zeros(n_runs)).mean())
     return Drift(told, n_runs, n, error, float(expected.mean()), ratio, limit, ratio > limit)
 
 

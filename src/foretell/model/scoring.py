@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, ModelError, Option, UsageError
 from foretell.model import directory as layout
-from foretell.model.automatic.vote import relative_error
 from foretell.model.drift import Drift, Since, check_drift, is_since
 from foretell.model.features.feature_map import as_numbers
-from foretell.model.passports.calibration import log_of_predictions
+from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.model.passports.passport import places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
 from foretell.model.results.schema import Errors, read_results
