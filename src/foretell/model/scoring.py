@@ -13,7 +13,6 @@ from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, ModelError, Option, UsageError
 from foretell.model import directory as layout
 from foretell.model.drift import Drift, Since, check_drift, is_since
-from foretell.model.features.feature_map import as_numbers
 from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.model.passports.passport import places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
@@ -194,11 +193,8 @@ def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[
     """Return which of the chosen rows have a target, as failed runs have none, and all targets."""
     target = table.model.target
     table.require([target])
-    column = table.frame[target]
-    is_empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
-    truth = as_numbers(column)
-    kept = chosen & ~is_empty
-    is_bad = kept & ~(np.isfinite(truth) & (truth > 0))
+    kept, truth = table.measurements(target, chosen)
+    is_bad = kept & ~(truth > 0)
     if is_bad.any():
         told = describe_rows(is_bad, table.row_numbers, "other value")
         raise DatasetError(f"{table.name}, column '{target}' must be positive; it has {told}")
