@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Raise it in the same commit as any change after which an equal fit (same table, campaign, seed
 #: and libraries) may give other numbers: trials, predictions, intervals, or what is journaled.
