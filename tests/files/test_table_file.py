@@ -132,3 +132,11 @@ def test_arrow_frames_keep_plain_values(kind, given, expected):
     assert not dataset.unreadable
     found = dataset.frame["b"].astype(object)
     assert found.where(found.notna(), None).tolist() == expected
+
+
+def test_a_column_to_convert_may_be_called_self():
+    frame = pd.DataFrame({"a": [1, 2], "self": np.array([0.5, 2], dtype=np.float16)})
+    dataset = read_dataset(frame)
+    assert dataset.frame["self"].tolist() == [0.5, 2]
+    assert dataset.columns == ["a", "self"]
+    assert frame["self"].dtype == np.float16  # the frame that was given is left as it was

@@ -30,8 +30,9 @@ def plain_columns(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
                 others[name] = found
             elif found is not None:
                 changed[name] = found
-    if changed or others:
-        frame = frame.assign(**changed).drop(columns=list(others))
+    frame = frame.drop(columns=list(others))  # a copy
+    for name, values in changed.items():
+        frame[name] = values
     return frame, others
 
 
