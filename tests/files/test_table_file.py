@@ -140,3 +140,22 @@ def test_a_column_to_convert_may_be_called_self():
     assert dataset.frame["self"].tolist() == [0.5, 2]
     assert dataset.columns == ["a", "self"]
     assert frame["self"].dtype == np.float16  # the frame that was given is left as it was
+
+
+@pytest.mark.parametrize("end", [",", ",,", ", , "], ids=repr)
+def test_empty_columns_at_the_end_of_a_spreadsheet_are_left_out(end):
+    dataset = text_table(f"n,time_s{end}\n1,2.5{end}\n2,3.5{end}\n")
+    assert dataset.columns == ["n", "time_s"]
+    assert dataset.frame["time_s"].tolist() == [2.5, 3.5]
+
+
+def test_columns_with_a_name_or_with_values_are_kept():
+    dataset = text_table("n,,empty,time_s,,\n1,7,,2.5,,\n2,8,,3.5,,\n")
+    first, unnamed, *rest = dataset.columns
+    assert [first, *rest] == ["n", "empty", "time_s"]
+    assert dataset.frame[unnamed].tolist() == [7, 8]
+
+
+def test_two_columns_of_one_name_are_refused_beside_empty_ones():
+    with pytest.raises(DatasetError, match="more than one column 'n'"):
+        text_table("n,n ,time_s,,\n1,2,3,,\n")
