@@ -81,14 +81,21 @@ def test_all_columns_with_gaps_are_reported_at_once():
     dataset.refuse_missing(["b"])
 
 
-def notes_on(values):
-    frame = pd.DataFrame({"memory": values, "time_s": range(1, len(values) + 1)})
+def notes_on(values, name="memory"):
+    frame = pd.DataFrame({name: values, "time_s": range(1, len(values) + 1)})
     return read_dataset(frame).for_target("time_s")[1]
 
 
 def test_numbers_with_a_unit_are_noted_with_what_to_write():
     (note,) = notes_on(["16GB", "32GB", "64 GB"])
-    assert "'memory'" in note and "16GB" in note and "memory_gb = 16" in note
+    assert "'memory'" in note and "16GB" in note
+    assert "rename the column to memory_gb and write 16 in its cells" in note
+
+
+@pytest.mark.parametrize("name", ["memory_gb", "memory_GB"])
+def test_unit_that_the_name_has_already_is_not_added_to_it(name):
+    (note,) = notes_on(["16GB", "32GB"], name)
+    assert "write 16 in its cells" in note and "rename" not in note
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foretell.errors import DatasetError, Option, nearest
+from foretell.errors import DatasetError, Option, nearest, suggest
 from foretell.printable import printable, printable_lines
 
 HOSTILE = "m5\x1b[2J\x07\r\n\x9b31m\u202e\u2028\u200b\x7f\0"
@@ -46,3 +47,16 @@ def test_an_error_is_one_printable_line_in_every_wording():
 def test_nearest_name_ignores_case_and_gives_up_on_strangers():
     assert nearest("M5.LARGE", ["c5", "m5.large"]) == "m5.large"
     assert nearest("zzz", ["c5", "m5.large"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("ignore_columns", ["use_columns", "skip_columns"]), ("codec", ["nodes", "time_s"])],
+)
+def test_names_that_are_no_typing_error_are_answered_with_all_that_are_known(name, known):
+    assert suggest(name, known) == f"Known: {', '.join(known)}."
+
+
+@pytest.mark.parametrize("typed", ["tmie_s", "time", "Time_S", "times", "itme_s", "tims"])
+def test_typing_errors_are_answered_with_the_name_that_was_meant(typed):
+    assert suggest(typed, ["nodes", "time_s"]) == "Did you mean 'time_s'?"

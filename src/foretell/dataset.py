@@ -317,13 +317,13 @@ def _unit_note(name: str, levels: Sequence[str]) -> list[str]:
     units = [match[1] for match in found if match and match[1].lower() in _UNITS]
     if not levels or len(units) < len(levels):
         return []
-    number, unit = (
-        levels[0].removesuffix(units[0]).strip(),
-        units[0].lower().replace("%", "percent"),
-    )
+    number = levels[0].removesuffix(units[0]).strip()
+    unit = units[0].lower().replace("%", "percent")
+    is_named = name.lower().endswith(f"_{unit}")
+    rename = "" if is_named else f"rename the column to {name}_{unit} and "
     return [
         f"Column '{name}' looks like numbers with a unit ({levels[0]}) and was read as names. To "
-        f"use the numbers, write {name}_{unit} = {number}."
+        f"use the numbers, {rename}write {number} in its cells."
     ]
 
 

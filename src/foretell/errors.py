@@ -147,7 +147,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     'c5'
     """
     lowered = {n.lower(): n for n in reversed([str(k) for k in known])}
-    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.6)
+    typed = str(name).lower()
+    # Few typing errors change the first letter: names that share it may differ more.
+    related = [n for n in lowered if n[:1] == typed[:1]]
+    near = difflib.get_close_matches(typed, lowered, n=1, cutoff=0.75)
+    near = near or difflib.get_close_matches(typed, related, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
 
 

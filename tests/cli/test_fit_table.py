@@ -300,7 +300,7 @@ def test_units_and_spellings_are_noted_by_fit(folder):
     frame.loc[:3, "machine"] = frame.loc[:3, "machine"].str.upper()
     frame.to_csv("odd.csv", index=False)
     shown = run("fit", "odd.csv", "--target", "time_s", "-o", "u", "-j", 1, "-q").stdout
-    assert "memory_gb = 32" in shown
+    assert "memory_gb and write 32" in shown
     assert "differ only in case" in shown
 
 

@@ -201,6 +201,25 @@ def test_command_to_make_it_again_names_the_columns_that_were_chosen(runs, tmp_p
     assert "--skip day --categorical nodes --seed 3" in words
 
 
+@pytest.mark.parametrize("kind", ["table", "frame", "campaign"])
+def test_command_to_make_it_again_leaves_out_the_same_rows(kind, runs, tmp_path, page):
+    runs = runs.assign(nodes=runs["nodes"].where(runs.index != 5))
+    source, output = tmp_path / "runs.csv", tmp_path / "models"
+    runs.to_csv(source, index=False)
+    campaign = {
+        "data": {"target": "time_s"},
+        "techniques": {"LRRidge": {}},
+        "search": {"splits": {"method": "KFold", "folds": 2}},
+    }
+    if kind == "campaign":
+        foretell.fit_model(campaign, source, output=output, drop_missing=True)
+    else:
+        table = source if kind == "table" else runs
+        foretell.fit_model(table, target="time_s", output=output, drop_missing=True)
+    expected = "drop_missing=True" if kind == "frame" else "--drop-missing"
+    assert expected in page(output).texts["again"]
+
+
 def test_data_without_the_target_are_refused(automatic, runs, tmp_path):
     with pytest.raises(DatasetError, match="no column 'time_s'"):
         foretell.write_report(automatic, tmp_path / "r.html", data=runs.drop(columns="time_s"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -132,7 +132,12 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _completed(self, y: NDArray[np.float64], target: str) -> dict[str, Any]:
         """Return the whole campaign."""
-        given = dict(self.campaign or {})
+        if not isinstance(self.campaign, Mapping):
+            raise ValueError(
+                "campaign must be None, for automatic mode, or a dict such as "
+                f"{{'techniques': {{'LRRidge': {{}}}}}}, not {self.campaign!r}"
+            )
+        given = dict(self.campaign)
         folds = max(2, min(_MOST_FOLDS, len(y)))
         search = {"splits": {"method": "KFold", "folds": folds}, **given.pop("search", {})}
         return {

@@ -203,7 +203,8 @@ def _target(
     if campaign.score == "mape" and (y <= 0).any():
         raise DatasetError(
             f"{table}, column '{name}' has {describe_rows(y <= 0, row_numbers, 'value ≤ 0')}, and "
-            "a relative error (MAPE) needs positive ones. Drop those rows, or write score = rmse.",
+            "a relative error (MAPE) needs positive ones. Drop those rows, or use a "
+            'campaign with score = "rmse".',
             at=at,
         )
     if len(y) > 1 and (y == y[0]).all():

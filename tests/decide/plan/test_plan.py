@@ -215,6 +215,9 @@ def test_the_same_question_gets_the_same_answer(law):
         ({"vary": WORKERS, "confidence": 0.3}, "confidence"),
         ({"vary": WORKERS, "prices": {"price_per_hour": 1, "nodes": "workers - 1"}}, "is 0 for"),
         ({"vary": WORKERS, "confidence": 90}, "confidence: must be below 1, not 90; 90 % is 0.9"),
+        ({"vary": WORKERS, "confidence": 99.9}, "99.9 % is 0.999"),
+        ({"vary": {"workers": "0..4"}}, "vary={'workers': ...}: 'workers' must be more than 0"),
+        ({"fix": {"workers": -1}}, "fix={'workers': ...}: 'workers' must be more than 0, not -1"),
         ({"vary": {"wrkers": [1]}}, "no model has a column 'wrkers'. Did you mean 'workers'?"),
         ({}, "nothing to choose from"),
         ({"vary": {"workers": []}}, "has no value to choose"),
@@ -237,6 +240,21 @@ def test_a_wrong_question_is_refused_with_what_to_do(law, asked, told):
     with pytest.raises(UsageError) as caught:
         make_plan(law, asked)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"least": {"workers": 1}}, {"only": ["workers >= 1"]}, {"only": ["workers ** 2 > 0"]}]
+)
+def test_values_that_a_condition_excludes_need_not_be_positive(law, rule):
+    plan = make_plan(law, {"vary": {"workers": "0..4"}, **rule})
+    assert chosen(plan) == chosen(make_plan(law, {"vary": {"workers": "1..4"}}))
+
+
+@pytest.mark.parametrize("share", [1, 1.5, 49, 100])
+def test_a_confidence_that_is_no_sensible_percentage_is_not_read_as_one(law, share):
+    with pytest.raises(UsageError, match=r"confidence") as caught:
+        make_plan(law, {"vary": WORKERS, "confidence": share})
+    assert "%" not in str(caught.value)
 
 
 def test_a_range_may_be_written_as_on_the_command_line():

@@ -10,6 +10,7 @@ import pytest
 
 import foretell
 from foretell.model.results import read_results
+from foretell.predictor import Predictor
 
 CAMPAIGN = {
     "data": {"target": "time_s"},
@@ -106,3 +107,25 @@ def test_leaderboard_has_a_row_per_technique(fitted):
     assert "error_inside" in board.columns
     written = pd.read_csv(fitted.directory / "leaderboard.csv")
     assert written.columns.tolist() == board.columns.tolist()
+
+
+def test_a_fit_can_be_planned_with_like_its_best_model(automatic):
+    asked = {"vary": {"nodes": [1, 2, 4, 8]}, "fix": {"size": 40}}
+    expected = foretell.make_plan(automatic.best, asked).to_json()
+    assert foretell.make_plan(automatic, asked).to_json() == expected
+    assert foretell.make_plan([automatic], asked).to_json() == expected
+    options = {"budget": "10m"}
+    advice = foretell.advise(automatic, asked, data=runs(), options=options)
+    expected = foretell.advise(automatic.best, asked, data=runs(), options=options)
+    assert advice.to_json() == expected.to_json()
+
+
+def test_a_fit_keeps_the_contract_of_predictors(fitted):
+    assert isinstance(fitted, Predictor)
+    assert (fitted.target, fitted.columns) == ("time_s", ["nodes", "size"])
+    assert fitted.ranges == {"nodes": (1, 8), "size": (10, 80)}
+    assert fitted.categories == {}
+    assert fitted.has_intervals is fitted.best.has_intervals
+    row = pd.DataFrame({"nodes": [16], "size": [40]})
+    assert fitted.outlook(row, [0.5]).value == fitted.predict(row)
+    assert "nodes" in fitted.outside(row)[0]

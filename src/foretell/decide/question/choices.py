@@ -119,11 +119,37 @@ def _check_values(asked: PlanRequest, space: Space, predictors: Sequence[Predict
             values = given if isinstance(given, list) else space.values(name)
             others = [value for value in values if not _is_number(value)]
             if others:
-                word = "vary" if name in asked.vary else "fix"
                 raise UsageError(
                     f"'{name}' is a number in the model, not '{others[0]}'; write a range as 1..64",
-                    option=Option(word, key=name) if name in getattr(asked, word) else None,
+                    option=_option_of(asked, name),
                 )
+        _refuse_not_positive(asked, space, predictor)
+
+
+def _refuse_not_positive(asked: PlanRequest, space: Space, predictor: Predictor) -> None:
+    """Refuse zero and negative values of columns that were positive in every training row.
+
+    Values that a condition on the column excludes do not matter. Where a condition also needs
+    other columns, this is left to the model, which sees the configurations that remain.
+    """
+    rules = space.rules
+    shared = {n for e in (*rules.only, *rules.exclude) if len(e.names) > 1 for n in e.names}
+    for name, (low, high) in predictor.ranges.items():
+        if low <= 0 or name in shared:
+            continue
+        for value in space.values(name):
+            if float(value) <= 0 and rules.allows({name: value}):
+                raise UsageError(
+                    f"'{name}' must be more than 0, not {value}: it was positive in every training "
+                    f"row ({low:g} to {high:g}); give positive values",
+                    option=_option_of(asked, name),
+                )
+
+
+def _option_of(asked: PlanRequest, name: str) -> Option | None:
+    """Return the option that gives the values of a column; None if a table does."""
+    words = [word for word in ("vary", "fix") if name in getattr(asked, word)]
+    return Option(words[0], key=name) if words else None
 
 
 def _is_number(value: Any) -> bool:

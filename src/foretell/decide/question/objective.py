@@ -111,7 +111,7 @@ class PlanRequest(pydantic.BaseModel):
     @pydantic.field_validator("confidence", mode="before")
     @classmethod
     def _is_a_share(cls, value: Any) -> Any:
-        if isinstance(value, int | float) and 1 < value <= 100:
+        if isinstance(value, int | float) and 50 <= value < 100:
             raise ValueError(f"must be below 1, not {value:g}; {value:g} % is {value / 100:g}")
         return value
 

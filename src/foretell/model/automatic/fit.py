@@ -84,7 +84,8 @@ def run_automatic(
     if columns.drop_missing:
         dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
         notices += dropped
-    fit = _AutomaticFit(campaign, dataset, options, notes=[*notices, *skipped.values()])
+    notes = [*notices, *skipped.values()]
+    fit = _AutomaticFit(campaign, dataset, options, columns.drop_missing, notes=notes)
     if options.output is not None:
         return fit.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
@@ -96,6 +97,7 @@ class _AutomaticFit:
     campaign: Campaign
     dataset: Dataset
     options: RunOptions
+    drop_missing: bool
     seconds: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -127,7 +129,7 @@ class _AutomaticFit:
             record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes, self.used,
-                is_cut=self.is_cut,
+                is_cut=self.is_cut, drop_missing=self.drop_missing,
             )  # fmt: skip
             record.save_models(output)
             fit = write_fit(record, output, clock.elapsed_s)
@@ -136,11 +138,6 @@ class _AutomaticFit:
 
     def _table(self) -> Table:
         table = _in_words_of_tables(lambda: prepare_table(self.campaign, self.dataset))
-        if (table.y <= 0).any():
-            raise DatasetError(
-                f"{table.name}, column '{self.campaign.data.target}' must be positive: errors are "
-                "relative. Drop the other rows."
-            )
         if len(table.y) < _FEWEST_ROWS:
             raise DatasetError(
                 f"{table.name} has {len(table.y)} rows to learn from; a model needs at least "

@@ -73,6 +73,7 @@ class AutomaticRecord:
     notes: list[str]
     used: NDArray[np.int64]
     is_cut: bool
+    drop_missing: bool
 
     @cached_property
     def models(self) -> dict[str, SavedModel]:
@@ -144,6 +145,7 @@ class AutomaticRecord:
             explanation=self._explanation(),
             reaches=self.calibration(None).reaches,
             campaign=self.campaign.model_dump(mode="json", exclude_none=True),
+            drop_missing=self.drop_missing,
             times=Times(
                 total_s=round(elapsed_s, 3),
                 fit_s={ENSEMBLE: round(total, 3)}

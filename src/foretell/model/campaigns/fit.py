@@ -52,7 +52,7 @@ def run_campaign(
     if drop_missing:
         dataset, dropped = without_missing(campaign, dataset)
         notices += dropped
-    run = _CampaignRun(campaign, dataset, options, [*warnings, *notices])
+    run = _CampaignRun(campaign, dataset, options, [*warnings, *notices], drop_missing)
     if options.output is not None:
         return run.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
@@ -80,6 +80,7 @@ class _CampaignRun:
     dataset: Dataset
     options: RunOptions
     warnings: list[str]
+    drop_missing: bool
 
     def run(self, output: Path) -> Fit:
         """Prepare, search, decide, judge, build and write, in this order."""
@@ -185,5 +186,6 @@ class _CampaignRun:
             for name in self.campaign.techniques
         ]
         return Record(
-            self.campaign, table, plan, entries, self.warnings, was_cut, version=__version__
-        )
+            self.campaign, table, plan, entries, self.warnings, was_cut, self.drop_missing,
+            version=__version__,
+        )  # fmt: skip

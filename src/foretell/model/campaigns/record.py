@@ -89,6 +89,7 @@ class Record:
     entries: list[Entry]
     warnings: list[str]
     was_cut: bool
+    drop_missing: bool
     version: str
 
     @property
@@ -128,6 +129,7 @@ class Record:
             trials=[self._trial(t) for e in self.entries for t in e.trials],
             reaches=self._reaches(),
             campaign=self.campaign.model_dump(mode="json", exclude_none=True),
+            drop_missing=self.drop_missing,
             times=Times(
                 total_s=round(elapsed_s, 3),
                 fit_s={e.technique: round(e.seconds, 3) for e in self.entries},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from foretell.predictor import Forecast
+    from foretell.predictor import Forecast, Outlook
 
 
 class Record(Protocol):
@@ -45,6 +46,8 @@ class Record(Protocol):
 @dataclass(eq=False)
 class Fit:
     """A finished fit: its models, the best one in front, and what is known about them.
+
+    It is a predictor itself, by its best model, and can be planned with.
 
     Attributes
     ----------
@@ -69,6 +72,31 @@ class Fit:
         return self.results.kind
 
     @property
+    def target(self) -> str:
+        """The column that is predicted."""
+        return self.results.data.target
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the best model needs."""
+        return self.best.columns
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The smallest and largest value of each numeric column in training."""
+        return self.best.ranges
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each category in training."""
+        return self.best.categories
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether predictions of the best model have intervals."""
+        return self.best.has_intervals
+
+    @property
     def best(self) -> SavedModel:
         """The best model: the ensemble, or the technique with the least selection error."""
         assert self.results.best is not None
@@ -81,6 +109,14 @@ class Fit:
     def forecast(self, frame: pd.DataFrame, interval: float = 0.9) -> Forecast:
         """Predict with the best model, with intervals and passports."""
         return self.best.forecast(frame, interval)
+
+    def outlook(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> Outlook:
+        """Predict many rows with the best model, with the quantiles that are asked for."""
+        return self.best.outlook(frame, probabilities)
+
+    def outside(self, frame: pd.DataFrame) -> list[str]:
+        """Say for each row which columns leave the training data of the best model."""
+        return self.best.outside(frame)
 
     @cached_property
     def leaderboard(self) -> pd.DataFrame:

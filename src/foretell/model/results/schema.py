@@ -180,6 +180,8 @@ class Results(_Part):
         by column, as ratios.
     campaign
         The campaign with all defaults; in automatic mode, the one that it stands for.
+    drop_missing
+        Whether rows with a missing value were to be left out.
 
     Fields can also be read as keys: ``results["data"]["n_rows"]`` is ``results.data.n_rows``.
     """
@@ -200,6 +202,7 @@ class Results(_Part):
     explanation: Explanation | None = None
     reaches: dict[str, tuple[float, float]] = {}
     campaign: dict[str, Any] = {}
+    drop_missing: bool = False
     times: Times
 
     @pydantic.model_validator(mode="after")

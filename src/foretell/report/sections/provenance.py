@@ -81,16 +81,19 @@ def command(findings: Findings) -> str:
     results = findings.results
     assert results is not None
     data = results.data
+    drop_missing = ["--drop-missing"] * results.drop_missing
     if not results.is_automatic:
         campaign = findings.place / "campaign.toml"
-        return shlex.join(["foretell", "fit", str(campaign), "-o", "NEW_DIRECTORY"])
+        return shlex.join(["foretell", "fit", str(campaign), *drop_missing, "-o", "NEW_DIRECTORY"])
     chosen = _chosen_columns(results)
     if data.name == FRAME_NAME:
         options = [f"target={data.target!r}", *(f"{k}={v!r}" for k, v in chosen.items())]
+        options += ["drop_missing=True"] * results.drop_missing
         options += [f"seed={results.seed}"] * bool(results.seed)
         return f"foretell.fit_model(frame, {', '.join(options)})"
     words = ["foretell", "fit", data.name, "--target", data.target, "-o", "NEW_DIRECTORY"]
     words += [word for flag, names in chosen.items() for n in names for word in (f"--{flag}", n)]
+    words += drop_missing
     words += ["--seed", str(results.seed)] * bool(results.seed)
     return shlex.join(words)
 
