@@ -108,12 +108,12 @@ def test_wrong_option_is_a_value_error_that_says_so():
 
 @pytest.mark.parametrize("campaign", ["auto", ["LRRidge"], 3])
 def test_campaign_of_another_type_is_refused_by_name(campaign):
-    with pytest.raises(ValueError, match="campaign must be None.* or a dict"):
+    with pytest.raises(ValueError, match=r"campaign must be None.* or a dict"):
         ForetellRegressor(campaign).fit(np.arange(6.0)[:, None], np.arange(6.0))
 
 
 def test_automatic_mode_refuses_targets_that_are_not_positive():
-    with pytest.raises(ValueError, match='positive .*use a campaign with score = "rmse"'):
+    with pytest.raises(ValueError, match=r'positive .*use a campaign with score = "rmse"'):
         ForetellRegressor().fit(np.arange(6.0)[:, None], np.arange(6.0) - 3)
 
 
