@@ -7,6 +7,7 @@ a parameter that was set, or something that is known only after the run.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -105,6 +106,28 @@ class Dataset:
         ]
         if told:
             raise DatasetError(f"{self.name}, {listing(told)}.", at=at, remedy=remedy)
+
+    def measurements(
+        self, target: str, chosen: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which of the chosen rows have a target, as failed runs have none, and all targets.
+
+        Raise a DatasetError if the target of a chosen row is not a finite number.
+        """
+        import numpy as np
+
+        column = self.frame[target]
+        is_empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy(dtype=bool)
+        values = as_numbers(column)
+        is_measured = chosen & ~is_empty
+        is_bad = is_measured & ~np.isfinite(values)
+        if is_bad.any():
+            told = describe_rows(is_bad, self.row_numbers, "other value")
+            raise DatasetError(
+                f"{self.name}, column '{target}' must hold numbers; it has {told}. Correct them, "
+                "or leave them empty if the run failed."
+            )
+        return is_measured, values
 
     def for_target(self, target: str, kept: Collection[str] = ()) -> tuple[Dataset, list[str]]:
         """Leave out what a model of the target must not see; also return notes for the user.
@@ -313,6 +336,27 @@ def _case_note(name: str, levels: Sequence[str]) -> list[str]:
                 "different. If they are the same, spell them alike."
             ]
     return []
+
+
+def as_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
+    """Read numbers, and texts that are written as such; the rest comes out as NaN."""
+    import numpy as np
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
+        return values.to_numpy(float)
+    if not (pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)):
+        return np.full(len(values), np.nan)  # dates, which pandas would count in nanoseconds
+    return np.array([_as_number(value) for value in values], dtype=float)
+
+
+def _as_number(value: Any) -> float:
+    try:
+        return math.nan if "_" in str(value) else float(value)  # Python reads 1_000
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any], what: str = "value") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 
@@ -121,11 +122,21 @@ def test_whole_numbers_are_handed_on_as_such():
     assert set(told) == {"FORETELL_WORKERS=2", "FORETELL_EPOCHS=3", "FORETELL_CPUS=4"}
 
 
-def test_columns_that_would_be_one_variable_are_refused():
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("env", "FORETELL_A_B"), ("kubernetes", "FORETELL_A_B"), ("spark", "spark.foretell.a_b")],
+)
+def test_columns_that_would_have_one_name_are_refused(form, name):
     law = Law(ranges={"workers": (1.0, 64.0), "a b": (1.0, 2.0), "a_b": (1.0, 2.0)})
     plan = make_plan(law, {"fix": {"workers": 1, "a b": 1, "a_b": 1}})
-    with pytest.raises(UsageError, match="would both become FORETELL_A_B"):
-        hand_off(plan, "env")
+    with pytest.raises(UsageError, match=f"would both become {re.escape(name)}"):
+        hand_off(plan, form)
+
+
+def test_spark_gets_whole_cores():
+    law = Law(ranges={"workers": (1.0, 64.0), "cpus": (1.0, 2.0)})
+    plan = make_plan(law, {"fix": {"workers": 1, "cpus": 1.5}})
+    assert "spark.executor.cores=2" in shlex.split(hand_off(plan, "spark"))
 
 
 scalars = st.text() | st.integers() | st.booleans() | st.none()

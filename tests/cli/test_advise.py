@@ -211,3 +211,12 @@ def test_with_everything_fixed_the_prediction_is_told(folder):
     advised = run("advise", "models", *fixed)
     assert advised.exit_code == 0
     assert "Predicted now: images=400000, workers=2" in advised.stdout
+
+
+def test_text_in_the_target_is_refused_with_its_row(folder):
+    runs = pd.read_csv("runs.csv").astype({"train_s": object})
+    runs.loc[3, "train_s"] = "failed"
+    runs.to_csv("bad.csv", index=False)
+    result = run("advise", "models", *QUESTION, "--budget", "5m", "--data", "bad.csv")
+    assert isinstance(result.exception, SystemExit)
+    assert "bad.csv, column 'train_s'" in result.stderr and "row 4" in result.stderr

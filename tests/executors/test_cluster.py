@@ -7,7 +7,8 @@ import textwrap
 import pytest
 
 from foretell.errors import UsageError
-from foretell.executors.cluster import check_versions
+from foretell.executors.cluster import _node, check_versions
+from foretell.machines import Resources
 
 
 def test_a_node_with_other_versions_is_refused_by_its_name():
@@ -17,6 +18,16 @@ def test_a_node_with_other_versions_is_refused_by_its_name():
         check_versions(here, {"a": here, "b": {"foretell": "abc", "numpy": "1.9"}})
     with pytest.raises(UsageError, match=r"node b .* does not have numpy"):
         check_versions(here, {"b": {"foretell": "abc"}})
+
+
+def test_resources_named_like_those_of_ray_are_kept():
+    own = {"GPU_A100": 2.0, "memory_fast": 3.0, "CPUs": 1.0, "accelerator_type:T4": 1.0}
+    rays = {"CPU": 4.0, "GPU": 1.0, "memory": 1024.0, "object_store_memory": 512.0,
+            "node:10.0.0.1": 1.0, "node:__internal_head__": 1.0}  # fmt: skip
+    found = {"Resources": {**rays, **own}, "NodeName": "a", "NodeManagerAddress": "10.0.0.1"}
+    capacity = _node(found).type.capacity
+    assert capacity == Resources(cpus=4, gpus=1, memory_bytes=1024, custom=own)
+    assert capacity.n_fitting(Resources(custom={"GPU_A100": 1})) == 2
 
 
 def test_the_private_parts_of_ray_that_are_used_are_there_and_may_be_missing():

@@ -67,6 +67,10 @@ NESTED = {
     "map": pa.array([[("k", 1)]] * 4, type=pa.map_(pa.string(), pa.int32())),
     "binary": pa.array([b"\xff\x00"] * 4),
     "gaps": pa.array([None, [1], None, None]),
+    "large list": pa.array([[1, 2]] * 4, type=pa.large_list(pa.int64())),
+    "fixed list": pa.array([[1, 2]] * 4, type=pa.list_(pa.int64(), 2)),
+    "large binary": pa.array([b"\xff\x00"] * 4, type=pa.large_binary()),
+    "fixed binary": pa.array([b"\xff\x00"] * 4, type=pa.binary(2)),
 }
 
 
@@ -104,7 +108,54 @@ def test_frames_are_cleaned_like_files_and_left_as_they_were():
     assert list(frame.columns) == ["a", "b", "c"]
 
 
-def test_arrow_frames_are_cleaned_too():
-    kind = pd.ArrowDtype(pa.list_(pa.int64()))
-    frame = pd.DataFrame({"a": [1, 2], "b": pd.Series([[1], [2]], dtype=kind)})
-    assert read_dataset(frame).columns == ["a"]
+@pytest.mark.parametrize("values", NESTED.values(), ids=NESTED)
+def test_arrow_frames_are_cleaned_too(values):
+    column = pd.Series(values.to_pylist(), dtype=pd.ArrowDtype(values.type))
+    dataset = read_dataset(pd.DataFrame({"a": [1, 2, 3, 4], "odd": column}))
+    assert dataset.columns == ["a"]
+    assert list(dataset.unreadable) == ["odd"]
+
+
+PLAIN = {
+    "text": (pa.large_binary(), [b"m4", b"c5"], ["m4", "c5"]),
+    "decimals": (pa.decimal256(40, 1), [Decimal("1.5"), None], [1.5, None]),
+    "names": (pa.dictionary(pa.int8(), pa.string()), ["m4", "c5"], ["m4", "c5"]),
+    "flags": (pa.bool_(), [True, None], [True, None]),
+    "numbers": (pa.uint8(), [1, None], [1, None]),
+}
+
+
+@pytest.mark.parametrize(("kind", "given", "expected"), PLAIN.values(), ids=PLAIN)
+def test_arrow_frames_keep_plain_values(kind, given, expected):
+    column = pd.Series(given, dtype=pd.ArrowDtype(kind))
+    dataset = read_dataset(pd.DataFrame({"a": [1, 2], "b": column}))
+    assert not dataset.unreadable
+    found = dataset.frame["b"].astype(object)
+    assert found.where(found.notna(), None).tolist() == expected
+
+
+def test_a_column_to_convert_may_be_called_self():
+    frame = pd.DataFrame({"a": [1, 2], "self": np.array([0.5, 2], dtype=np.float16)})
+    dataset = read_dataset(frame)
+    assert dataset.frame["self"].tolist() == [0.5, 2]
+    assert dataset.columns == ["a", "self"]
+    assert frame["self"].dtype == np.float16  # the frame that was given is left as it was
+
+
+@pytest.mark.parametrize("end", [",", ",,", ", , "], ids=repr)
+def test_empty_columns_at_the_end_of_a_spreadsheet_are_left_out(end):
+    dataset = text_table(f"n,time_s{end}\n1,2.5{end}\n2,3.5{end}\n")
+    assert dataset.columns == ["n", "time_s"]
+    assert dataset.frame["time_s"].tolist() == [2.5, 3.5]
+
+
+def test_columns_with_a_name_or_with_values_are_kept():
+    dataset = text_table("n,,empty,time_s,,\n1,7,,2.5,,\n2,8,,3.5,,\n")
+    first, unnamed, *rest = dataset.columns
+    assert [first, *rest] == ["n", "empty", "time_s"]
+    assert dataset.frame[unnamed].tolist() == [7, 8]
+
+
+def test_two_columns_of_one_name_are_refused_beside_empty_ones():
+    with pytest.raises(DatasetError, match="more than one column 'n'"):
+        text_table("n,n ,time_s,,\n1,2,3,,\n")

@@ -264,7 +264,7 @@ def test_fit_knows_a_measured_table_without_its_description(measured, folder):
     (folder / "runs.json").unlink()
     for source in (folder / "runs.csv", pd.read_csv(folder / "runs.csv")):
         best = fit_model(source, target="wall_time_s").best
-        assert best.columns == ["n", "m"]
+        assert sorted(best.columns) == ["m", "n"]
         assert best.n_rows == 6
     moved = pd.read_csv(folder / "runs.csv").drop(columns="reason")
     assert read_dataset(moved).roles == {}  # whoever changed it knows better
@@ -284,13 +284,13 @@ def test_fit_takes_the_table_as_it_is(measured, folder):
     table = measured(python("picky"), {"n": [1, 2, 5, 6, 7, 8, 9]}, derive={"m": "n * n"})
     assert "failed" in set(table["status"])
     fit = fit_model(folder / "runs.csv", target="wall_time_s")
-    assert fit.best.columns == ["n", "m"]
+    assert sorted(fit.best.columns) == ["m", "n"]
     assert fit.best.n_rows == 6
     assert any("1 of 7 runs were left out: 1 failed" in n for n in fit.results["notes"])
     campaign = {"data": {"target": "wall_time_s"}, "techniques": {"LRRidge": {"alpha": 1.0}},
                 "search": {"splits": {"method": "KFold", "folds": 2}}}  # fmt: skip
     again = fit_model(campaign, folder / "runs.csv")
-    assert again.best.columns == ["n", "m"]
+    assert sorted(again.best.columns) == ["m", "n"]
     campaign["data"]["use_columns"] = ["n", "result"]
     assert fit_model(campaign, folder / "runs.csv").best.columns == ["n", "result"]
 
@@ -468,16 +468,17 @@ def test_after_kill_9_no_file_of_a_run_is_left(folder, monkeypatch, moment):
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_ctrl_c_ends_at_once_and_leaves_nothing_running(folder, at_once):
+    word = f"456.{os.getpid()}{at_once}"  # that no other process has, such as one left by a failure
     (folder / "sweep.toml").write_text(
         f"at_once = {at_once}\nretries = 3\n[parameters]\nn = [1, 2, 3]\n"
-        f"[workload]\nuse = 'command'\nrun = 'sleep 456.{at_once} {{n}}'\n"
+        f"[workload]\nuse = 'command'\nrun = 'sleep {word} {{n}}'\n"
     )
     words = [sys.executable, "-m", "foretell", "measure", "sweep.toml", "-o", "runs.csv", "-q"]
     process = subprocess.Popen(words)
-    _until(lambda: len(_sleepers(f"456.{at_once}")) == at_once, process)
+    _until(lambda: len(_sleepers(word)) == at_once, process)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
-    _until(lambda: not _sleepers(f"456.{at_once}"))
+    _until(lambda: not _sleepers(word))
     assert _journaled(folder) == []
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pandas as pd
 import pytest
 
 from foretell.errors import NothingUsableError, StorageError, UsageError
-from foretell.files.journal import decode
+from foretell.files.journal import decode, encode
 from foretell.measure.measure import MeasureOptions, estimate_time, measure_sweep, prepare_sweep
 
-from .conftest import python
+from .conftest import command, python
 
 APPENDED = MeasureOptions(append=True)
 
@@ -213,3 +214,116 @@ def test_rows_in_another_order_are_a_change_and_not_a_deletion(folder, table):
     table.write_text("".join([header, *reversed(rows)]))
     with pytest.raises(StorageError, match="was changed since foretell wrote it"):
         measure_sweep(sweep(3), table, APPENDED)
+
+
+def texts(*values):
+    """Return a sweep over texts, which the job prints and the table has as settings."""
+    workload = command("echo", "{text}")
+    return {"workload": workload, "parameters": {"text": [*values]}, "meters": [],
+            "order": "written"}  # fmt: skip
+
+
+def delete_row(table, number):
+    """Delete a row of a table whose cells may have several lines."""
+    with table.open(newline="") as file:
+        rows = list(csv.reader(file))
+    del rows[number]
+    with table.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+@pytest.mark.parametrize("deleted", [0, 1, 2])
+def test_a_row_can_be_deleted_from_a_table_whose_settings_have_several_lines(folder, deleted):
+    table, values = folder / "runs.csv", ['a\n"b"\n', "c", "d\n\ne"]
+    measure_sweep(texts(*values), table)
+    delete_row(table, 1 + deleted)
+    for _ in range(2):
+        again = measure_sweep(texts(*values), table)
+        assert (again.n_new, again.n_deleted) == (0, 1)
+        left = [*values[:deleted], *values[deleted + 1 :]]
+        assert pd.read_csv(table)["text"].tolist() == left
+
+
+def test_lines_of_a_setting_are_not_taken_for_rows_after_a_crash(folder):
+    """The journal has five runs, the table and its description have three."""
+    table, values = folder / "runs.csv", ["a\nb\nc", "d", "e", "f", "g"]
+    measure_sweep(texts(*values), table)
+    delete_row(table, 5)
+    delete_row(table, 4)
+    described = json.loads((folder / "runs.json").read_text())
+    (folder / "runs.json").write_text(json.dumps({**described, "runs": {"ok": 3}}))
+    again = measure_sweep(texts(*values), table)
+    assert (again.n_new, again.n_deleted) == (0, 0)
+    assert pd.read_csv(table)["text"].tolist() == values
+
+
+@pytest.fixture
+def stop_early(monkeypatch):
+    """Return a function that appends a sweep, and stops when the runs should be made."""
+
+    def unreachable(*_):
+        raise ConnectionError("the cluster cannot be reached")
+
+    def append(sweep, table):
+        with monkeypatch.context() as patch:
+            patch.setattr("foretell.measure.measure.open_place", unreachable)
+            with pytest.raises(ConnectionError):
+                measure_sweep(sweep, table, APPENDED)
+
+    return append
+
+
+def test_a_deletion_is_complete_even_if_the_command_stops_before_its_first_run(folder, stop_early):
+    """The deleted row was the only one with a column ``only``."""
+    (folder / "own.py").write_text("def f(n):\n    return {'only': 1} if n == 1 else {'all': 1}\n")
+    runs = sweep(1, 2, order="written") | {"workload": {"use": "python", "call": "own:f"}}
+    more = {**runs, "configurations": [{"n": 3}]}
+    table = folder / "runs.csv"
+    measure_sweep(runs, table)
+    delete_row(table, 1)
+    stop_early(more, table)
+    assert "only" not in pd.read_csv(table)
+    assert json.loads((folder / "runs.json").read_text())["runs"] == {"ok": 1}
+    assert measure_sweep(more, table, APPENDED).n_deleted == 1
+    assert numbers(folder) == [2, 3]
+
+
+@pytest.mark.parametrize("n_deleted", [1, 2], ids=["one", "all"])
+def test_a_run_that_was_not_written_after_a_deletion_is_not_taken_for_deleted(
+    folder, table, stop_early, n_deleted
+):
+    """The process is killed when the first run after a deletion is in the journal alone."""
+    for _ in range(n_deleted):
+        delete_row(table, 1)
+    stop_early(sweep(3), table)
+    journal = folder / "runs.journal"
+    records = decode(journal.read_bytes())[0]
+    run = next(r for r in records if r["kind"] == "run")
+    mark = next(r["of_sweep"] for r in records if r["kind"] == "sweep")
+    new = {**run, "run": 0, "configuration": {"n": 3}, "of_sweep": mark}
+    with journal.open("ab") as file:
+        file.write(encode(new))
+    again = measure_sweep(sweep(3), table, APPENDED)
+    assert (again.n_new, again.n_deleted) == (0, n_deleted)
+    assert 3 in numbers(folder)
+    assert len(numbers(folder)) == 3 - n_deleted
+
+
+def test_more_runs_can_be_added_after_all_rows_were_deleted(folder, table):
+    for _ in range(2):
+        delete_row(table, 1)
+    for _ in range(2):
+        with pytest.raises(NothingUsableError, match="all rows were deleted"):
+            measure_sweep(sweep(1, 2), table)
+    assert measure_sweep(sweep(3), table, APPENDED).n_deleted == 2
+    assert numbers(folder) == [3]
+
+
+def test_a_deletion_keeps_what_the_description_says_of_missing_meters(folder, table, stop_early):
+    described = json.loads((folder / "runs.json").read_text())
+    missing = {"gpu": "no GPU here"}
+    (folder / "runs.json").write_text(json.dumps({**described, "meters_missing": missing}))
+    delete_row(table, 1)
+    stop_early(sweep(3), table)
+    described = json.loads((folder / "runs.json").read_text())
+    assert (described["runs"], described["meters_missing"]) == ({"ok": 1}, missing)

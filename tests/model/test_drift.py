@@ -13,9 +13,9 @@ from foretell.model.drift import check_drift, is_since
 from foretell.predictor import Forecast
 
 
-def forecast(n, expected):
+def forecast(n, expected, value=100.0):
     return Forecast(
-        value=np.full(n, 100.0),
+        value=np.full(n, value),
         lower=np.full(n, np.nan),
         upper=np.full(n, np.nan),
         outside=[""] * n,
@@ -25,11 +25,11 @@ def forecast(n, expected):
     )
 
 
-def drift(truth, *, expected=0.09, configuration=None):
+def drift(truth, *, expected=0.09, configuration=None, value=100.0):
     truth = np.array(truth, dtype=float)
     n = len(truth)
     groups = np.arange(n) if configuration is None else np.array(configuration)
-    return check_drift(forecast(n, expected), truth, groups, n)
+    return check_drift(forecast(n, expected, value), truth, groups, n)
 
 
 def rehearsed(n, seed, expected=0.09):
@@ -89,6 +89,18 @@ def test_runs_where_nothing_was_rehearsed_do_not_count():
     unknown = drift([900.0], expected=np.nan)
     assert (unknown.n_runs, unknown.has_drifted, unknown.ratio) == (0, None, None)
     assert "not known" in str(unknown)
+
+
+@pytest.mark.parametrize("value", [-50.0, 0.0])
+def test_predictions_that_are_not_positive_are_drift(value):
+    found = drift([100.0] * 5, value=value, expected=3.0)
+    assert found.has_drifted
+    assert np.isfinite([found.error, found.ratio]).all()
+
+
+def test_runs_without_a_finite_prediction_give_no_verdict():
+    found = drift([100.0] * 5, value=np.nan)
+    assert (found.has_drifted, found.ratio, found.error) == (None, None, None)
 
 
 def test_errors_and_verdict_are_told():

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from foretell import fit_model
+from foretell import fit_model, load_model
 from foretell.errors import StorageError
 from foretell.files.journal import decode
 
@@ -160,6 +160,22 @@ def test_finished_campaign_is_not_run_again(runs, tmp_path, outcome):
     fit(GRID_RACING, runs, tmp_path / "out")
     assert outcome(tmp_path / "out") == expected
     assert (tmp_path / "out" / "journal").read_bytes() == journal
+
+
+def test_training_model_is_the_same_when_a_finished_campaign_is_called_again(runs, tmp_path):
+    campaign = {
+        "techniques": {"LRRidge": {"alpha": [0.1, 10]}},
+        "search": {"splits": {"method": "KFold", "folds": 4}},
+        "validation": {"method": "HoldOut", "ratio": 0.2},
+        "save_training_models": True,
+    }
+    few = runs[:20]
+    fit(campaign, few, tmp_path / "out")
+    path = tmp_path / "out" / "LRRidge-training.foretell"
+    first = load_model(path)
+    assert first.has_intervals
+    fit(campaign, few, tmp_path / "out")
+    assert load_model(path).calibration == first.calibration
 
 
 def test_model_file_that_was_changed_is_built_again(runs, tmp_path, outcome):

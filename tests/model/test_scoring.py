@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 import foretell
 from foretell import score_model
 from foretell.errors import DatasetError, ModelError, UsageError
-from foretell.model.automatic.vote import relative_error
+from foretell.model.drift import check_drift
+from foretell.model.passports.calibration import Residuals, relative_error
 from foretell.model.passports.questions import QUESTIONS, mean_by_question
 from foretell.model.scoring import coverage_by_trust, since_of, trust_text
 from foretell.predictor import Forecast
@@ -188,6 +190,23 @@ def test_runs_of_an_unknown_level_are_scored_apart(tmp_path):
     assert {s.trust: s.n_runs for s in score.by_trust}["unknown level"] == 4
 
 
+def test_a_model_that_predicts_negative_values_of_a_positive_target_is_wrong(tmp_path):
+    frame = pd.DataFrame({"size": np.tile(np.arange(1.0, 11.0), 2)})
+    spec = {
+        "data": {"target": "change"},
+        "score": "rmse",
+        "techniques": {"LRRidge": {}},
+        "validation": {"method": "HoldOut", "ratio": 0.3},
+    }
+    noise = np.random.default_rng(0).normal(0, 0.5, len(frame))
+    foretell.fit_model(spec, frame.assign(change=frame["size"] - 5.5 + noise), output=tmp_path)
+    new = pd.DataFrame({"size": [1.0, 2.0, 3.0], "change": [40.0, 50.0, 60.0]})
+    assert (foretell.load_model(tmp_path).predict(new) < 0).all()
+    score = score_model(tmp_path, new, since=3)
+    assert score.drift.has_drifted
+    json.dumps(score.to_json(), allow_nan=False)
+
+
 # Coverage by trust class
 
 
@@ -274,3 +293,15 @@ def test_relative_error_is_relative_to_what_was_measured_and_never_endless():
     errors = relative_error(predicted, truth)
     assert errors[:2] == pytest.approx([0.1, 0.5])
     assert np.isfinite(errors[2])
+
+
+def test_measured_and_rehearsed_errors_have_one_definition():
+    """A model that is as wrong on new runs as in rehearsals is told to be so."""
+    off = np.array([0.1, -0.2, 8.0])  # the last one is wild
+    rehearsed = Residuals.of(-off).mean_error
+    truth = 100 * np.exp(-off)
+    told = forecast(["inside"] * 3, expected=rehearsed)
+    (by_trust,) = coverage_by_trust(told, truth)
+    assert by_trust.error == pytest.approx(by_trust.rehearsed_error)
+    drift = check_drift(told, truth, np.arange(3), 3)
+    assert drift.error == pytest.approx(drift.rehearsed_error)

@@ -155,13 +155,12 @@ def _as_spark(plan: Plan, ask: Ask) -> str:
     """Return options of spark-submit."""
     settings: dict[str, Any] = {"spark.executor.instances": ask.workers}
     if ask.cpus is not None:
-        settings["spark.executor.cores"] = _number(ask.cpus)
+        settings["spark.executor.cores"] = math.ceil(ask.cpus)
     if ask.memory_bytes is not None:
         settings["spark.executor.memory"] = f"{math.ceil(ask.memory_bytes / _MEBIBYTE)}m"
     if ask.gpus:
         settings["spark.executor.resource.gpu.amount"] = _number(ask.gpus)
-    for name, value in ask.configuration.items():
-        settings[f"spark.foretell.{_identifier(name).lower()}"] = value
+    settings |= _named(ask, lambda name: f"spark.foretell.{name.lower()}")
     return "".join(f"--conf {shlex.quote(f'{name}={value}')}\n" for name, value in settings.items())
 
 
@@ -172,20 +171,23 @@ def _as_env(plan: Plan, ask: Ask) -> str:
 
 def _variables(ask: Ask) -> dict[str, str]:
     """Return variables for a shell; the prefix keeps a column called ``path`` from doing harm."""
+    return _named(ask, lambda name: f"FORETELL_{name.upper()}")
+
+
+def _named(ask: Ask, rename: Callable[[str], str]) -> dict[str, str]:
+    """Return the configuration under other names; no two columns may have the same one."""
     found: dict[str, str] = {}
-    for name, value in ask.configuration.items():
-        variable = f"FORETELL_{_identifier(name)}"
-        if variable in found:
-            raise UsageError(
-                f"'{name}' and another column would both become {variable}; rename one"
-            )
-        found[variable] = str(value)
+    for column, value in ask.configuration.items():
+        name = rename(_identifier(column))
+        if name in found:
+            raise UsageError(f"'{column}' and another column would both become {name}; rename one")
+        found[name] = str(value)
     return found
 
 
 def _identifier(name: str) -> str:
-    """Replace all but letters, digits and _, and write it in capitals."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", name).upper()
+    """Replace all but letters, digits and _."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
 def _as_json(plan: Plan, ask: Ask) -> str:

@@ -26,8 +26,8 @@ _ANSWER_S = 90.0
 #: How long a cluster may lack a node that a task fits on: lost nodes are often replaced.
 _GRACE_S = 30.0
 _LOCAL_STORE_BYTES = 512 * 2**20
-#: Amounts that Ray keeps for itself among the resources of a node.
-_RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory", "accelerator_type:", "node:")
+#: Amounts in Ray's list of a node that are not custom resources; neither is its ``node:ADDRESS``.
+_NOT_CUSTOM = {"CPU", "GPU", "memory", "object_store_memory"}
 
 
 class Cluster:
@@ -166,7 +166,11 @@ def _node(found: Mapping[str, Any]) -> Node:
         cpus=amounts.get("CPU", 0.0),
         gpus=amounts.get("GPU", 0.0),
         memory_bytes=int(amounts.get("memory", 0)),
-        custom={name: n for name, n in amounts.items() if not name.startswith(_RAYS_OWN)},
+        custom={
+            name: n
+            for name, n in amounts.items()
+            if name not in _NOT_CUSTOM and not name.startswith("node:")
+        },
     )
     return Node(_name(found), NodeType(_name(found), capacity))
 

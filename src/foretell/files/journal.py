@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from foretell.closeable import Closeable
 from foretell.errors import Option, StorageError
@@ -119,7 +119,12 @@ class Journal(Closeable):
 def is_journal(path: Path) -> bool:
     """Whether a file is a journal, or the part of one that a crash left."""
     with path.open("rb") as file:
-        first = file.readline(_MOST_HEADER_BYTES)
+        return starts_journal(file)
+
+
+def starts_journal(file: BinaryIO) -> bool:
+    """Whether an open file starts like a journal, or like the part of one that a crash left."""
+    first = file.readline(_MOST_HEADER_BYTES)
     return _START.fullmatch(first.removesuffix(b"\n")) is not None
 
 

@@ -18,30 +18,45 @@ def plain_columns(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
 
     Numbers of 16 bits and decimals become ordinary numbers, and bytes that are UTF-8 become text.
     """
-    import pandas as pd
-
     changed: dict[str, pd.Series[Any]] = {}
     others: dict[str, str] = {}
     for name in frame.columns:
         values = frame[name]
         if values.dtype == "float16":
             changed[name] = values.astype(float)
-        elif pd.api.types.is_object_dtype(values) or _is_arrow(values):
+        elif _may_be_nested(values):
             found = _plain(values.astype(object))
             if isinstance(found, str):
                 others[name] = found
             elif found is not None:
                 changed[name] = found
-    if changed or others:
-        frame = frame.assign(**changed).drop(columns=list(others))
+    frame = frame.drop(columns=list(others))  # a copy
+    for name, values in changed.items():
+        frame[name] = values
     return frame, others
 
 
-def _is_arrow(values: pd.Series[Any]) -> bool:
-    """Whether pyarrow holds the values, and they may be nested, bytes or decimals."""
+def _may_be_nested(values: pd.Series[Any]) -> bool:
+    """Whether a column may hold lists, tables, bytes or decimals."""
+    import pandas as pd
+
     kind = getattr(values.dtype, "pyarrow_dtype", None)
-    return kind is not None and str(kind).startswith(("list", "large_list", "struct", "map",
-                                                      "binary", "decimal"))  # fmt: skip
+    if kind is None:
+        return pd.api.types.is_object_dtype(values)
+    from pyarrow import types
+
+    return not any(
+        is_plain(kind)
+        for is_plain in (
+            types.is_boolean,
+            types.is_integer,
+            types.is_floating,
+            types.is_string,
+            types.is_large_string,
+            types.is_temporal,
+            types.is_dictionary,
+        )
+    )
 
 
 def _plain(values: pd.Series[Any]) -> pd.Series[Any] | str | None:
@@ -61,5 +76,5 @@ def _plain(values: pd.Series[Any]) -> pd.Series[Any] | str | None:
         except UnicodeDecodeError:
             return "bytes that are not text"
     if samples and samples.keys() <= {Decimal, int, float} and Decimal in samples:
-        return values.astype(float)
+        return present.astype(float).reindex(values.index)
     return None

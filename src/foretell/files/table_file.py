@@ -50,7 +50,7 @@ def parse_text(content: bytes, name: str, text_columns: TextColumns) -> pd.DataF
 
     delimiter, written = _header(_first_line_of(content, name), name)
     header = [column.strip() for column in written]
-    refuse_duplicates(header, name)
+    refuse_duplicates([column for column in header if column], name)
     as_text = text_columns(header)
     try:
         frame = pd.read_csv(
@@ -68,6 +68,9 @@ def parse_text(content: bytes, name: str, text_columns: TextColumns) -> pd.DataF
             f"{name} is not a table: its rows have more values than its header has names "
             f"({len(header)}); name every column in the first line"
         )
+    # Spreadsheets write the delimiters of empty columns too.
+    unnamed = [column for column, given in zip(frame, header, strict=False) if not given]
+    frame = frame.drop(columns=[column for column in unnamed if frame[column].isna().all()])
     frame.columns = pd.Index([str(c).strip() for c in frame.columns])
     for column in frame.select_dtypes(include=["object", "string"]):
         frame[column] = _tidied(frame[column])

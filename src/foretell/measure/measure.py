@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from foretell.dataset import read_description
 from foretell.errors import NothingUsableError, Option, StorageError, UsageError
 from foretell.files.directory import locked, logged, write_whole
 from foretell.files.journal import Journal
@@ -195,6 +196,7 @@ class _Measurement:
     deleted: list[Record] = field(default_factory=list)
     sessions: list[Record] = field(default_factory=list)
     nodes: dict[str, Any] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     written_at: float = 0.0
     n_new: int = 0
     place: Place = field(init=False)
@@ -215,7 +217,8 @@ class _Measurement:
             log = stack.enter_context(logged(self.table.with_suffix(".log")))
             self._read(journal, log)
             self.place = stack.enter_context(open_place(sweep, workload, self.options.on, log))
-            for name, why in self.place.missing.items():
+            self.missing = self.place.missing
+            for name, why in self.missing.items():
                 log.warning("no %s: %s", name, why)
             self._note_nodes(journal)
             done = {r["run"] for r in self.in_table.own_runs([*self.records, *self.deleted])}
@@ -247,6 +250,11 @@ class _Measurement:
             journal.append([{"kind": "deleted", "runs": new}])
         self.deleted = [runs[i] for i in sorted(gone.union(new))]
         self.records = [runs[i] for i in kept if i not in new]
+        if self.deleted:
+            # Before any run is made: the description must not count rows that are gone, or the
+            # next call would take a run that is only in the journal for deleted.
+            self.missing = read_description(self.table).get("meters_missing", {})
+            self._write(is_last=True)
 
     def _note_nodes(self, journal: Journal) -> None:
         new = {name: about for name, about in self.place.nodes.items() if name not in self.nodes}
@@ -320,7 +328,7 @@ class _Measurement:
             return
         about = {
             **({"nodes": self.nodes} if self.nodes else {}),
-            "meters_missing": self.place.missing,
+            "meters_missing": self.missing,
             **self.in_table.described(),
         }
         description = describe(self.records, self.sessions, self.table, about)
@@ -349,9 +357,7 @@ class _Measurement:
                 f"no run of {len(self.records)} went well. The first {first['status']}: "
                 f"{first['reason']}. {self.table.with_suffix('.log')} has what the jobs printed."
             )
-        return MeasuredSweep(
-            self.table, self.records, self.place.missing, self.n_new, len(self.deleted)
-        )
+        return MeasuredSweep(self.table, self.records, self.missing, self.n_new, len(self.deleted))
 
 
 def _log_problems(finished: Finished, log: logging.Logger) -> None:

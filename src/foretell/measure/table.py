@@ -89,24 +89,37 @@ def deleted_rows(path: Path, records: Sequence[Record]) -> list[int]:
     """
     if not path.exists():
         return []
-    lines = path.read_bytes().splitlines(keepends=True)
+    found, *rows = _rows(path.read_bytes()) or [b""]
     n_described = sum(read_description(path).get("runs", {}).values())
-    n_written = min(max(len(lines) - 1, n_described), len(records))
-    header, *written = to_csv(records[:n_written]).splitlines(keepends=True)
+    n_written = min(max(len(rows), n_described), len(records))
+    header, *written = _rows(to_csv(records[:n_written]))
     deleted = []
-    rows = iter(lines[1:])
-    row = next(rows, None)
-    for i, line in enumerate(written):
-        if line == row:
-            row = next(rows, None)
+    left = iter(rows)
+    row = next(left, None)
+    for i, expected in enumerate(written):
+        if expected == row:
+            row = next(left, None)
         else:
             deleted.append(i)
-    if lines[:1] != [header] or row is not None:
+    if found != header or row is not None:
         raise StorageError(
             f"{path} was changed since foretell wrote it, and would be replaced. Move it away to "
             "keep it, and run the same command again: the journal has every run."
         )
     return deleted
+
+
+def _rows(table: bytes) -> list[bytes]:
+    """Split a table into rows. A row has several lines if a cell has: a line break in quotes."""
+    rows: list[bytes] = []
+    is_in_quotes = False
+    for line in io.BytesIO(table):
+        if is_in_quotes:
+            rows[-1] += line
+        else:
+            rows.append(line)
+        is_in_quotes ^= line.count(b'"') % 2 == 1
+    return rows
 
 
 def traces_folder(table: Path) -> Path:
@@ -133,8 +146,8 @@ def describe(
         "table": table.name,
         "columns": columns,
         "runs": dict(Counter(r["status"] for r in records)),
-        "started_at": min(r["started_at"] for r in records),
-        "ended_at": max(r["ended_at"] for r in records),
+        "started_at": min((r["started_at"] for r in records), default=None),
+        "ended_at": max((r["ended_at"] for r in records), default=None),
         "machine": sessions[0]["machine"],
         "versions": sessions[0]["versions"],
         "sessions": [{name: session[name] for name in own} for session in sessions],

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset, describe_rows
 from foretell.errors import DatasetError, Option, UsageError
+from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.wording import counted, plain, rough_percent
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def check_drift(
     """
     from scipy.special import gammaincinv
 
-    is_known = np.isfinite(forecast.expected_error)
+    residual = np.log(truth) - log_of_predictions(forecast.value)
+    is_known = np.isfinite(forecast.expected_error) & np.isfinite(residual)
     n_runs = int(is_known.sum())
     numbers, group = np.unique(configuration[is_known], return_inverse=True)
     n = len(numbers)
@@ -102,12 +104,12 @@ def check_drift(
     if n == 0:
         return Drift(told, n_runs, n)
     expected = forecast.expected_error[is_known]
-    residual = np.log(truth[is_known]) - np.log(forecast.value[is_known])
+    residual = residual[is_known]
     scaled = residual / np.log1p(np.maximum(expected, _LEAST_ERROR))
     medians = np.array([np.median(scaled[group == g]) for g in range(n)])
     ratio = float(np.minimum(np.abs(medians), _MOST_RATIO).mean())
     limit = _MARGIN * float(gammaincinv(n, _CONFIDENCE)) / n
-    error = float(np.abs(np.expm1(-residual)).mean())
+    error = float(relative_error(-residual, np.zeros(n_runs)).mean())
     return Drift(told, n_runs, n, error, float(expected.mean()), ratio, limit, ratio > limit)
 
 

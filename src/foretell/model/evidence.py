@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset
+from foretell.dataset import Dataset, as_numbers
 from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench
@@ -27,7 +27,6 @@ from foretell.model.campaigns.validation.outer_splits import (
     thinned,
 )
 from foretell.model.features import CATEGORY, NUMBER
-from foretell.model.features.feature_map import as_numbers
 from foretell.model.features.levels import level_names, trained_levels
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import question_names

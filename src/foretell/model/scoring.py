@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, ModelError, Option, UsageError
 from foretell.model import directory as layout
-from foretell.model.automatic.vote import relative_error
 from foretell.model.drift import Drift, Since, check_drift, is_since
-from foretell.model.features.feature_map import as_numbers
+from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.model.passports.passport import places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
 from foretell.model.results.schema import Errors, read_results
@@ -178,7 +177,7 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
     kinds = _questions(model, rows)
-    errors = relative_error(np.log(forecast.value), np.log(truth))
+    errors = relative_error(log_of_predictions(forecast.value), np.log(truth))
     return Score(
         "measured",
         {_name(path, model): mean_by_question([errors], [kinds], QUESTIONS)},
@@ -194,11 +193,8 @@ def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[
     """Return which of the chosen rows have a target, as failed runs have none, and all targets."""
     target = table.model.target
     table.require([target])
-    column = table.frame[target]
-    is_empty = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
-    truth = as_numbers(column)
-    kept = chosen & ~is_empty
-    is_bad = kept & ~(np.isfinite(truth) & (truth > 0))
+    kept, truth = table.measurements(target, chosen)
+    is_bad = kept & ~(truth > 0)
     if is_bad.any():
         told = describe_rows(is_bad, table.row_numbers, "other value")
         raise DatasetError(f"{table.name}, column '{target}' must be positive; it has {told}")
@@ -226,7 +222,7 @@ def _questions(model: SavedModel, rows: Configurations) -> Any:
 
 def coverage_by_trust(forecast: Forecast, truth: Array) -> tuple[TrustScore, ...]:
     """Tell for each trust class how far off predictions are, and how many intervals hold."""
-    errors = relative_error(np.log(forecast.value), np.log(truth))
+    errors = relative_error(log_of_predictions(forecast.value), np.log(truth))
     has_intervals = bool(np.isfinite(forecast.lower).all() and np.isfinite(forecast.upper).all())
     is_held = (forecast.lower <= truth) & (truth <= forecast.upper)
     found = []

@@ -64,3 +64,17 @@ def test_without_repeats_the_noise_is_assumed_and_without_a_table_nothing_is_kno
 def test_a_table_in_which_nothing_went_well_is_refused():
     with pytest.raises(DatasetError, match="no run that went well"):
         PastRuns.of(table((1, "x", 5.0, "failed", 1.0)), [LAW])
+
+
+def test_a_target_that_is_not_a_number_is_refused_with_its_row():
+    rows = [(1, "x", "5.0", "ok", 1.0), (2, "x", "broke", "ok", 1.0)]
+    with pytest.raises(DatasetError, match=r"'time_s'.*row 2"):
+        PastRuns.of(table(*rows), [LAW])
+
+
+def test_text_in_the_target_of_a_run_that_failed_does_not_matter():
+    rows = [(1, "x", "5.0", "ok", 1.0), (2, "x", "broke", "failed", 1.0)]
+    rows += [(4, "x", "", "ok", 1.0), (8, "x", "broke", Status.TIMED_OUT, 9.0)]
+    past = PastRuns.of(table(*rows), [LAW])
+    assert past.measured["workers"].tolist() == [1]
+    assert np.isnan(past.at_least["time_s"]).all()

@@ -5,7 +5,12 @@ import pandas as pd
 import pytest
 
 import foretell
+from foretell.dataset import read_dataset
+from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.intervals import HeldOut, campaign_calibration
+from foretell.model.campaigns.validation import Split
 from foretell.model.saved.model import load_model
+from foretell.model.table import prepare_table
 
 NOISE = 0.1
 
@@ -134,3 +139,46 @@ def test_plan_takes_the_model_of_a_campaign_with_a_confidence():
     sure = foretell.make_plan(model, {**asked, "confidence": 0.95, "minimize": "time"})
     assert sure.chosen is not None
     assert sure.chosen.configuration["nodes"] > 5
+
+
+# Unknown levels: how many were held out
+
+
+def with_machines(frame, machines):
+    machine = np.random.default_rng(2).choice(machines, len(frame))
+    return frame.assign(machine=machine)
+
+
+def build_table(frame):
+    campaign = {"data": {"target": "time_s"}, "techniques": {"LRRidge": {}}}
+    return prepare_table(Campaign.model_validate(campaign), read_dataset(frame))
+
+
+def held(table, split):
+    """Predictions that are 10 % too low."""
+    return HeldOut(split, len(split.test), table.y[split.test] / 1.1)
+
+
+@pytest.mark.parametrize("n_splits", [1, 10])
+def test_splits_that_hold_out_the_same_level_say_no_more_than_one(n_splits):
+    frame = with_machines(runs(120, 0), ["a", "b", "c"])
+    table = build_table(frame)
+    is_held = (frame["machine"] == "c").to_numpy()
+    rows = np.arange(len(frame))
+    unknown = Split(rows[~is_held], rows[is_held])
+    inside = Split(rows[30:], rows[:30])
+    held_out = [held(table, inside)] + [held(table, unknown)] * n_splits
+    calibration, _ = campaign_calibration(table, "time_s", held_out)
+    assert calibration.unknown_widening == 2  # one level
+
+
+def test_levels_held_out_by_one_split_are_counted_one_by_one():
+    frame = with_machines(runs(120, 0), ["a", "b", "c"])
+    table = build_table(frame)
+    rows = np.arange(len(frame))
+    is_held = frame["machine"].isin(["b", "c"]).to_numpy()
+    held_out = [held(table, Split(rows[30:], rows[:30])),
+                held(table, Split(rows[~is_held], rows[is_held]))]  # fmt: skip
+    calibration, _ = campaign_calibration(table, "time_s", held_out)
+    assert calibration.unknown_widening == 1.5
+    assert len(calibration.unknown.values) == is_held.sum()

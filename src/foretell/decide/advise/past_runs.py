@@ -73,7 +73,12 @@ class PastRuns:
         dataset.require([*columns, *targets])
         frame = dataset.frame
         status = frame["status"] if "status" in frame else pd.Series(Status.OK, frame.index)
-        good = frame[(status == Status.OK) & (frame[targets] > 0).all(axis=1)]
+        is_good = (status == Status.OK).to_numpy(dtype=bool)
+        measurements = {name: dataset.measurements(name, is_good) for name in targets}
+        for is_measured, values in measurements.values():
+            is_good = is_good & is_measured & (values > 0)
+        frame = frame.assign(**{name: values for name, (_, values) in measurements.items()})
+        good = frame[is_good]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
         counts = good.groupby(columns, sort=False, dropna=False).size()

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.folds import Fold
-from foretell.model.automatic.vote import relative_error
-from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
+from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate, relative_error
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
 from foretell.model.passports.questions import QUESTIONS, Question, mean_by_question, question_names
 

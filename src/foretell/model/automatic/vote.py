@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.automatic.folds import Fold
+from foretell.model.passports.calibration import relative_error
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import Question
 from foretell.model.techniques._base import Array, State
@@ -21,7 +22,6 @@ from foretell.model.techniques._state import read_array
 _POWER = 2.0
 _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # smaller errors count as equal
-_MOST_LOG_ERROR = 3.0
 _SILENCE = 100.0  # added to a log error, it leaves no weight
 #: How much the folds of a column count; the rest is the mean over all columns.
 _OWN = {Question.BETWEEN: 0.75, Question.BEYOND: 1.0}
@@ -163,13 +163,6 @@ def relative_errors(log_predictions: Array, log_y: Array, weight: Array) -> Arra
     """Return the mean relative error of each member, one per column."""
     errors: Array = weight @ relative_error(log_predictions, log_y[:, None]) / weight.sum()
     return errors
-
-
-def relative_error(log_predicted: Array, log_y: Array) -> Array:
-    """Return the relative error of each prediction; a wild one counts as 20 times too high."""
-    off = np.clip(log_predicted - log_y, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
-    error: Array = np.abs(np.expm1(off))
-    return error
 
 
 def trimmed_mean(votes: Array, weights: Array) -> Array:

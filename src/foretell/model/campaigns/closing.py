@@ -111,6 +111,7 @@ class Closing:
         usable = [e for e in self.record.entries if e.params is not None]
         for entry in usable:
             entry.judgements = [self._recalled(j) for j in entry.judgements]
+            self._recall_held_out(entry)  # training models are calibrated on every call
             if (model := self._recalled_model(entry)) is not None:
                 self._known[entry.technique] = model
         tasks = [task for entry in usable for task in self._tasks(entry)]
@@ -126,7 +127,6 @@ class Closing:
         assert entry.params is not None
         if entry.technique not in self._known:
             yield Task(entry.technique, (entry.params,), ALL, score_training=True, keep_models=True)
-            self._recall_held_out(entry)
             for key in self._selection_keys:
                 if (entry.technique, key) not in self._held_out:
                     most = n_kept(len(self._selection_keys))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,7 @@ def campaign_calibration(
     none = np.zeros(len(inside))
     each = np.arange(len(inside))
     rehearsed = [Rehearsed(Question.INSIDE, (), 0, inside, none, none + 1, each)]
+    rehearsed += _unknown(parts)
     for part in parts:
         rehearsed += part.elsewhere()
     return calibrate(rehearsed, np.zeros(0), float(np.ptp(np.log(table.y)))), None
@@ -73,16 +74,28 @@ def campaign_calibration(
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where the held-out rows of a split lie relative to its training rows."""
+    """Where the held-out rows of a split lie relative to its training rows.
+
+    Attributes
+    ----------
+    unknown_level
+        The level of a category that training never saw, with its column; empty if there is none.
+        A row with several has the one of the first column.
+    """
 
     rows: Rows
     names: list[str]
     distance: Array
     ratio: Array
     between: Mask
-    is_unknown: Mask
+    unknown_level: NDArray[np.object_]
     is_repeat: Mask
     configuration: Rows
+
+    @property
+    def is_unknown(self) -> Mask:
+        """Which rows have a level never seen."""
+        return np.asarray(self.unknown_level != "", dtype=bool)
 
     @property
     def is_outside(self) -> Mask:
@@ -98,18 +111,20 @@ def _place(table: Table, split: Split, most: int) -> _Place:
     values = table.frame[names].to_numpy(dtype=float)
     measured = MeasuredRange.of(values[split.train])
     distance = measured.distance(values[rows])
-    is_unknown = np.zeros(len(rows), dtype=bool)
+    unknown_level = np.full(len(rows), "", dtype=object)
     for column in table.feature_map.columns:
         if column.kind == CATEGORY:
             levels = level_names(table.frame[column.name])
-            is_unknown |= ~np.isin(levels[rows], np.unique(levels[split.train]))
+            is_new = ~np.isin(levels[rows], np.unique(levels[split.train]))
+            for i in np.flatnonzero(is_new & (unknown_level == "")):
+                unknown_level[i] = f"{column.name}={levels[rows[i]]}"
     return _Place(
         rows,
         names,
         distance,
         measured.ratio(values[rows], distance),
         measured.between(values[rows], distance),
-        is_unknown,
+        unknown_level,
         np.isin(table.configuration[rows], table.configuration[split.train]),
         table.configuration[rows],
     )
@@ -131,10 +146,10 @@ class _Residuals:
         return cls(place, np.log(table.y[place.rows]) - np.log(predicted))
 
     def elsewhere(self) -> list[Rehearsed]:
-        """Return the residuals between levels, beyond the range, and of unknown levels."""
+        """Return the residuals between levels and beyond the range."""
         place = self.place
         is_beyond = (place.distance != 0).any(axis=1) & ~place.is_unknown
-        found = [self._taken(Question.UNKNOWN, place.is_unknown, None, 0)]
+        found = []
         for j in range(len(place.names)):
             is_between = place.between[:, j] & ~place.is_outside
             found.append(self._taken(Question.BETWEEN, is_between, j, 0))
@@ -144,6 +159,14 @@ class _Residuals:
                 rows = farthest & (np.sign(place.distance[:, j]) == direction)
                 found.append(self._taken(Question.BEYOND, rows, j, direction))
         return [r for r in found if len(r.residuals)]
+
+    def by_unknown_level(self) -> dict[str, Rehearsed]:
+        """Return the residuals of each unknown level."""
+        place = self.place
+        return {
+            level: self._taken(Question.UNKNOWN, place.unknown_level == level, None, 0)
+            for level in np.unique(place.unknown_level[place.is_unknown])
+        }
 
     def _taken(self, kind: Question, rows: Mask, column: int | None, direction: int) -> Rehearsed:
         place = self.place
@@ -156,6 +179,27 @@ class _Residuals:
             place.ratio[rows].max(axis=1, initial=1.0),
             place.configuration[rows],
         )
+
+
+def _unknown(parts: Sequence[_Residuals]) -> list[Rehearsed]:
+    """Return the residuals of each unknown level, merged over splits.
+
+    A level that several splits hold out is still one level, and its runs are wrong together.
+    """
+    by_level: dict[str, list[Rehearsed]] = {}
+    for part in parts:
+        for level, found in part.by_unknown_level().items():
+            by_level.setdefault(level, []).append(found)
+    return [
+        replace(
+            same[0],
+            residuals=np.concatenate([r.residuals for r in same]),
+            distance=np.concatenate([r.distance for r in same]),
+            ratio=np.concatenate([r.ratio for r in same]),
+            configuration=np.concatenate([r.configuration for r in same]),
+        )
+        for same in by_level.values()
+    ]
 
 
 def _inside(parts: Sequence[_Residuals]) -> Array:

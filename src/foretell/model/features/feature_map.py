@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import describe_rows
+from foretell.dataset import as_numbers, describe_rows
 from foretell.errors import DatasetError, UsageError, listing
 from foretell.files.complaints import shown
 from foretell.model.campaigns import Features
@@ -242,24 +241,6 @@ def refuse_missing(
             f"{describe_rows(missing, row_numbers, 'missing value')}. "
             "Fill them in, or drop those rows."
         )
-
-
-def as_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
-    """Read numbers, and texts that are written as such; the rest comes out as NaN."""
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_complex_dtype(values):
-        return values.to_numpy(float)
-    if not (pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)):
-        return np.full(len(values), np.nan)  # dates, which pandas would count in nanoseconds
-    return np.array([_as_number(value) for value in values], dtype=float)
-
-
-def _as_number(value: Any) -> float:
-    try:
-        return math.nan if "_" in str(value) else float(value)  # Python reads 1_000
-    except OverflowError:
-        return math.inf
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def recognize(name: str, values: pd.Series[Any], *, as_category: bool) -> Column:

@@ -42,6 +42,9 @@ _MOST_LEVELS_KNOWN = 100
 _CONFIRMING, _UNCONFIRMED_REACH = 3, 2.0
 _Widths = tuple[tuple[float, float], tuple[float, float], float, float]
 _MOST_WIDTH = 10.0  # of the log of an interval's end
+_MOST_LOG_ERROR = 3.0
+#: No relative error counts for more than this.
+MOST_ERROR = float(np.expm1(_MOST_LOG_ERROR))
 
 
 class Residuals(pydantic.BaseModel):
@@ -79,7 +82,25 @@ class Residuals(pydantic.BaseModel):
     @cached_property
     def mean_error(self) -> float:
         """The mean relative error of the predictions."""
-        return float(np.abs(np.expm1(-np.array(self.values))).mean()) if self.values else 0.0
+        off = -np.array(self.values)
+        return float(relative_error(off, np.zeros(len(off))).mean()) if self.values else 0.0
+
+
+def relative_error(log_predicted: Array, log_y: Array) -> Array:
+    """Return the relative error of each prediction; a wild one counts as 20 times too high."""
+    off = np.clip(log_predicted - log_y, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
+    error: Array = np.abs(np.expm1(off))
+    return error
+
+
+def log_of_predictions(predicted: Array) -> Array:
+    """Return logs that are finite even where a model predicts zero or less.
+
+    Models of a target that was not always positive may do so, and are then completely wrong about
+    a positive one.
+    """
+    logs: Array = np.log(np.maximum(predicted, np.finfo(float).tiny))
+    return logs
 
 
 def _inflation(n: float) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foretell.errors import Option, UsageError, nearest
 from foretell.model.features.feature_map import FeatureMap, Values
-from foretell.model.passports.calibration import Calibration, Spot
+from foretell.model.passports.calibration import MOST_ERROR, Calibration, Spot
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
 from foretell.predictor import (
     TRUST_FAR,
@@ -77,7 +77,8 @@ def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -
         lower, upper = value * np.exp(low), value * np.exp(high)
         error = calibration.expected_error(place.spot)
     trust = _trust(model, place.spot)
-    error = np.where(trust == TRUST_FAR, np.nan, error)  # no rehearsal went there
+    # No rehearsal went far. Errors that are measured later are limited in the same way.
+    error = np.where(trust == TRUST_FAR, np.nan, np.minimum(error, MOST_ERROR))
     return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
 
 

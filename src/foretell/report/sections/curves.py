@@ -169,7 +169,8 @@ def _frame(model: SavedModel, settings: Mapping[str, Any], name: str, values: An
     import pandas as pd
 
     frame = pd.DataFrame({n: [settings[n]] * len(values) for n in model.columns})
-    return frame.assign(**{name: values})
+    frame[name] = values
+    return frame
 
 
 def _runs(findings: Findings, settings: Mapping[str, Any], name: str) -> tuple[Any, Array]:

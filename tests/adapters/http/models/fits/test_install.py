@@ -103,3 +103,24 @@ def test_what_cannot_be_put_back_is_kept(place):
     assert not Installer(models).recover("sort", output)
     assert (models / "sort" / "thesis.txt").read_text() == "precious"
     assert (aside / "sort" / "best.foretell").exists()
+
+
+@pytest.mark.parametrize("kind", ["missing", "pipe", "link", "folder"])
+def test_a_folder_without_a_journal_of_its_own_is_not_replaced(place, kind):
+    models, output = place
+    (models / "sort.foretell").unlink()
+    journal = models / "sort" / "journal"
+    journal.unlink()
+    if kind == "pipe":  # nobody writes to it, so opening it the usual way never ends
+        os.mkfifo(journal)
+    elif kind == "link":
+        journal.symlink_to(output / "journal")
+    elif kind == "folder":
+        journal.mkdir()
+    old = models_in(models)
+    with pytest.raises(StorageError, match="not the output of a fit"):
+        Installer(models).check_replaceable("sort")
+    with pytest.raises(StorageError, match="not the output of a fit"):
+        Installer(models).install("sort", output, replace=True)
+    assert models_in(models) == old
+    assert output.is_dir()

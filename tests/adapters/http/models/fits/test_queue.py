@@ -64,7 +64,7 @@ def entries(folder):
     return {p: p.read_bytes() for p in files}
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "link", "damaged", "shell", "notes"])
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "damaged", "bare", "shell", "notes"])
 def test_only_a_model_that_foretell_wrote_is_replaced(serve_once, fitted, table, kind):
     models = serve_once.models
     mine = models / f"mine-{kind}"
@@ -77,6 +77,9 @@ def test_only_a_model_that_foretell_wrote_is_replaced(serve_once, fitted, table,
         mine.symlink_to(fitted / "sort")
     elif kind == "damaged":
         models.joinpath("mine-damaged.foretell").write_bytes(b"PK\x03\x04 precious")
+    elif kind == "bare":  # no journal says that a fit wrote it
+        mine.mkdir()
+        shutil.copy(fitted / "sort" / "best.foretell", mine / "best.foretell")
     elif kind == "shell":  # a folder of somebody else, with a copy of a model
         mine.mkdir()
         shutil.copy(fitted / "sort" / "best.foretell", mine / "best.foretell")

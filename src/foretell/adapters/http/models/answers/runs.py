@@ -24,10 +24,11 @@ def read_runs(model: SavedModel, table: bytes | None) -> pd.DataFrame | None:
     try:
         source = TextTable(table, "the runs")
         target = read_dataset(source).frame[model.target].astype(float)
-        frame = model.configurations(source).frame[model.columns]
+        frame = model.configurations(source).frame[model.columns].copy()
     except (ForetellError, KeyError, ValueError, TypeError):
         return None
-    return frame.assign(**{model.target: target.to_numpy()}).dropna()
+    frame[model.target] = target.to_numpy()
+    return frame.dropna()
 
 
 def runs_along(

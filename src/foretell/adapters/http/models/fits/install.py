@@ -15,7 +15,7 @@ from pathlib import Path
 from foretell.adapters.http.models.store import SUFFIX, open_beneath
 from foretell.errors import StorageError
 from foretell.files.directory import JOURNAL, LOCK, LOG
-from foretell.files.journal import is_journal
+from foretell.files.journal import starts_journal
 from foretell.model import directory as layout
 
 _REPLACED = "replaced"
@@ -50,12 +50,12 @@ class Installer:
 
     def install(self, name: str, output: Path, *, replace: bool) -> None:
         """Move the output of a fit to its place; on an error, everything is as before."""
-        if replace:
-            self.check_replaceable(name)
-        elif self.is_taken(name):
-            raise StorageError(f"the name '{name}' was taken while the fit ran")
         aside = _aside(output)
         try:
+            if replace:
+                self.check_replaceable(name)
+            elif self.is_taken(name):
+                raise StorageError(f"the name '{name}' was taken while the fit ran")
             aside.mkdir(exist_ok=True)
             for old in self._places(name):
                 if os.path.lexists(old):
@@ -97,7 +97,7 @@ def _check_output_of_fit(folder: Path) -> None:
         folder.is_dir()
         and not folder.is_symlink()
         and _is_model(folder.parent, (folder.name, layout.BEST))
-        and is_journal(folder / JOURNAL)
+        and _has_journal(folder)
     )
     if not is_output:
         raise StorageError(
@@ -110,6 +110,14 @@ def _check_output_of_fit(folder: Path) -> None:
             f"'{folder.name}' also holds '{min(foreign)}', which foretell did not write, so it is "
             "not replaced; choose another name, or move that file away first"
         )
+
+
+def _has_journal(folder: Path) -> bool:
+    try:
+        with os.fdopen(open_beneath(folder.parent, (folder.name, JOURNAL)), "rb") as file:
+            return starts_journal(file)
+    except OSError:
+        return False
 
 
 def _is_of_a_fit(entry: os.DirEntry[str]) -> bool:
