@@ -77,6 +77,12 @@ def test_trust_names_the_columns_that_were_rehearsed():
     assert "cores" not in text
 
 
+def test_trust_ends_where_no_column_was_rehearsed_further():
+    errors = dict.fromkeys(QUESTIONS, 0.1)
+    assert "Trust it to about 2×" in trust_line(errors, {"nodes": (1.0, 2.0)})
+    assert "not known" in trust_line(errors, {"nodes": (1.0, 1.0)})
+
+
 def test_time_limit_is_the_reason_where_it_is():
     assert "time limit" in trust_line({}, {}, is_cut=True)
 

@@ -68,3 +68,13 @@ def mean_by_question(
         name: float(every[kind == name].mean()) if (kind == name).any() else None
         for name in questions
     }
+
+
+def questions_within(ratio: float) -> tuple[str, ...]:
+    """Return the questions beyond the range that configurations up to this ratio can answer.
+
+    >>> questions_within(2.0), questions_within(1.0)
+    (('1.5x', '2x'), ())
+    """
+    n_reached = int(np.searchsorted(_RATIO_ENDS[:-1], ratio)) + 1
+    return BEYOND_QUESTIONS[:n_reached] if ratio > 1 else ()

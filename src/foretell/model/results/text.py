@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import listing
-from foretell.model.passports.questions import BEYOND_QUESTIONS, QUESTIONS
+from foretell.model.passports.questions import BEYOND_QUESTIONS, QUESTIONS, questions_within
 from foretell.model.results.schema import Explanation, LeaderboardEntry, Results, Spread
 from foretell.wording import counted, percent, plain
 
@@ -240,7 +241,8 @@ def trust_line(
     is_cut
         Whether a time limit cut the rehearsals.
     """
-    measured = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
+    farthest = max((ratio for ends in reaches.values() for ratio in ends), default=math.inf)
+    measured = [(q, e) for q in questions_within(farthest) if (e := errors.get(q)) is not None]
     if not measured:
         why = (
             "the time limit left no rehearsal" if is_cut else "no column has enough values to tell"
