@@ -234,7 +234,7 @@ def host_name(host: str) -> str | None:
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is an IP address or ``localhost``, which nobody can point elsewhere."""
+    """Whether a name is an IP address or ``localhost``, which DNS cannot redirect."""
     if name == "localhost":
         return True
     try:
