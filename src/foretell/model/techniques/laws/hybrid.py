@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ _LAWS = ("ScalingLaw", "PowerLaw")
 _RESTS = {"process": "LogGP", "trees": "LightTrees", "boosting": "XGBoost"}
 _STEPS, _FEW_STEPS = 40, 8
 #: Fewer trees than usual alone: they only correct. Boosting is for tables of many rows.
-_SETTINGS: dict[str, dict[str, float]] = {
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "ScalingLaw": {"terms": "many"},
     "LightTrees": {"n_estimators": 40},
     "XGBoost": {"n_estimators": 300, "max_depth": 6, "learning_rate": 0.1, "gamma": 0.0},
 }
