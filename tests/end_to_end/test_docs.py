@@ -29,9 +29,9 @@ from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
 from foretell.measure.workloads.torch_layers import TorchLayersOptions
 from foretell.model import campaigns
-from foretell.model.campaigns import Campaign, read_campaign
 from foretell.model.campaigns.ini.campaign import parse_ini, read_sections
 from foretell.model.campaigns.ini.options import OPTIONS
+from foretell.model.campaigns.schema import Campaign, read_campaign
 from foretell.model.campaigns.search.priors import PRIORS, parse_prior
 from foretell.model.techniques import TECHNIQUES
 from foretell.spaces.values import Range

@@ -157,7 +157,7 @@ def _comparison(
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
-    from foretell.model.campaigns.validation import score
+    from foretell.model.campaigns.validation.scores import score
     from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)

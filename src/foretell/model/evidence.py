@@ -21,12 +21,12 @@ from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench
 from foretell.model.automatic.rehearsal import Answers
-from foretell.model.campaigns.validation.outer_splits import (
+from foretell.model.campaigns.validation.splits import (
     MOST_PREDICTIONS,
     CampaignSplits,
     thinned,
 )
-from foretell.model.features import CATEGORY, NUMBER
+from foretell.model.features.feature import CATEGORY, NUMBER
 from foretell.model.features.levels import level_names, trained_levels
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import question_names

@@ -9,7 +9,7 @@ import sys
 import pandas as pd
 
 from foretell._version import NUMERIC_LIBRARIES, RESULTS_VERSION, library_versions
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 
 
 def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, overload
 from foretell.dataset import Dataset, read_dataset
 from foretell.errors import Option, StorageError, UsageError, listing
 from foretell.model.automatic.fit import run_automatic
-from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.fit import run_campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
 from foretell.model.directory import BEST
 from foretell.model.results.fit import Fit

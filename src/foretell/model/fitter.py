@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.campaigns import SFS, Campaign, XGBoostImportance
-from foretell.model.campaigns.validation import Split, score
+from foretell.model.campaigns.schema import SFS, Campaign, XGBoostImportance
+from foretell.model.campaigns.validation.scores import score
+from foretell.model.campaigns.validation.splits import Split
 from foretell.model.features.selection import select_by_importance, select_forward
 from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
 from foretell.model.techniques.linear._least_squares import intercept

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, as_numbers, describe_rows
 from foretell.errors import DatasetError, Option, UsageError
 from foretell.files.complaints import shown
-from foretell.model.campaigns import Campaign
-from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
-from foretell.model.features.feature_map import column_values, recognize
+from foretell.model.campaigns.schema import Campaign
+from foretell.model.features.feature import CATEGORY, NUMBER, Column
+from foretell.model.features.feature_map import (
+    FeatureMap,
+    column_values,
+    compile_features,
+    recognize,
+)
 from foretell.predictor import FORECAST_COLUMNS
 
 #: A column in which at least this share of the values look like numbers should hold only numbers.

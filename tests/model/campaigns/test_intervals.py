@@ -6,9 +6,9 @@ import pytest
 
 import foretell
 from foretell.dataset import read_dataset
-from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.intervals import HeldOut, campaign_calibration
-from foretell.model.campaigns.validation import Split
+from foretell.model.campaigns.schema import Campaign
+from foretell.model.campaigns.validation.splits import Split
 from foretell.model.saved.model import load_model
 from foretell.model.table import prepare_table
 

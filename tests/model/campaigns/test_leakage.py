@@ -10,9 +10,8 @@ import pytest
 from foretell import fit_model, load_model, read_dataset
 from foretell.errors import NothingUsableError
 from foretell.files.journal import decode
-from foretell.model.campaigns import read_campaign
-from foretell.model.campaigns.validation import make_splits
-from foretell.model.campaigns.validation.outer_splits import split_campaign
+from foretell.model.campaigns.schema import read_campaign
+from foretell.model.campaigns.validation.splits import make_splits, split_campaign
 from foretell.model.fitter import Fitter
 from foretell.model.table import prepare_table
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
@@ -224,7 +223,7 @@ def test_no_two_splits_are_drawn_with_the_same_random_numbers(runs, monkeypatch)
         states.append(random.bit_generator.state["state"]["state"])
         return make_splits(*args, random=random, **options)
 
-    monkeypatch.setattr("foretell.model.campaigns.validation.outer_splits.make_splits", spy)
+    monkeypatch.setattr("foretell.model.campaigns.validation.splits.make_splits", spy)
     planned(campaign(runs=3, validation={"method": "KFold", "folds": 3}, seed=5), runs)
     assert len(states) == 3 + 3 * 3 + 1
     assert len(set(states)) == len(states)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.model.campaigns.search import GridSearch, Search
+from foretell.model.campaigns.search.searches import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import OuterSplit
+from foretell.model.campaigns.validation.scores import Scores
+from foretell.model.campaigns.validation.splits import OuterSplit
 from foretell.model.campaigns.work import Outcome
 
 

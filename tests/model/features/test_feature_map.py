@@ -9,19 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import DatasetError, UsageError
-from foretell.model.campaigns import Features
-from foretell.model.features import (
+from foretell.model.campaigns.schema import Features
+from foretell.model.features.feature import (
     CATEGORY,
     FLAG,
+    MOST_FACTORS,
     NUMBER,
     Column,
     Factor,
     Feature,
-    FeatureMap,
-    compile_features,
 )
-from foretell.model.features._base import MOST_FACTORS
-from foretell.model.features.feature_map import recognize
+from foretell.model.features.feature_map import FeatureMap, compile_features, recognize
 
 COLUMNS = [
     Column("nodes", NUMBER),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import DatasetError
-from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
-from foretell.model.features._base import FLAG
+from foretell.model.features.feature import CATEGORY, FLAG, NUMBER, Column, Factor, Feature
+from foretell.model.features.feature_map import FeatureMap
 from foretell.model.features.one_row import read_row
 
 COLUMNS = (

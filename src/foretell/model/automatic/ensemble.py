@@ -9,8 +9,13 @@ import numpy as np
 
 from foretell.model.automatic.vote import Vote, trimmed_mean
 from foretell.model.techniques._base import Array, Regressor, State
-from foretell.model.techniques._nested import join_states, part_of, regressor_class
-from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques._state import (
+    join_states,
+    part_of,
+    read_array,
+    read_number,
+    regressor_class,
+)
 from foretell.model.techniques.points.robust import read_log_band
 
 NAME = "Ensemble"

@@ -29,7 +29,7 @@ from foretell.model.automatic.identifiers import identifiers
 from foretell.model.automatic.members import LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.campaigns.sources import load_campaign
 from foretell.model.campaigns.work import reason_of
 from foretell.model.fingerprint import fingerprint

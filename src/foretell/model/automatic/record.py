@@ -21,7 +21,7 @@ from foretell.model.automatic.rehearsal import (
     errors_by_question,
     rank,
 )
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
 from foretell.model.fingerprint import versions
 from foretell.model.fitter import FLOOR_SHARE, FittedModel

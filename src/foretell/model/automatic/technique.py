@@ -9,16 +9,15 @@ from foretell.executors import SerialExecutor
 from foretell.model.automatic.bench import Bench, FitTask, answer, fit_member
 from foretell.model.automatic.ensemble import NAME, EnsembleRegressor
 from foretell.model.automatic.members import USUAL, read_members
-from foretell.model.techniques import Hyperparameter, Params, Technique, TrainingRows
+from foretell.model.techniques import Hyperparameter, Params, TrainingRows
+from foretell.model.techniques._base import LogTechnique
 
 
-class EnsembleTechnique(Technique):
+class EnsembleTechnique(LogTechnique):
     """Fit every member, rehearse the questions, and weigh the members by the answers."""
 
     name = NAME
     regressor = EnsembleRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter("members", list(USUAL), read_members, is_list=True, has_words=True),
     )

@@ -13,7 +13,6 @@ from typing import Any
 from foretell.errors import ModelError
 from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
-from foretell.model.campaigns import AllRows
 from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.intervals import (
     HeldOut,
@@ -22,10 +21,11 @@ from foretell.model.campaigns.intervals import (
     selection_evidence,
 )
 from foretell.model.campaigns.record import Entry, Judgement, Record, spread
-from foretell.model.campaigns.search import GridSearch, Search
+from foretell.model.campaigns.schema import AllRows
+from foretell.model.campaigns.search.searches import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial, scores_from_json
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import ALL, CampaignSplits, OuterSplit
+from foretell.model.campaigns.validation.scores import Scores
+from foretell.model.campaigns.validation.splits import ALL, CampaignSplits, OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
 from foretell.model.fitter import FittedModel
 from foretell.model.passports.calibration import Calibration

@@ -17,13 +17,14 @@ from foretell.executors import single_threaded
 from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
 from foretell.model import directory as layout
-from foretell.model.campaigns import SFS, Campaign
 from foretell.model.campaigns.closing import Closing, decide, most_closing_fits
 from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.record import Entry, Record
-from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
+from foretell.model.campaigns.schema import SFS, Campaign
+from foretell.model.campaigns.search.searches import GridSearch, Search, TPESearch
+from foretell.model.campaigns.search.space import search_space
 from foretell.model.campaigns.study import Study
-from foretell.model.campaigns.validation.outer_splits import (
+from foretell.model.campaigns.validation.splits import (
     CampaignSplits,
     OuterSplit,
     split_campaign,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.campaigns.validation import Split
-from foretell.model.campaigns.validation.outer_splits import (
+from foretell.model.campaigns.validation.splits import (
     MOST_PREDICTIONS,
     CampaignSplits,
+    Split,
     thinned,
 )
-from foretell.model.features import CATEGORY
+from foretell.model.features.feature import CATEGORY
 from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
 from foretell.model.passports.measured_range import MeasuredRange, total_distance

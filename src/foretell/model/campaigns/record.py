@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.campaigns import AllRows, Campaign
+from foretell.model.campaigns.schema import AllRows, Campaign
 from foretell.model.campaigns.study import Trial
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import CampaignSplits
-from foretell.model.campaigns.validation.scores import SCORE_NAMES
+from foretell.model.campaigns.validation.scores import SCORE_NAMES, Scores
+from foretell.model.campaigns.validation.splits import CampaignSplits
 from foretell.model.evidence import HeldOut, Validation
 from foretell.model.fingerprint import versions
 from foretell.model.passports.questions import QUESTIONS, mean_by_question

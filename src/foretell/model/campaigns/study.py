@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.campaigns.search import Search
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import OuterSplit
+from foretell.model.campaigns.search.searches import Search
+from foretell.model.campaigns.validation.scores import Scores
+from foretell.model.campaigns.validation.splits import OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
 from foretell.model.techniques import TECHNIQUES
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.executors import WorkerDied
-from foretell.model.campaigns.validation import Scores, score
-from foretell.model.campaigns.validation.outer_splits import thinned
+from foretell.model.campaigns.validation.scores import Scores, score
+from foretell.model.campaigns.validation.splits import thinned
 from foretell.model.fitter import FittedModel, Fitter
 from foretell.model.techniques import TECHNIQUES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from foretell.dataset import as_numbers, describe_rows
 from foretell.errors import DatasetError, UsageError, listing
 from foretell.files.complaints import shown
-from foretell.model.campaigns import Features
-from foretell.model.features._base import (
+from foretell.model.campaigns.schema import Features
+from foretell.model.features.ernest import are_ernests, replace_by_ernests
+from foretell.model.features.feature import (
     CATEGORY,
     FLAG,
     NUMBER,
@@ -24,22 +25,16 @@ from foretell.model.features._base import (
     Column,
     Factor,
     Feature,
-    FeatureFamily,
     apply_step,
 )
-from foretell.model.features.ernest import ErnestFamily, are_ernests
-from foretell.model.features.inverse import InverseFamily
 from foretell.model.features.levels import level_names, trained_levels
-from foretell.model.features.log import LogFamily
-from foretell.model.features.products import ProductFamily
+from foretell.model.features.products import add_products
+from foretell.model.features.steps import add_inverses, add_logarithms
 
+#: Derives features from those that are there already, as the options ask.
+Family = Callable[[list[Feature], Features], list[Feature]]
 #: In the order in which they apply: a later family sees what the earlier ones added.
-FAMILIES: tuple[FeatureFamily, ...] = (
-    InverseFamily(),
-    LogFamily(),
-    ProductFamily(),
-    ErnestFamily(),
-)
+FAMILIES: tuple[Family, ...] = (add_inverses, add_logarithms, add_products, replace_by_ernests)
 
 #: What was read of each column, by its name: numbers, or the names of levels.
 Values = dict[str, NDArray[Any]]
@@ -180,7 +175,7 @@ def compile_features(columns: Iterable[Column], options: Features) -> FeatureMap
         else:
             features.append(Feature(column.name, (Factor(column.name),), column.kind == NUMBER))
     for family in FAMILIES:
-        features = family.extend(features, options)
+        features = family(features, options)
     _refuse_duplicates(features)
     used = {factor.column for feature in features for factor in feature.factors}
     return FeatureMap(tuple(c for c in columns if c.name in used), tuple(features))

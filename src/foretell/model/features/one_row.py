@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.features._base import CATEGORY, NUMBER, Column
+from foretell.model.features.feature import CATEGORY, NUMBER, Column
 from foretell.model.features.feature_map import Values
 
 

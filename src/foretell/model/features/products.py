@@ -7,24 +7,21 @@ from itertools import combinations, combinations_with_replacement
 from math import comb
 
 from foretell.errors import UsageError, suggest
-from foretell.model.campaigns import Features
-from foretell.model.features._base import MOST_FACTORS, Factor, Feature, FeatureFamily
+from foretell.model.campaigns.schema import Features
+from foretell.model.features.feature import MOST_FACTORS, Factor, Feature
 
 #: More products than this are refused: no table has the rows to tell them apart.
 MOST_PRODUCTS = 100_000
 
 
-class ProductFamily(FeatureFamily):
-    """Add products: every combination up to a degree, or a selection by name."""
-
-    def extend(self, features: list[Feature], options: Features) -> list[Feature]:
-        """Add the products, equal ones once."""
-        if options.selected_products:
-            groups = _selected(options.selected_products, features)
-        else:
-            groups = _combinations(features, options)
-        added = [_product(group) for group in groups if _is_sensible(group)]
-        return features + list(dict.fromkeys(added))
+def add_products(features: list[Feature], options: Features) -> list[Feature]:
+    """Add products, equal ones once: every combination up to a degree, or a selection by name."""
+    if options.selected_products:
+        groups = _selected(options.selected_products, features)
+    else:
+        groups = _combinations(features, options)
+    added = [_product(group) for group in groups if _is_sensible(group)]
+    return features + list(dict.fromkeys(added))
 
 
 def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[Feature, ...]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.campaigns.toml import write_toml
 from foretell.model.evidence import HeldOut, evidence_files
 from foretell.model.results.schema import Results

@@ -17,8 +17,8 @@ import numpy as np
 from foretell.errors import ModelError, listing
 from foretell.files.complaints import shown
 from foretell.model.directory import BEST
-from foretell.model.features import FLAG, Factor
-from foretell.model.features._base import Column as TableColumn
+from foretell.model.features.feature import FLAG, Factor
+from foretell.model.features.feature import Column as TableColumn
 from foretell.model.features.levels import trained_levels
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.model.techniques import TECHNIQUES

@@ -6,8 +6,7 @@ from typing import Any
 
 import pydantic
 
-from foretell.model.features import CATEGORY, NUMBER
-from foretell.model.features._base import MOST_FACTORS, STEPS, Kind
+from foretell.model.features.feature import CATEGORY, MOST_FACTORS, NUMBER, STEPS, Kind
 from foretell.model.passports.calibration import Calibration
 
 

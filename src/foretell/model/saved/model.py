@@ -20,8 +20,8 @@ from foretell.files.complaints import shown
 from foretell.files.directory import write_whole
 from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
-from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
-from foretell.model.features.feature_map import Values
+from foretell.model.features.feature import CATEGORY, Column, Factor, Feature
+from foretell.model.features.feature_map import FeatureMap, Values
 from foretell.model.features.one_row import read_row
 from foretell.model.fitter import FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.features import Factor, Feature
-from foretell.model.features._base import apply_step
+from foretell.model.features.feature import Factor, Feature, apply_step
 
 Array = NDArray[np.float64]
 

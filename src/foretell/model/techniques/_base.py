@@ -80,6 +80,9 @@ class State:
 class Regressor(ABC):
     """A fitted model of one target from a matrix of features."""
 
+    #: What a reader of the results should know about the fit.
+    remarks: tuple[str, ...] = ()
+
     @abstractmethod
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -110,8 +113,8 @@ class Regressor(ABC):
         return None
 
     def notes(self) -> list[str]:
-        """Return remarks on the fit that a reader of the results should see."""
-        return []
+        """Return the remarks on the fit."""
+        return list(self.remarks)
 
 
 class Technique(ABC):
@@ -151,6 +154,19 @@ class Technique(ABC):
         ``start`` is what that fit's ``Regressor.start`` gave.
         """
         return self.fit(self.prepare(rows), params, seed)
+
+
+class LogTechnique(Technique):
+    """A technique of the logarithm of the target, which must be positive."""
+
+    needs_units = True
+    weighs_rows = True
+
+    def prepare(self, rows: TrainingRows) -> TrainingRows:
+        """Refuse targets without a logarithm."""
+        if not (rows.y > 0).all():
+            raise ValueError("the target must be positive, for its logarithm is modeled")
+        return rows
 
 
 def predict_in_blocks(predict: Callable[[Array], Array], x: Array, n_values: int) -> Array:

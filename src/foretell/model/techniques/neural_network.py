@@ -75,10 +75,6 @@ class Perceptron(Regressor):
         result: Array = (signal @ weights + bias)[:, 0]
         return result
 
-    def notes(self) -> list[str]:
-        """Return remarks on options that scikit-learn does not have."""
-        return list(self.remarks)
-
     def to_state(self) -> State:
         """Return the layers and the scales."""
         values = {

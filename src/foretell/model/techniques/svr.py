@@ -85,10 +85,6 @@ class SupportVectors(Regressor):
         """Return coefficients and intercept where the kernel is linear."""
         return (self.dual @ self.vectors, self.intercept) if self.kernel == "linear" else None
 
-    def notes(self) -> list[str]:
-        """Say so when the solver was stopped."""
-        return list(self.remarks)
-
     def to_state(self) -> State:
         """Return the support vectors, their weights and the kernel."""
         values = {

@@ -10,6 +10,7 @@ import numpy as np
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
@@ -17,8 +18,13 @@ from foretell.model.techniques._base import (
     TrainingRows,
     complete,
 )
-from foretell.model.techniques._nested import join_states, part_of, regressor_class
-from foretell.model.techniques._state import read_array, read_word
+from foretell.model.techniques._state import (
+    join_states,
+    part_of,
+    read_array,
+    read_word,
+    regressor_class,
+)
 from foretell.model.techniques._values import one_of
 from foretell.model.techniques.points.merging import merge
 from foretell.model.techniques.points.robust import log_band
@@ -79,13 +85,11 @@ class HybridRegressor(Regressor):
         return cls(law_name, law, rest_name, rest, low, high)
 
 
-class HybridTechnique(Technique):
+class HybridTechnique(LogTechnique):
     """Fit a law to the medians of repeats, and a process or trees to the ratio to it."""
 
     name = "Hybrid"
     regressor = HybridRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "law", "ScalingLaw", one_of({name.lower(): name for name in _LAWS}), grid=_LAWS

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
-from foretell.model.techniques._nested import join_states, part_of
-from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques._state import join_states, part_of, read_array, read_number
 from foretell.model.techniques._values import real
 from foretell.model.techniques.laws._formula import Clip, Exp, Expression, Log, Number, add, linear
 from foretell.model.techniques.points.axes import Axes
@@ -36,18 +35,6 @@ _MOST_LEVELS_SHOWN = 6
 _MOST_COLUMNS_SHOWN = 8
 #: A smaller change of the log target over one deviation of a column is a rounding error.
 _ROUNDING = 1e-12
-
-
-def require_positive(rows: TrainingRows) -> TrainingRows:
-    """Return the rows that count, or refuse a target without a logarithm."""
-    if not (rows.y > 0).all():
-        raise ValueError("the target must be positive, for its logarithm is modeled")
-    counts = rows.weight > 0
-    if not counts.any():
-        raise ValueError("there are no rows to fit on")
-    if counts.all():
-        return rows
-    return TrainingRows(rows.x[counts], rows.y[counts], rows.weight[counts], rows.groups)
 
 
 def prediction_band(y: Array) -> tuple[float, float]:
@@ -182,22 +169,16 @@ def _rate(rate: float, name: str) -> str:
     return f"exp({rate:.3g}·{name})"
 
 
-class PowerLawTechnique(Technique):
+class PowerLawTechnique(LogTechnique):
     """Ridge regression of the log target on logarithms, with less weight on outliers."""
 
     name = "PowerLaw"
     regressor = PowerLawRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "penalty", 1.0, real(least=0), grid=(0.1, 1.0, 10.0), prior="loguniform(0.01,100)"
         ),
     )
-
-    def prepare(self, rows: TrainingRows) -> TrainingRows:
-        """Refuse targets without a logarithm."""
-        return require_positive(rows)
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> PowerLawRegressor:
         """Fit, and fit again with less weight on what is far off."""

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
-from foretell.model.techniques._nested import join_states
-from foretell.model.techniques._state import read_array, read_texts
+from foretell.model.techniques._state import join_states, read_array, read_texts
 from foretell.model.techniques._values import boolean
 from foretell.model.techniques.laws._formula import (
     Clip,
@@ -43,16 +42,14 @@ from foretell.model.techniques.laws.power_law import (
     prediction_band,
     read_axes,
     read_band,
-    require_positive,
 )
-from foretell.model.techniques.linear._least_squares import triangle
+from foretell.model.techniques.linear._least_squares import solve_nonnegative, triangle
 from foretell.model.techniques.points.axes import Axes
 
 #: More base terms get no products: there would be thousands.
 _MOST_MULTIPLIED = 30
 #: With so few rows, products of terms cannot be told apart.
 _FEW_ROWS = 10
-_STEPS_PER_COLUMN = 30
 _LEAST_SHARE = 1e-10  # terms that contribute less are rounding errors of the solver
 _MOST_SHOWN = 6
 #: Terms are constant from this many times the mean on, and below this share of it.
@@ -203,10 +200,6 @@ class ScalingLawRegressor(Regressor):
         total = shares.sum()
         return shares / total if total > 0 else None
 
-    def notes(self) -> list[str]:
-        """Say so when there were no products."""
-        return list(self.remarks)
-
     def expression(self, columns: Sequence[Expression]) -> Expression:
         """Return the prediction, given what each column is."""
         terms = [
@@ -259,22 +252,16 @@ class ScalingLawRegressor(Regressor):
         return cls(axes, pairs, weights, contributions, *read_band(state), notes)
 
 
-class ScalingLawTechnique(Technique):
+class ScalingLawTechnique(LogTechnique):
     """Minimize the relative error over sums of terms with coefficients of zero or more."""
 
     name = "ScalingLaw"
     regressor = ScalingLawRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "interactions", True, boolean, grid=(True, False), prior="choice(True,False)"
         ),
     )
-
-    def prepare(self, rows: TrainingRows) -> TrainingRows:
-        """Refuse targets that are not positive."""
-        return require_positive(rows)
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> ScalingLawRegressor:
         """Fit, and fit again with less weight on what is far off."""
@@ -343,19 +330,13 @@ def _robust_solution(relative: Array, multiplicity: Array) -> Array:
 
 def _solve(relative: Array, weight: Array) -> Array:
     """Find coefficients of zero or more whose sum of columns is nearest to 1 in every row."""
-    from scipy.optimize import lsq_linear, nnls
-
     whole = np.column_stack([relative, np.ones(len(relative))]) * np.sqrt(weight)[:, None]
     upper = triangle(whole) if len(whole) > whole.shape[1] else whole
     norms = np.linalg.norm(upper[:, :-1], axis=0)
     varies = norms > 0
     matrix, target = upper[:, :-1][:, varies] / norms[varies], upper[:, -1]
-    try:
-        found = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
-    except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
-        found = np.maximum(lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x, 0)
     solution = np.zeros(len(norms))
-    solution[varies] = found / norms[varies]
+    solution[varies] = solve_nonnegative(matrix, target) / norms[varies]
     return solution
 
 

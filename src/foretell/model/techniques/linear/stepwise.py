@@ -80,7 +80,9 @@ class _Steps:
 
     def __init__(self, reductions: Reductions, *, has_intercept: bool) -> None:
         self.problem = reductions.problem(fit_intercept=has_intercept)
-        self.centered = reductions.centered  # correlations are about the mean either way
+        self.centered = reductions.problem(
+            fit_intercept=True
+        )  # correlations are about the mean either way
         self.n_free = len(reductions.rows.y) - int(has_intercept)
 
     def run(self, params: Params) -> tuple[_Fit, str]:

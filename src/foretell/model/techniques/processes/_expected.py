@@ -118,15 +118,10 @@ class Expected:
                     np.multiply(product, np.exp(exponent, out=exponent), out=product)
                     exponent.fill(0.0)
             else:
-                apart = np.abs(values[:, None] - z[:, j])
-                correlation = np.exp(-apart)
-                if not self.is_rough:
-                    correlation *= _polynomial(apart, np.empty_like(apart))
-                np.take(correlation, position, axis=0, out=pad, mode="clip")
+                np.take(self._alike(j, z, codes), position, axis=0, out=pad, mode="clip")
                 np.multiply(product, pad, out=product)
-        for c, (levels, position) in enumerate(self.categories):
-            correlation = np.where(levels[:, None] == codes[:, c], 1.0, self.apart[c])
-            np.take(correlation, position, axis=0, out=pad, mode="clip")
+        for c, (_, position) in enumerate(self.categories, start=len(self.axes)):
+            np.take(self._alike(c, z, codes), position, axis=0, out=pad, mode="clip")
             np.multiply(product, pad, out=product)
         np.multiply(product, np.exp(exponent, out=exponent), out=product)
         field: Array = self.alpha @ product

@@ -11,10 +11,10 @@ import numpy as np
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
 from foretell.model.techniques._state import read_flag, read_number
@@ -133,13 +133,11 @@ class LogGPRegressor(Regressor):
         return cls(process, shift, noise, *band, is_flat=read_flag(state, "is_flat"))
 
 
-class LogGPTechnique(Technique):
+class LogGPTechnique(LogTechnique):
     """Fit the most probable process to robustly merged runs."""
 
     name = "LogGP"
     regressor = LogGPRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "form",

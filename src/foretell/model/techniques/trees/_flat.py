@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -200,6 +201,28 @@ class TreeRegressor(Regressor):
             base=read_number(state, "base"),
             shares=read_array(state, "shares", shape=(n_features,)) if has_shares else None,
         )
+
+
+class LibraryTrees(Regressor):
+    """Trees as a library grew them: they predict faster than ours, but cannot be saved."""
+
+    @cached_property
+    @abstractmethod
+    def portable(self) -> TreeRegressor:
+        """The same trees as ours."""
+
+    def importances(self) -> Array | None:
+        """Return the share of each feature."""
+        return self.portable.shares
+
+    def to_state(self) -> State:
+        """Return the trees as arrays."""
+        return self.portable.to_state()
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> TreeRegressor:
+        """Rebuild in the portable form."""
+        return TreeRegressor.from_state(state, n_features)
 
 
 def join_trees(trees: Sequence[Tree], **settings: Any) -> TreeRegressor:

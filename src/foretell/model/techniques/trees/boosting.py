@@ -11,17 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.techniques._base import (
-    Array,
-    Hyperparameter,
-    Params,
-    Regressor,
-    State,
-    Technique,
-    TrainingRows,
-)
+from foretell.model.techniques._base import Array, Hyperparameter, Params, Technique, TrainingRows
 from foretell.model.techniques._values import real, whole
 from foretell.model.techniques.trees._flat import (
+    LibraryTrees,
     Tree,
     TreeRegressor,
     deviation_unit,
@@ -187,8 +180,8 @@ def _digest(ranks: NDArray[np.intp]) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedTrees(Regressor):
-    """A booster as trained, which predicts faster than our trees; most are scored once and go."""
+class BoostedTrees(LibraryTrees):
+    """A booster as trained; most are scored once and go."""
 
     booster: Any
     n_trees: int
@@ -198,7 +191,8 @@ class BoostedTrees(Regressor):
     unit: float
 
     @cached_property
-    def _portable(self) -> TreeRegressor:
+    def portable(self) -> TreeRegressor:
+        """The same trees as ours, with the share of each feature in the number of splits."""
         content = json.loads(self.booster[: self.n_trees].save_raw("json"))
         trees = content["learner"]["gradient_booster"]["model"]["trees"]
         portable = join_trees(
@@ -210,9 +204,8 @@ class BoostedTrees(Regressor):
         splits = portable.feature[portable.left >= 0]
         if len(splits) == 0:
             return portable
-        return replace(
-            portable, shares=np.bincount(splits, minlength=self.n_features) / len(splits)
-        )
+        counts = np.bincount(splits, minlength=self.n_features)
+        return replace(portable, shares=counts / len(splits))
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -225,19 +218,6 @@ class BoostedTrees(Regressor):
     def at(self, value: Any) -> BoostedTrees:
         """Return the model with the first trees alone."""
         return replace(self, n_trees=prefix(value, self.n_trees))
-
-    def importances(self) -> Array | None:
-        """Return the share of each feature in the number of splits."""
-        return self._portable.importances()
-
-    def to_state(self) -> State:
-        """Return the trees as arrays."""
-        return self._portable.to_state()
-
-    @classmethod
-    def from_state(cls, state: State, n_features: int) -> TreeRegressor:
-        """Rebuild in the portable form."""
-        return TreeRegressor.from_state(state, n_features)
 
 
 def _portable(tree: dict[str, Any], columns: NDArray[np.intp], unit: float) -> Tree:
