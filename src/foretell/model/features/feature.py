@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
 
 Kind = Literal["number", "flag", "category"]
@@ -17,9 +18,14 @@ CATEGORY: Kind = "category"
 MOST_FACTORS = 1024
 
 
+_STRICT = pydantic.ConfigDict(extra="forbid")  # where they are read from model files
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of the table: a number, a truth value, or a category with its known levels."""
+
+    __pydantic_config__ = _STRICT
 
     name: str
     kind: Kind
@@ -30,6 +36,8 @@ class Column:
 class Factor:
     """A column sent through steps such as inverse and log, or the indicator of one level."""
 
+    __pydantic_config__ = _STRICT
+
     column: str
     steps: tuple[str, ...] = ()
     level: str | None = None
@@ -37,11 +45,19 @@ class Factor:
 
 @dataclass(frozen=True)
 class Feature:
-    """A named product of factors."""
+    """A named product of factors.
+
+    Attributes
+    ----------
+    is_numeric
+        False for indicators and products, of which no inverse and no logarithm is derived.
+    """
+
+    __pydantic_config__ = _STRICT
 
     name: str
-    factors: tuple[Factor, ...]
-    is_numeric: bool = True  # false for indicators, which have no inverse and no logarithm
+    factors: Annotated[tuple[Factor, ...], pydantic.Field(min_length=1, max_length=MOST_FACTORS)]
+    is_numeric: Annotated[bool, pydantic.Field(exclude=True)] = True
 
     @property
     def is_indicator(self) -> bool:

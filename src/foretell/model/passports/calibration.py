@@ -6,7 +6,7 @@ of question at the same distance from the data. They come without a guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
+from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import Question
 
 Array = NDArray[np.float64]
@@ -205,8 +206,7 @@ class Calibration(pydantic.BaseModel):
         below, above = np.array(slopes, dtype=float).reshape(len(spot.names), 2).T
         by_column = np.where(spot.distance > 0, above, below) * spot.distance
         way = np.sqrt((by_column**2).sum(axis=1))
-        is_outside = (spot.distance != 0).any(axis=1)
-        size: Array = np.minimum(np.where(is_outside, self.base + way, 0.0), _MOST_WIDTH)
+        size: Array = np.minimum(np.where(spot.is_beyond, self.base + way, 0.0), _MOST_WIDTH)
         return size
 
 
@@ -222,6 +222,27 @@ class Spot:
     ratio: Array
     between: NDArray[np.bool_]
     is_unknown: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        measured: MeasuredRange,
+        x: Array,
+        unknown: Iterable[NDArray[np.bool_]],
+    ) -> Spot:
+        """Locate rows, given which have an unknown level of each category."""
+        distance = measured.distance(x)
+        is_unknown = np.zeros(len(x), dtype=bool)
+        for rows in unknown:
+            is_unknown |= rows
+        ratio, between = measured.ratio(x, distance), measured.between(x, distance)
+        return cls(names, distance, ratio, between, is_unknown)
+
+    @cached_property
+    def is_beyond(self) -> NDArray[np.bool_]:
+        """Which rows leave the range of some column."""
+        return np.asarray((self.distance != 0).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,10 @@ class Split:
     train: Rows
     test: Rows
 
+    def kept(self, most: int) -> Rows:
+        """Return at most so many test rows, evenly spaced: those whose predictions are kept."""
+        return self.test[thinned(len(self.test), most)]
+
     def straddled_by(self, configuration: NDArray[np.int64]) -> bool:
         """Whether repeats of some configuration are on both sides."""
         return bool(np.isin(configuration[self.test], configuration[self.train]).any())

@@ -19,7 +19,7 @@ from foretell.model.techniques._base import (
 )
 from foretell.model.techniques._state import join_states, part_of, read_array, read_number
 from foretell.model.techniques._values import real
-from foretell.model.techniques.laws._formula import Clip, Exp, Expression, Log, Number, add, linear
+from foretell.model.techniques.laws._formula import Clip, Expression, Function, Number, add, linear
 from foretell.model.techniques.points.axes import Axes
 from foretell.model.techniques.points.robust import MOST_LOG, log_band, student_weights
 
@@ -111,11 +111,11 @@ class PowerLawRegressor(Regressor):
         for column, is_log, offset in zip(axes.first, axes.is_log, axes.offset, strict=True):
             of = columns[column]
             if is_log:
-                of = Log(Clip(add([of, Number(float(offset))]), low=_LEAST_VALUE))
+                of = Function("log", Clip(add([of, Number(float(offset))]), low=_LEAST_VALUE))
             terms.append(of)
         coefficients = [*exponents.tolist(), *self.effects.tolist()]
         log_y = linear(coefficients, [*terms, *columns], constant)
-        return Exp(Clip(log_y, float(np.log(self.low)), float(np.log(self.high))))
+        return Function("exp", Clip(log_y, float(np.log(self.low)), float(np.log(self.high))))
 
     def formula(self, names: Sequence[str], target: str) -> str:
         """Return the law as a line to read, in the units of the table."""

@@ -29,8 +29,7 @@ from foretell.model.techniques._values import boolean
 from foretell.model.techniques.laws._formula import (
     Clip,
     Expression,
-    Inverse,
-    Log1p,
+    Function,
     Number,
     add,
     linear,
@@ -104,10 +103,10 @@ class Base:
         shifted = add([of[0], Number(self.offset)])
         a: Expression = Clip(multiply([Number(1 / self.scale), shifted]), self.least, _FAR)
         if self.shape == DECAYING:
-            return Inverse(add([Number(1.0), a]))
+            return Function("inverse", add([Number(1.0), a]))
         if self.shape in (FALLING, LOG_FALLING):
-            a = Inverse(a)
-        return Log1p(a) if self.shape in (LOG_RISING, LOG_FALLING) else a
+            a = Function("inverse", a)
+        return Function("log1p", a) if self.shape in (LOG_RISING, LOG_FALLING) else a
 
     def text(self, names: Sequence[str]) -> tuple[float, str]:
         """Return a factor, and what is written after it: such as 0.125 and ``·nodes``."""
