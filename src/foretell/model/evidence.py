@@ -157,7 +157,11 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
     rest = others[thinned(len(others), max(0, _MOST_RUNS - len(needed)))]
     kept = np.union1d(needed, rest).astype(np.int64)
     names = [c.name for c in table.feature_map.columns]
-    frames = [_frame(h, kept) for h in sampled if len(h.rows)]
+    frames = [
+        pd.DataFrame({"run": np.searchsorted(kept, h.rows) + 1, **vars(h)})[list(_COLUMNS)]
+        for h in sampled
+        if len(h.rows)
+    ]
     predictions = pd.concat(frames) if frames else pd.DataFrame(columns=_COLUMNS)
     runs = table.frame.iloc[kept][[*names, target]]
     return {
@@ -165,11 +169,6 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
         layout.RUNS: runs.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC),
         layout.REHEARSALS: predictions.to_csv(index=False, float_format="%.8g"),
     }
-
-
-def _frame(held_out: HeldOut, kept: Rows) -> pd.DataFrame:
-    runs = np.searchsorted(kept, held_out.rows) + 1
-    return pd.DataFrame({"run": runs, **vars(held_out)})[list(_COLUMNS)]
 
 
 def read_runs(source: Path | pd.DataFrame | Dataset, model: SavedModel) -> pd.DataFrame:

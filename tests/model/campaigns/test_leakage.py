@@ -96,7 +96,6 @@ def test_targets_of_training_rows_do_matter(runs):
 def fitters(source, runs, rows_of):
     """Return a fitter, and one whose rows on one side of a fold are something else."""
     checked, table, plan = planned(source, runs)
-    indicators = np.flatnonzero([f.is_indicator for f in table.feature_map.features])
     parts = (table.x, table.y, table.configuration)
     random = np.random.default_rng(2)
     changed = [part.copy() for part in parts]
@@ -104,7 +103,7 @@ def fitters(source, runs, rows_of):
     changed[0][rows] = random.uniform(-50, 50, size=changed[0][rows].shape)
     changed[1][rows] = random.uniform(1, 1e5, size=len(rows))
     changed[2][rows] = random.permutation(changed[2][rows])
-    return [Fitter(checked, *p, indicators, plan.splits) for p in (parts, changed)]
+    return [Fitter(checked, *p, plan.splits, table.feature_map) for p in (parts, changed)]
 
 
 FOLD = "0.0/1"
@@ -145,8 +144,7 @@ def test_level_that_only_test_rows_have_is_no_column_of_the_fold():
     _, _, plan = planned(source, runs)
     runs["machine"] = runs["machine"].mask(np.isin(np.arange(40), plan.splits[FOLD].test[:2]), "c")
     checked, table, plan = planned(source, runs)
-    indicators = np.flatnonzero([f.is_indicator for f in table.feature_map.features])
-    fitter = Fitter(checked, table.x, table.y, table.configuration, indicators, plan.splits)
+    fitter = Fitter(checked, table.x, table.y, table.configuration, plan.splits, table.feature_map)
     (fitted,) = fitter.fit("LRRidge", [{"alpha": 0.1}], FOLD)
     used = [table.feature_map.names[i] for i in fitted.columns]
     unused = set(table.feature_map.names) - set(used)

@@ -82,8 +82,7 @@ def _coordinates(values: pd.Series[float], *, is_log: bool) -> Array:
 def log_sizes(lower: Array, upper: Array, noise: float) -> Array:
     """Return the standard deviation of a model's error, from the ends of its 90 % intervals."""
     total = (np.log(upper) - np.log(lower)) / _Z_90
-    field: Array = np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))
-    return field
+    return np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))
 
 
 @dataclass
@@ -110,8 +109,7 @@ class ErrorField:
     @property
     def variance(self) -> Array:
         """The variance of each error."""
-        found: Array = np.maximum(np.diag(self.covariance), _LEAST_VARIANCE)
-        return found
+        return np.maximum(np.diag(self.covariance), _LEAST_VARIANCE)
 
     def first(self, n: int) -> ErrorField:
         """Keep the first configurations."""
@@ -152,5 +150,4 @@ class ErrorField:
     def effect(self, row: int) -> Array:
         """Return how much all errors move if a run at a row is one standard deviation higher."""
         variance = float(self.variance[row] + self.noise**2)
-        moved: Array = self.covariance[:, row] / math.sqrt(variance)
-        return moved
+        return self.covariance[:, row] / math.sqrt(variance)

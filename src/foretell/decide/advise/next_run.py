@@ -221,11 +221,13 @@ class _Adviser:
             known = predicted[kind]
             noise = self.past.noise[predictor.target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
-            sizes = log_sizes(lower, upper, noise)
-            sizes = np.minimum(sizes, _MOST_SIZE)
+            sizes = np.minimum(log_sizes(lower, upper, noise), _MOST_SIZE)
             field = ErrorField.of(sizes, alike, noise)
             field.see_runs(seen, self.past.n_runs[kept])
-            field.widen(_remaining(alike[:, seen], sizes))
+            # The intervals of a model account for all runs, but hold for configurations that it
+            # has not seen: only near a run that was made are errors smaller.
+            near = alike[:, seen].max(axis=1, initial=0.0) ** _NEAR
+            field.widen(sizes * np.sqrt(1 - near))
             at_least = self.past.at_least.get(predictor.target, np.zeros(0)) * unit
             for place, least in enumerate(at_least, start=n_choices + n_runs + len(kept)):
                 if np.isfinite(least) and least > 0:
@@ -300,14 +302,3 @@ class _Adviser:
             else plain_rows(choice.figures.frame.iloc[[instead]])[0],
             n_before=int(self._n_before[run]),
         )
-
-
-def _remaining(alike: Array, sizes: Array) -> Array:
-    """Return how large errors remain: only near a run that was made are they smaller.
-
-    The intervals of a model already account for all runs, but hold for configurations that it has
-    not seen.
-    """
-    known = alike.max(axis=1, initial=0.0) ** _NEAR
-    remaining: Array = sizes * np.sqrt(1 - known)
-    return remaining

@@ -12,7 +12,7 @@ from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.folds import Fold
 from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate, relative_error
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
-from foretell.model.passports.questions import QUESTIONS, Question, mean_by_question, question_names
+from foretell.model.passports.questions import Question, mean_by_question, question_names
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, 
         predicted = a.combined if member is None else a.log_predictions[:, member]
         errors.append(relative_error(predicted, a.log_y))
         kinds.append(a.questions)
-    return mean_by_question(errors, kinds, QUESTIONS)
+    return mean_by_question(errors, kinds)
 
 
 def rank(errors: Mapping[str, float | None]) -> float:

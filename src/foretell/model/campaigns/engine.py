@@ -167,15 +167,11 @@ def _missing(studies: list[Study]) -> list[Study]:
         by_technique.setdefault(study.technique, {}).setdefault(study.outer, []).append(study)
     nearest: list[list[Study]] | None = None
     for splits in by_technique.values():
-        lacking = [group for group in splits.values() if not any(map(_has_found, group))]
+        lacking = [g for g in splits.values() if all(s.least_error == math.inf for s in g)]
         is_hopeless = any(all(study.is_over for study in group) for group in lacking)
         if not is_hopeless and (nearest is None or len(lacking) < len(nearest)):
             nearest = lacking
     return [study for group in nearest or [] for study in group]
-
-
-def _has_found(study: Study) -> bool:
-    return study.least_error < math.inf
 
 
 def _outcomes(task: Task, result: object) -> list[Outcome]:

@@ -36,7 +36,8 @@ def load_campaign(source: Source) -> tuple[Campaign, pd.DataFrame | None, list[s
     if isinstance(source, Campaign):
         return source, None, []
     if isinstance(source, str | Path):
-        campaign, warnings = _from_file(Path(source))
+        path = Path(source)
+        campaign, warnings = (read_toml(path), []) if _is_toml(path) else read_ini(path)
         return campaign, None, warnings
     if not isinstance(source, Mapping):
         raise UsageError(f"a campaign is a file, a dict or a Campaign, not {shown(source)}")
@@ -141,9 +142,3 @@ def _exists(path: Path) -> bool:
 
 def _is_toml(path: Path) -> bool:
     return path.suffix.lower() == ".toml"
-
-
-def _from_file(path: Path) -> tuple[Campaign, list[str]]:
-    if _is_toml(path):
-        return read_toml(path), []
-    return read_ini(path)

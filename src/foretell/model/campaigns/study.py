@@ -87,13 +87,8 @@ class Trial:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Trial:
         """Rebuild a trial from plain values."""
-        folds = [scores_from_json(s) for s in values["folds"]]
+        folds = [Scores.from_json(s) for s in values["folds"]]
         return cls(**{**values, "folds": folds})
-
-
-def scores_from_json(values: dict[str, float | None]) -> Scores:
-    """Rebuild scores from plain values, None standing for NaN."""
-    return Scores(**{k: math.nan if v is None else v for k, v in values.items()})
 
 
 def trial_key(outer: str, technique: str, params: Params, search: int) -> str:
@@ -137,7 +132,8 @@ class Study:
         self.score_name = score_name
         self._is_racing = is_racing and len(split.selection_keys) > 1
         self._finished = finished
-        self._best: Trial | None = None
+        #: The complete trial with the least error of all finished batches, the first of equals.
+        self.best: Trial | None = None
         self._batch: list[str] = []  # the keys of what was proposed last, in its order
         self._open: dict[str, Trial] = {}  # what the batch still needs folds of, equal ones once
         self._out: dict[str, set[int]] = {}  # the folds that open trials wait for
@@ -158,10 +154,6 @@ class Study:
     def n_folds(self) -> int:
         """How many selection splits a trial is scored on."""
         return len(self._split_keys)
-
-    def best(self) -> Trial | None:
-        """Return the complete trial with the least error so far, the first of equals."""
-        return self._best
 
     def advance(self) -> list[Task]:
         """Return the tasks to run next; none while some are out, or when the search is over."""
@@ -219,8 +211,8 @@ class Study:
         self.trials += finished
         self.n_finished = len(self.trials)
         self._batch = []
-        complete = [t for t in [self._best, *finished] if t is not None and t.is_complete]
-        self._best = min(complete, key=self._error, default=None)
+        complete = [t for t in [self.best, *finished] if t is not None and t.is_complete]
+        self.best = min(complete, key=self._error, default=None)
         return finished
 
     def _tasks(self) -> list[Task]:
@@ -254,7 +246,7 @@ class Study:
         if trial.reason is not None or len(trial.folds) == len(self._split_keys):
             return True
         # The best of earlier batches, whatever ended first in this one: the order never matters.
-        return self._best is not None and self._loses(trial, self._best)
+        return self.best is not None and self._loses(trial, self.best)
 
     def _enter(self, trial: Trial, outcome: Outcome) -> None:
         trial.seconds += outcome.seconds

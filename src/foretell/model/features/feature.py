@@ -73,8 +73,7 @@ def apply_step(step: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    logs: NDArray[np.float64] = np.log(np.where(values > 0, values, np.nan))
-    return logs
+    return np.log(np.where(values > 0, values, np.nan))
 
 
 STEPS: dict[str, Any] = {

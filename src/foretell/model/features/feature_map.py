@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import as_numbers, describe_rows
+from foretell.dataset import Dataset, as_numbers, describe_rows
 from foretell.errors import DatasetError, UsageError, listing
 from foretell.files.complaints import shown
 from foretell.model.campaigns.schema import Features
@@ -68,25 +68,13 @@ class FeatureMap:
         distinct = dict.fromkeys(f for feature in self.features for f in feature.factors)
         return {factor: i for i, factor in enumerate(distinct)}
 
-    def matrix(
-        self,
-        frame: pd.DataFrame,
-        *,
-        name: str = "the table",
-        row_numbers: NDArray[Any] | None = None,
-    ) -> NDArray[np.float64]:
+    def matrix(self, dataset: Dataset) -> NDArray[np.float64]:
         """Compute the features of every row; a level never seen gets all its indicators at zero."""
-        rows = np.arange(1, len(frame) + 1) if row_numbers is None else row_numbers
-        return self.matrix_of(self.values(frame, name=name, row_numbers=rows), name, rows)
+        return self.matrix_of(self.values(dataset), dataset.name, dataset.row_numbers)
 
-    def values(
-        self, frame: pd.DataFrame, *, name: str = "the table", row_numbers: NDArray[Any]
-    ) -> Values:
+    def values(self, dataset: Dataset) -> Values:
         """Read every column as numbers or level names."""
-        return {
-            c.name: column_values(c, frame[c.name], table=name, row_numbers=row_numbers)
-            for c in self.columns
-        }
+        return {column.name: column_values(column, dataset) for column in self.columns}
 
     def matrix_of(
         self, values: Values, name: str, row_numbers: NDArray[Any]
@@ -195,15 +183,11 @@ def _refuse_duplicates(features: list[Feature]) -> None:
 
 
 def column_values(
-    column: Column,
-    values: pd.Series[Any],
-    *,
-    table: str,
-    row_numbers: NDArray[Any],
-    remedy: str = "Correct or drop those rows.",
+    column: Column, dataset: Dataset, remedy: str = "Correct or drop those rows."
 ) -> NDArray[Any]:
     """Read one column as numbers or level names; raise a DatasetError where it cannot be."""
-    refuse_missing(column.name, values, table=table, row_numbers=row_numbers)
+    dataset.refuse_missing([column.name])
+    values = dataset.frame[column.name]
     if column.kind == CATEGORY:
         return trained_levels(values, column.levels)
     numbers = as_numbers(values)
@@ -213,29 +197,16 @@ def column_values(
         wanted = "numbers like 1000 or 1.5" if column.kind == NUMBER else "true or false"
         what = f"other value, such as {shown(str(values[bad].iloc[0]))}"
         raise DatasetError(
-            f"{table}, column '{column.name}' must hold {wanted}, and has "
-            f"{describe_rows(bad, row_numbers, what)}. {remedy}"
+            f"{dataset.name}, column '{column.name}' must hold {wanted}, and has "
+            f"{describe_rows(bad, dataset.row_numbers, what)}. {remedy}"
         )
     infinite = np.isinf(numbers)
     if infinite.any():
         raise DatasetError(
-            f"{table}, column '{column.name}' has "
-            f"{describe_rows(infinite, row_numbers, 'infinite value')}. {remedy}"
+            f"{dataset.name}, column '{column.name}' has "
+            f"{describe_rows(infinite, dataset.row_numbers, 'infinite value')}. {remedy}"
         )
     return numbers
-
-
-def refuse_missing(
-    name: str, values: pd.Series[Any], *, table: str, row_numbers: NDArray[Any]
-) -> None:
-    """Raise a DatasetError where a column has gaps."""
-    missing = values.isna().to_numpy()
-    if missing.any():
-        raise DatasetError(
-            f"{table}, column '{name}' has "
-            f"{describe_rows(missing, row_numbers, 'missing value')}. "
-            "Fill them in, or drop those rows."
-        )
 
 
 def recognize(name: str, values: pd.Series[Any], *, as_category: bool) -> Column:

@@ -59,14 +59,14 @@ def question_names(
 
 
 def mean_by_question(
-    errors: Sequence[NDArray[Any]], kinds: Sequence[NDArray[np.str_]], questions: Sequence[str]
+    errors: Sequence[NDArray[Any]], kinds: Sequence[NDArray[np.str_]]
 ) -> dict[str, float | None]:
     """Average errors by the name of their question."""
     every = np.concatenate([np.zeros(0), *errors])
     kind = np.concatenate([np.zeros(0, dtype="<U16"), *kinds])
     return {
         name: float(every[kind == name].mean()) if (kind == name).any() else None
-        for name in questions
+        for name in QUESTIONS
     }
 
 

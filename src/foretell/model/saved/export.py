@@ -91,18 +91,14 @@ def formula_text(model: SavedModel) -> str | None:
     regressor = model.fitted.regressor
     if not isinstance(regressor, Formulated) or model.fitted.scaling is not None:
         return model.formula
-    return regressor.formula(column_labels(model), model.target)
-
-
-def column_labels(model: SavedModel) -> list[str]:
-    """Name what the regressor sees as a reader would: levels as ``machine=c4``."""
     features = [model.feature_map.features[i] for i in model.fitted.columns]
-    return [
+    labels = [
         f"{f.factors[0].column}={f.factors[0].level}"
         if len(f.factors) == 1 and f.is_indicator
         else f.name
         for f in features
     ]
+    return regressor.formula(labels, model.target)
 
 
 def formula_techniques() -> list[str]:

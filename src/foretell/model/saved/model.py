@@ -55,9 +55,7 @@ class Configurations(Dataset):
         """What its columns hold, checked."""
         self.refuse_missing(self.model.columns)
         try:
-            return self.model.feature_map.values(
-                self.frame, name=self.name, row_numbers=self.row_numbers
-            )
+            return self.model.feature_map.values(self)
         except DatasetError as error:
             raise error.placed() from None  # there is no campaign file to change
 

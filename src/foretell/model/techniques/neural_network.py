@@ -72,8 +72,7 @@ class Perceptron(Regressor):
         *hidden, (weights, bias) = self.layers
         for inner, shift in hidden:
             signal = _activate(signal @ inner + shift, self.activation)
-        result: Array = (signal @ weights + bias)[:, 0]
-        return result
+        return (signal @ weights + bias)[:, 0]
 
     def to_state(self) -> State:
         """Return the layers and the scales."""

@@ -78,8 +78,7 @@ class SupportVectors(Regressor):
         product *= self.gamma
         if self.kernel == "sigmoid":
             return np.tanh(product)
-        powered: Array = product**self.degree
-        return powered
+        return product**self.degree
 
     def coefficients(self) -> tuple[Array, float] | None:
         """Return coefficients and intercept where the kernel is linear."""

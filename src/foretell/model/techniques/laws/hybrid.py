@@ -56,8 +56,7 @@ class HybridRegressor(Regressor):
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
         factor = np.maximum(self.rest.predict(np.clip(x, self.low, self.high)), _LEAST_FACTOR)
-        predicted: Array = self.law.predict(x) * factor
-        return predicted
+        return self.law.predict(x) * factor
 
     def start(self) -> HybridRegressor | None:
         """Return itself where its process may serve again."""

@@ -126,8 +126,8 @@ class PowerLawRegressor(Regressor):
         for k in strongest[:_MOST_COLUMNS_SHOWN]:
             name, offset = names[axes.first[k]], axes.offset[k]
             base = f"({name} + {offset:.4g})" if offset else name
-            is_power = axes.is_log[k]
-            parts.append(f"{base}^{exponents[k]:.3g}" if is_power else _rate(exponents[k], name))
+            power, rate = f"{base}^{exponents[k]:.3g}", f"exp({exponents[k]:.3g}·{name})"
+            parts.append(power if axes.is_log[k] else rate)
         parts += [
             self._factors(group, names) for group in axes.groups if self.effects[[*group]].any()
         ]
@@ -163,10 +163,6 @@ class PowerLawRegressor(Regressor):
             shares,
             *read_band(state),
         )
-
-
-def _rate(rate: float, name: str) -> str:
-    return f"exp({rate:.3g}·{name})"
 
 
 class PowerLawTechnique(LogTechnique):

@@ -271,7 +271,10 @@ class ScalingLawTechnique(LogTechnique):
         matrix = _matrix(base, pairs, rows.x)
         unit = float(np.exp(np.mean(np.log(rows.y))))
         relative = matrix / (rows.y / unit)[:, None]
-        solution = _robust_solution(relative, rows.weight)
+        solution = _solve(relative, rows.weight)
+        for _ in range(ROUNDS):
+            weight = outlier_weights(relative @ solution - 1, rows.weight)
+            solution = _solve(relative, rows.weight * weight)
         fitted = relative @ solution
         shares = (rows.weight / np.where(fitted > 0, fitted, 1.0)) @ relative * solution
         shares /= rows.weight.sum()
@@ -317,14 +320,6 @@ def _matrix(base: Sequence[Base], pairs: NDArray[np.int64], x: Array) -> Array:
     for k, (i, j) in enumerate(pairs.tolist()):
         np.multiply(values[i], values[j], out=matrix[:, k])
     return matrix
-
-
-def _robust_solution(relative: Array, multiplicity: Array) -> Array:
-    solution = _solve(relative, multiplicity)
-    for _ in range(ROUNDS):
-        weight = outlier_weights(relative @ solution - 1, multiplicity)
-        solution = _solve(relative, multiplicity * weight)
-    return solution
 
 
 def _solve(relative: Array, weight: Array) -> Array:

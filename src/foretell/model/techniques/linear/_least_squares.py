@@ -33,8 +33,7 @@ class LinearRegressor(Regressor):
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
-        predicted: Array = x @ self.slopes + self.intercept
-        return predicted
+        return x @ self.slopes + self.intercept
 
     def coefficients(self) -> tuple[Array, float]:
         """Return the weight of each feature, and the intercept."""

@@ -131,8 +131,7 @@ class _Steps:
             yield [*fit.columns, column]
 
     def _residual(self, fit: _Fit, factor: Array, target: Array) -> Array:
-        residual: Array = target - factor[:, fit.columns] @ fit.slopes
-        return residual
+        return target - factor[:, fit.columns] @ fit.slopes
 
     def _solve(self, columns: list[int]) -> _Fit | None:
         """Fit by least squares; None where columns are dependent or leave nothing to test with."""

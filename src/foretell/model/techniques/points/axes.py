@@ -112,8 +112,7 @@ class Axes:
         kept = np.flatnonzero(self.has_curve)
         exponent = np.clip(-z[:, kept] * self.deviation[kept], -_MOST_EXPONENT, _MOST_EXPONENT)
         line = self.level[kept] + self.slope[kept] * z[:, kept]
-        curves: Array = (np.exp(exponent) - line) / self.height[kept]
-        return curves
+        return (np.exp(exponent) - line) / self.height[kept]
 
     def codes(self, x: Array) -> NDArray[np.int64]:
         """Return the level of each category as its position in the group; -1 is unknown."""

@@ -232,8 +232,7 @@ class _Moments(NamedTuple):
         if not is_rough:
             total = total * (1 + distance * (1 + distance / 3))
             total += self.first[knot] * (1 + distance * (2 / 3)) + self.second[knot] / 3
-        summed: Array = total * np.exp(-distance)
-        return summed
+        return total * np.exp(-distance)
 
 
 class _Bumps:

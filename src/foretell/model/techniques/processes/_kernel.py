@@ -143,8 +143,7 @@ class Kernel:
     def variances(self, theta: Array) -> Array:
         """Return the prior variance of each feature of the trend."""
         n_parameters = self.slices["level"].stop
-        variances: Array = np.exp(2 * theta[:n_parameters])[self.feature_parameter]
-        return variances
+        return np.exp(2 * theta[:n_parameters])[self.feature_parameter]
 
     def pair_variance(self, theta: Array) -> float:
         """Return the prior variance of interactions."""

@@ -39,6 +39,9 @@ class Tree(NamedTuple):
     value: NDArray[Any]
 
 
+_WHOLE = ("feature", "left", "right")  # what holds whole numbers
+
+
 class _Kinds(NamedTuple):
     """The first row of each kind, and the kind of each row."""
 
@@ -75,8 +78,7 @@ class TreeRegressor(Regressor):
     shares: Array | None = None
 
     def __post_init__(self) -> None:
-        _check_starts(self.starts, len(self.feature))
-        _check_nodes(self)
+        _check_trees(self)
 
     @property
     def n_trees(self) -> int:
@@ -151,16 +153,8 @@ class TreeRegressor(Regressor):
         if n_trees == self.n_trees:
             return self
         n_nodes = int(self.starts[n_trees])
-        return replace(
-            self,
-            feature=self.feature[:n_nodes],
-            threshold=self.threshold[:n_nodes],
-            left=self.left[:n_nodes],
-            right=self.right[:n_nodes],
-            value=self.value[:n_nodes],
-            starts=self.starts[: n_trees + 1],
-            shares=None,
-        )
+        nodes = {name: getattr(self, name)[:n_nodes] for name in Tree._fields}
+        return replace(self, **nodes, starts=self.starts[: n_trees + 1], shares=None)
 
     def importances(self) -> Array | None:
         """Return the share of each feature, where it is known."""
@@ -186,14 +180,12 @@ class TreeRegressor(Regressor):
         """Rebuild from a file, or raise ValueError."""
         if read_whole(state, "n_features", least=1) != n_features:
             raise ValueError(f"the trees must be of {n_features} features")
-        feature = read_array(state, "feature", shape=(None,), dtype=np.int32)
-        size = (len(feature),)
+        size = read_array(state, "feature", shape=(None,), dtype=np.int32).shape
+        whole = {name: read_array(state, name, shape=size, dtype=np.int32) for name in _WHOLE}
         has_shares = read_flag(state, "has_shares")
         return cls(
-            feature=feature,
+            **whole,
             threshold=read_array(state, "threshold", shape=size),
-            left=read_array(state, "left", shape=size, dtype=np.int32),
-            right=read_array(state, "right", shape=size, dtype=np.int32),
             value=read_array(state, "value", shape=size),
             starts=read_array(state, "starts", shape=(None,), dtype=np.int64),
             n_features=n_features,
@@ -282,17 +274,15 @@ def prefix(value: Any, n_trees: int) -> int:
     return int(value)
 
 
-def _check_starts(starts: NDArray[np.int64], n_nodes: int) -> None:
+def _check_trees(trees: TreeRegressor) -> None:
+    """Raise ValueError unless each node but the roots is the child of one earlier in its tree."""
+    starts, n_nodes = trees.starts, len(trees.feature)
     if n_nodes > _MOST_NODES:
         raise ValueError(f"there are {n_nodes} nodes, more than {_MOST_NODES}")
     is_sound = len(starts) >= 2 and starts[0] == 0 and starts[-1] == n_nodes
     if not (is_sound and (np.diff(starts) > 0).all()):
         raise ValueError("'starts' must increase from 0 to the number of nodes")
-
-
-def _check_nodes(trees: TreeRegressor) -> None:
-    """Raise ValueError unless each node but the roots is the child of one earlier in its tree."""
-    index = np.arange(len(trees.feature))
+    index = np.arange(n_nodes)
     end = np.repeat(trees.starts[1:], np.diff(trees.starts))
     splits = (trees.left != -1) | (trees.right != -1)
     for child in (trees.left[splits], trees.right[splits]):
