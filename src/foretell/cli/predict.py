@@ -50,8 +50,7 @@ def command(
     prediction.
     """
     from foretell.model.campaigns.sources import table_to_predict
-    from foretell.model.saved.gaps import forecast_complete_rows
-    from foretell.model.saved.model import load_model
+    from foretell.model.saved.model import forecast_complete_rows, load_model
     from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)

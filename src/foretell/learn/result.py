@@ -68,10 +68,7 @@ class Round:
 class Learned:
     """The end of learning.
 
-    Attributes
-    ----------
-    reason
-        SURE or SPENT.
+    ``reason``: SURE or SPENT.
     """
 
     plan: Plan

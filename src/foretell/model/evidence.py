@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, as_numbers
 from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
-from foretell.model.automatic.bench import Bench
 from foretell.model.automatic.rehearsal import Answers
 from foretell.model.campaigns.validation.splits import (
     MOST_PREDICTIONS,
@@ -83,13 +82,11 @@ def relative_errors(predicted: Array, truth: Array) -> Array:
         return np.asarray(np.abs(predicted / truth - 1))
 
 
-def of_rehearsals(
-    table: Table, bench: Bench, answers: Sequence[Answers], used: Rows
-) -> Iterator[HeldOut]:
+def of_rehearsals(table: Table, answers: Sequence[Answers], used: Rows) -> Iterator[HeldOut]:
     """Yield what the ensemble answered in rehearsals; ``used`` are the rows it was fitted on."""
     features = table.feature_map.features
     for a in answers:
-        rows = used[bench.rows(a.fold.test)]
+        rows = used[a.rows]
         names = dict.fromkeys(features[c].factors[0].column for c in a.fold.columns)
         yield HeldOut(
             rows,

@@ -38,7 +38,7 @@ def ridge(*alphas):
 
 
 def opened(search, *, folds=3, technique="LRRidge", is_racing=False, finished=None, number=0):
-    split = OuterSplit("0.0", 0, tuple(f"0.0/{fold}" for fold in range(folds)))
+    split = OuterSplit("0.0", tuple(f"0.0/{fold}" for fold in range(folds)))
     return Study(
         split,
         technique,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from foretell.dataset import Dataset
 from foretell.errors import DatasetError
 from foretell.model.features.feature import CATEGORY, FLAG, NUMBER, Column, Factor, Feature
-from foretell.model.features.feature_map import FeatureMap
-from foretell.model.features.one_row import read_row
+from foretell.model.features.feature_map import FeatureMap, read_row
 
 COLUMNS = (
     Column("size", NUMBER),

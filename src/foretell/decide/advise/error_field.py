@@ -35,10 +35,7 @@ _LEAST_VARIANCE = 1e-12
 class Scales:
     """How distances between configurations are measured, by the ranges of the models.
 
-    Attributes
-    ----------
-    numbers
-        By column: whether it is compared in logs, and the width of its measured range.
+    ``numbers``: by column: whether it is compared in logs, and the width of its measured range.
     """
 
     numbers: Mapping[str, tuple[bool, float]]
@@ -116,7 +113,7 @@ class ErrorField:
         return ErrorField(self.mean[:n], self.covariance[:n, :n].copy(), self.noise)
 
     def see_runs(self, rows: NDArray[np.int64], n_runs: Array) -> None:
-        """Account for runs that were made, and that the model was fitted to."""
+        """Account for runs that the model was fitted to, or will be, whatever their results."""
         if not len(rows):
             return
         inner = self.covariance[np.ix_(rows, rows)] + np.diag(self.noise**2 / n_runs)
@@ -129,10 +126,6 @@ class ErrorField:
         now = np.sqrt(self.variance)
         wider = np.maximum(sizes / now, 1.0)
         self.covariance = self.covariance * np.outer(wider, wider)
-
-    def see_run(self, row: int) -> None:
-        """Account for a run that will be made, whatever its result."""
-        self.see_runs(np.array([row]), np.ones(1))
 
     def see_at_least(self, row: int, log_error: float) -> None:
         """Account for a run that was stopped: its error is at least this large."""

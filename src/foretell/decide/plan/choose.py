@@ -166,10 +166,7 @@ class _Staircase:
 class Shortlist:
     """The configurations that matter, of all that were seen so far.
 
-    Attributes
-    ----------
-    keep
-        Says which rows matter.
+    ``keep``: says which rows matter.
     """
 
     chooser: Chooser

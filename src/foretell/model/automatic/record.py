@@ -118,7 +118,7 @@ class AutomaticRecord:
 
     def held_out(self) -> list[HeldOut]:
         """Return what the ensemble predicted of runs held out in rehearsals."""
-        return list(of_rehearsals(self.table, self.bench, self.answers, self.used))
+        return list(of_rehearsals(self.table, self.answers, self.used))
 
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
@@ -178,7 +178,7 @@ class AutomaticRecord:
     def _explanation(self) -> Explanation:
         best = self.models[ENSEMBLE]
         bench = self.bench
-        of_run, log_y = bench.runs(np.arange(len(bench.points)))
+        of_run, _, log_y = bench.runs(np.arange(len(bench.points)))
         laws = {
             name: explained_share(log_y, np.log(self.fits[name].predict(bench.points.x))[of_run])
             for name in LAWS

@@ -16,7 +16,6 @@ from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
 from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.intervals import (
-    HeldOut,
     campaign_calibration,
     n_kept,
     selection_evidence,
@@ -171,12 +170,12 @@ class Closing:
     def _calibration(self, entry: Entry) -> tuple[Calibration | None, str | None]:
         plan = self.record.plan
         held_out = [
-            HeldOut(plan.splits[j.outer], plan.n_predictions, j.predicted)
+            (plan.splits[j.outer], plan.n_predictions, j.predicted)
             for j in entry.judgements
             if j.predicted is not None
         ]
         held_out += [
-            HeldOut(plan.splits[key], n_kept(len(self._selection_keys)), predicted)
+            (plan.splits[key], n_kept(len(self._selection_keys)), predicted)
             for key in self._selection_keys
             if (predicted := self._held_out.get((entry.technique, key))) is not None
         ]
@@ -201,7 +200,7 @@ class Closing:
         except ModelError as error:  # it is too large
             entry.reason = str(error)
             return
-        entry.model, entry.file = model, model_file(entry.technique)
+        entry.model = model
 
     def _save(self, entry: Entry, built: Outcome | None) -> SavedModel:
         assert built is not None and built.fitted is not None and entry.params is not None

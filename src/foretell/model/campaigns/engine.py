@@ -24,10 +24,7 @@ _RECENT = 50
 class Engine:
     """Runs studies and tasks on an executor.
 
-    Parameters
-    ----------
-    report
-        Called after each finished task of a search.
+    ``report``: called after each finished task of a search.
     """
 
     def __init__(
@@ -45,12 +42,8 @@ class Engine:
         self._log = log
         self._report = report
         #: Finished trials by key: a journaled one, or an equal one, is not run again.
-        self.finished: dict[str, Trial] = {
-            trial.key: trial
-            for trial in (
-                Trial.from_json(r["trial"]) for r in journal.records if r["kind"] == "trial"
-            )
-        }
+        known = [Trial.from_json(r["trial"]) for r in journal.records if r["kind"] == "trial"]
+        self.finished: dict[str, Trial] = {trial.key: trial for trial in known}
         self._fold_s: dict[str, deque[float]] = {}  # how long folds of each technique took lately
         for trial in self.finished.values():
             self._time(trial)

@@ -45,22 +45,17 @@ def n_kept(n_splits: int) -> int:
     return max(1, MOST_PREDICTIONS // max(1, n_splits))
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Predictions for the test rows of one split; of many rows, at most ``most``, evenly chosen."""
-
-    split: Split
-    most: int
-    predicted: Sequence[float]
+#: A split, how many of its test rows are kept at most, and what was predicted for those.
+Predicted = tuple[Split, int, Sequence[float]]
 
 
 def campaign_calibration(
-    table: Table, target: str, held_out: Iterable[HeldOut]
+    table: Table, target: str, held_out: Iterable[Predicted]
 ) -> tuple[Calibration | None, str | None]:
     """Learn how wide intervals must be; without enough evidence, return the reason instead."""
     if not (table.y > 0).all():
         return None, f"intervals are relative, and '{target}' is not positive in every row"
-    parts = [_Residuals.of(table, h) for h in held_out]
+    parts = [_Residuals.of(table, *h) for h in held_out]
     inside = _inside(parts)
     if len(inside) < _FEWEST:
         n_rows = "no row was" if not len(inside) else f"only {len(inside)} rows were"
@@ -78,11 +73,8 @@ def campaign_calibration(
 class _Residuals:
     """Measured minus predicted logs of held-out rows, with where these lie.
 
-    Attributes
-    ----------
-    unknown_level
-        The level of a category that training never saw, with its column; empty if there is none.
-        A row with several has the one of the first column.
+    ``unknown_level``: the level of a category that training never saw, with its column; empty if
+    there is none. A row with several has the one of the first column.
     """
 
     values: Array
@@ -92,11 +84,10 @@ class _Residuals:
     configuration: Rows
 
     @classmethod
-    def of(cls, table: Table, held_out: HeldOut) -> _Residuals:
-        split = held_out.split
-        kept = split.kept(held_out.most)
+    def of(cls, table: Table, split: Split, most: int, predictions: Sequence[float]) -> _Residuals:
+        kept = split.kept(most)
         is_evidence = ~np.isin(kept, split.train)  # an error on a training row is not
-        rows, predicted = kept[is_evidence], np.array(held_out.predicted)[is_evidence]
+        rows, predicted = kept[is_evidence], np.array(predictions)[is_evidence]
         spot, unknown = spot_in_table(table, split.train, rows)
         unknown_level = np.full(len(rows), "", dtype=object)
         for name, is_new in unknown.items():

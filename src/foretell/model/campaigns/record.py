@@ -13,6 +13,7 @@ from foretell.model.campaigns.schema import AllRows, Campaign
 from foretell.model.campaigns.study import Trial
 from foretell.model.campaigns.validation.scores import SCORE_NAMES, Scores
 from foretell.model.campaigns.validation.splits import CampaignSplits
+from foretell.model.directory import model_file
 from foretell.model.evidence import HeldOut, Validation
 from foretell.model.passports.questions import QUESTIONS, mean_by_question
 from foretell.model.results.schema import (
@@ -65,7 +66,6 @@ class Entry:
     params: dict[str, Any] | None = None
     judgements: list[Judgement] = field(default_factory=list)
     model: SavedModel | None = None
-    file: str | None = None
     seconds: float = 0.0
     reason: str | None = None
 
@@ -210,7 +210,7 @@ def _model_fields(entry: Entry) -> dict[str, Any]:
     coefficients, intercept = model.coefficients() or (None, None)
     return {
         "status": "ok",
-        "file": entry.file,
+        "file": model_file(entry.technique),
         "all_rows": model.scores.get("training"),
         "features": model.used_features,
         "formula": model.formula,

@@ -67,10 +67,7 @@ def table_to_predict(source: Path, target: str) -> Path:
     aMLLibrary's prediction files have two options, ``y`` and ``input_path``. A campaign file
     works as well; its other options describe how to fit a model and are not used here.
 
-    Parameters
-    ----------
-    target
-        The column that the model predicts. The file must agree if it names one.
+    ``target``: the column that the model predicts. The file must agree if it names one.
     """
     if source.suffix.lower() != ".ini":
         return source

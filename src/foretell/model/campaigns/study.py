@@ -73,16 +73,10 @@ class Trial:
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain values."""
-        return {
-            "outer": self.outer,
-            "technique": self.technique,
-            "params": self.params,
-            "search": self.search,
-            "folds": [s.to_json() for s in self.folds],
-            "seconds": round(self.seconds, 6),
-            "reason": self.reason,
-            "estimate": self.estimate,
-        }
+        folds = [s.to_json() for s in self.folds]
+        values = {**vars(self), "folds": folds, "seconds": round(self.seconds, 6)}
+        del values["is_transient"]  # such trials are never kept
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Trial:

@@ -47,10 +47,8 @@ class Factor:
 class Feature:
     """A named product of factors.
 
-    Attributes
-    ----------
-    is_numeric
-        False for indicators and products, of which no inverse and no logarithm is derived.
+    ``is_numeric``: false for indicators and products, of which no inverse and no logarithm is
+    derived.
     """
 
     __pydantic_config__ = _STRICT
@@ -72,13 +70,9 @@ def apply_step(step: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.log(np.where(values > 0, values, np.nan))
-
-
 STEPS: dict[str, Any] = {
     "inverse": lambda values: 1.0 / values,
-    "log": _log,
+    "log": lambda values: np.log(np.where(values > 0, values, np.nan)),
     "sqrt": np.sqrt,
 }
 

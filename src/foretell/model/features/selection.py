@@ -17,10 +17,7 @@ def select_forward(
 ) -> NDArray[np.int64]:
     """Return the best subset seen among the sizes allowed; the smaller one on a tie.
 
-    Parameters
-    ----------
-    error
-        The error of a subset, to be minimized; infinity when it cannot be fitted.
+    ``error``: the error of a subset, to be minimized; infinity when it cannot be fitted.
 
     >>> cost = {0: 3.0, 1: 1.0, 2: 2.0}
     >>> select_forward([0, 1, 2], lambda s: min(cost[i] for i in s), min_features=1, max_features=2)

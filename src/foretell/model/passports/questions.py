@@ -44,10 +44,7 @@ def question_names(
 ) -> NDArray[np.str_]:
     """Name the question of each row.
 
-    Parameters
-    ----------
-    ratio
-        The factor by which a row leaves the measured range; 1 inside.
+    ``ratio``: the factor by which a row leaves the measured range; 1 inside.
 
     >>> question_names(np.array([1.0, 1.4, 2.0, 8.0])).tolist()
     ['inside', '1.5x', '2x', 'further']

@@ -21,8 +21,7 @@ from foretell.files.directory import write_whole
 from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
 from foretell.model.features.feature import CATEGORY
-from foretell.model.features.feature_map import FeatureMap, Values
-from foretell.model.features.one_row import read_row
+from foretell.model.features.feature_map import FeatureMap, Values, read_row
 from foretell.model.fitter import FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
@@ -32,7 +31,7 @@ from foretell.model.saved.header import Header
 from foretell.model.saved.terms import matters
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.model.techniques._state import join_states, part_of, read_array
-from foretell.predictor import Forecast, Outlook
+from foretell.predictor import TRUST_MISSING, Forecast, Outlook
 from foretell.wording import counted
 
 FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
@@ -256,6 +255,36 @@ class SavedModel:
             values=values,
             **{name: getattr(self, name) for name in _SAME},
         )
+
+
+def forecast_complete_rows(configurations: Configurations, interval: float) -> Forecast:
+    """Predict the rows that have all values, and mark the others; refuse a table without any."""
+    model = configurations.model
+    is_missing = configurations.frame[model.columns].isna().to_numpy()
+    is_complete: NDArray[np.bool_] = np.logical_not(is_missing.any(axis=1))
+    if is_complete.all() or not is_complete.any():
+        return model.forecast(configurations, interval)
+    found = model.forecast(configurations.take(is_complete), interval)
+
+    def spread(values: Any, fill: float | str) -> NDArray[Any]:
+        whole: NDArray[Any] = np.full(len(is_complete), fill, dtype=np.asarray(values).dtype)
+        whole[is_complete] = values
+        return whole
+
+    names = np.array(model.columns, dtype=object)
+    outside = spread(np.array(found.outside, dtype=object), "")
+    outside[~is_complete] = [
+        f"no value: {', '.join(names[row])}" for row in is_missing[~is_complete]
+    ]
+    return Forecast(
+        value=spread(found.value, np.nan),
+        lower=spread(found.lower, np.nan),
+        upper=spread(found.upper, np.nan),
+        outside=outside.tolist(),
+        expected_error=spread(found.expected_error, np.nan),
+        trust=spread(found.trust, TRUST_MISSING),
+        along=found.along,
+    )
 
 
 def write_formula(

@@ -25,10 +25,7 @@ def matters(
 ) -> NDArray[np.bool_]:
     """Say which coefficients can change a prediction.
 
-    Parameters
-    ----------
-    least_prediction
-        The size of the smallest prediction to be kept exact.
+    ``least_prediction``: the size of the smallest prediction to be kept exact.
     """
     most = np.array([_largest(feature, ranges) for feature in features])
     with np.errstate(over="ignore", invalid="ignore"):  # zero times no bound

@@ -172,10 +172,7 @@ class LogTechnique(Technique):
 def predict_in_blocks(predict: Callable[[Array], Array], x: Array, n_values: int) -> Array:
     """Predict block by block, in memory that does not grow with the number of rows.
 
-    Parameters
-    ----------
-    n_values
-        How many numbers the prediction of one row computes on the way.
+    ``n_values``: how many numbers the prediction of one row computes on the way.
     """
     step = max(1, _BLOCK_VALUES // max(1, n_values))
     predicted = np.empty(len(x))

@@ -48,10 +48,7 @@ def make_splits(
 ) -> list[Split]:
     """Split some rows of a table; raise a UsageError if a side would be empty.
 
-    Parameters
-    ----------
-    at
-        The campaign option that asks for these splits, for messages.
+    ``at``: the campaign option that asks for these splits, for messages.
     """
     match splits:
         case AllRows():
@@ -140,7 +137,6 @@ class OuterSplit:
     """One validation split, and the keys of the selection splits of its training rows."""
 
     key: str
-    run: int
     selection_keys: tuple[str, ...]
 
 
@@ -195,7 +191,7 @@ def _with_selection(
     for fold, split in enumerate(made):
         keys.append(f"{key}/{fold}")
         splits[keys[-1]] = split
-    return OuterSplit(key, run, tuple(keys))
+    return OuterSplit(key, tuple(keys))
 
 
 def _straddles(campaign: Campaign, table: Table, splits: dict[str, Split]) -> bool:

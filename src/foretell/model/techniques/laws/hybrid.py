@@ -101,44 +101,43 @@ class HybridTechnique(LogTechnique):
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> HybridRegressor:
         """Fit the law, then the rest."""
 
-        def fit(name: str, rows: TrainingRows) -> Regressor:
-            technique, settings = _technique(name)
+        def fit(technique: Technique, rows: TrainingRows, settings: Params) -> Regressor:
             return technique.fit(technique.prepare(rows), settings, seed)
 
-        return _hybrid(merge(prepared)[0], params, fit, lambda points: _process(points, seed, None))
+        return _hybrid(prepared, params, seed, None, fit)
 
     def refit(
         self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
     ) -> HybridRegressor:
         """Fit both again quickly, the process from the parameters it had."""
 
-        def refit(name: str, rows: TrainingRows) -> Regressor:
-            technique, settings = _technique(name)
+        def refit(technique: Technique, rows: TrainingRows, settings: Params) -> Regressor:
             return technique.refit(rows, settings, seed, None)
 
-        return _hybrid(merge(rows)[0], params, refit, lambda points: _process(points, seed, start))
-
-
-def _technique(name: str) -> tuple[Technique, Params]:
-    from foretell.model.techniques import TECHNIQUES  # it holds this module's technique, too
-
-    technique = TECHNIQUES.get(name)()
-    return technique, complete(technique, _SETTINGS.get(name, {}))
+        return _hybrid(rows, params, seed, start, refit)
 
 
 def _hybrid(
-    points: Points,
+    rows: TrainingRows,
     params: Params,
-    fit: Callable[[str, TrainingRows], Regressor],
-    fit_rest: Callable[[Points], Regressor],
+    seed: int,
+    start: Regressor | None,
+    fit: Callable[[Technique, TrainingRows, Params], Regressor],
 ) -> HybridRegressor:
+    from foretell.model.techniques import TECHNIQUES  # it holds this module's technique, too
+
+    def fitted(name: str, rows: TrainingRows) -> Regressor:
+        technique = TECHNIQUES.get(name)()
+        return fit(technique, rows, complete(technique, _SETTINGS.get(name, {})))
+
+    points = merge(rows)[0]
     rows = points.as_rows()
-    law = fit(params["law"], rows)
+    law = fitted(params["law"], rows)
     log_ratio = points.log_y - np.log(law.predict(points.x))
     if params["rest"] == "process":
-        rest = fit_rest(replace(points, log_y=log_ratio))
+        rest: Regressor = _process(replace(points, log_y=log_ratio), seed, start)
     else:
-        rest = fit(_RESTS[params["rest"]], replace(rows, y=np.exp(log_ratio)))
+        rest = fitted(_RESTS[params["rest"]], replace(rows, y=np.exp(log_ratio)))
     low, high = points.x.min(axis=0), points.x.max(axis=0)
     return HybridRegressor(params["law"], law, params["rest"], rest, low, high)
 

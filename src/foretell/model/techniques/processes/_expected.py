@@ -162,10 +162,13 @@ class _Halves(NamedTuple):
         )
         if best is None:
             return None
-        (one, which), (other, where) = (_occurring(table[:, half]) for half in best.halves)
+        (first, second), cost = best
+        (one, which), (other, where) = (
+            np.unique(table[:, half], axis=0, return_inverse=True) for half in (first, second)
+        )
         weight = np.zeros((len(one), len(other)))
-        np.add.at(weight, (which, where), alpha)
-        return cls(_Half(best.halves[0], one), weight, _Half(best.halves[1], other), best.cost)
+        np.add.at(weight, (which.ravel(), where.ravel()), alpha)
+        return cls(_Half(first, one), weight, _Half(second, other), cost)
 
     def at(self, alike: Callable[[int, slice], Array], n_rows: int) -> Array:
         """Return the sum for each row; ``alike`` tells what values of an axis have in common."""
@@ -180,11 +183,6 @@ class _Halves(NamedTuple):
             one *= self.weight @ other
             total[rows] = one.sum(axis=0)
         return total
-
-
-def _occurring(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rows, position = np.unique(table, axis=0, return_inverse=True)
-    return rows, position.ravel()
 
 
 def _n_occurring(table: NDArray[np.int64]) -> int:

@@ -42,13 +42,6 @@ class Tree(NamedTuple):
 _WHOLE = ("feature", "left", "right")  # what holds whole numbers
 
 
-class _Kinds(NamedTuple):
-    """The first row of each kind, and the kind of each row."""
-
-    first: NDArray[np.int64]
-    of_row: NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class TreeRegressor(Regressor):
     """The mean or the sum of trees, plus a base value.
@@ -104,16 +97,17 @@ class TreeRegressor(Regressor):
             raise ValueError(f"expected {self.n_features} features, not {x.shape[1]}")
         rows = single_precision(x)
         kinds = self._kinds(rows)
-        predicted = np.empty(len(rows) if kinds is None else len(kinds.first))
+        first, of_row = kinds or (None, None)
+        predicted = np.empty(len(rows) if first is None else len(first))
         step = max(1, _PAIRS // self.n_trees)
         for start in range(0, len(predicted), step):
             some = slice(start, start + step)
-            leaves = self._descend(rows[some] if kinds is None else rows[kinds.first[some]])
+            leaves = self._descend(rows[some] if first is None else rows[first[some]])
             predicted[some] = self.value.take(leaves).sum(axis=0)
         if self.is_mean:
             predicted /= self.n_trees
         predicted += self.base
-        return predicted if kinds is None else predicted[kinds.of_row]
+        return predicted if of_row is None else predicted[of_row]
 
     @cached_property
     def _cuts(self) -> list[NDArray[np.float32]]:
@@ -122,13 +116,18 @@ class TreeRegressor(Regressor):
         feature, bounds = self.feature[is_split], self._bounds[is_split]
         return [np.unique(bounds[feature == j]) for j in range(self.n_features)]
 
-    def _kinds(self, rows: NDArray[np.float32]) -> _Kinds | None:
-        """Group many rows that end in the same leaves: a grid has few kinds of them."""
+    def _kinds(
+        self, rows: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Group many rows that end in the same leaves: a grid has few kinds of them.
+
+        Return the first row of each kind, and the kind of each row.
+        """
         if len(rows) < _MANY_ROWS:
             return None
         kind = combined([np.searchsorted(cuts, rows[:, j]) for j, cuts in enumerate(self._cuts)])
         _, first, of_row = np.unique(kind, return_index=True, return_inverse=True)
-        return _Kinds(first, of_row) if len(first) < _MOST_KINDS * len(rows) else None
+        return (first, of_row) if len(first) < _MOST_KINDS * len(rows) else None
 
     def _descend(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the leaf of each tree (first axis) that each row ends in."""
