@@ -77,14 +77,11 @@ class Prices(Machine):
     def columns(self) -> set[str]:
         """The columns that the prices depend on."""
         found = {self.by} if self.by else set()
-        for figure in self._figures():
+        machines = [self, *self.machines.values()]
+        for figure in (self.nodes, *(getattr(m, word) for m in machines for word in _KINDS)):
             if isinstance(figure, str):
                 found |= _columns_of(figure)
         return found
-
-    def _figures(self) -> list[Figure | None]:
-        machines = [self, *self.machines.values()]
-        return [self.nodes, *(m.price_per_hour for m in machines), *(m.power_w for m in machines)]
 
 
 def read_prices(source: Path | str | Mapping[str, Any] | Prices | None) -> Prices:
