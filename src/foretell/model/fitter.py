@@ -157,20 +157,16 @@ class Fitter:
         def error(subset: list[int]) -> float:
             columns = np.sort(subset)  # as in the models that are kept
             try:
-                errors = [
-                    self.error(self._fit(technique, params, train, columns), test)
-                    for train, test in folds
-                ]
+                errors = []
+                for train, test in folds:
+                    fitted = self._fit(technique, params, train, columns)
+                    scores = score(self.y[test], fitted.predict(self.x[test]))
+                    errors.append(getattr(scores, self.campaign.score))
             except (ValueError, ArithmeticError, np.linalg.LinAlgError):
                 return float("inf")
             return float(np.mean(errors))
 
         return error
-
-    def error(self, fitted: FittedModel, rows: Rows) -> float:
-        """Score a model on some rows by the campaign's own measure."""
-        scores = score(self.y[rows], fitted.predict(self.x[rows]))
-        return float(getattr(scores, self.campaign.score))
 
     def _fit(
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns

@@ -18,7 +18,7 @@ CATEGORY: Kind = "category"
 MOST_FACTORS = 1024
 
 
-_STRICT = pydantic.ConfigDict(extra="forbid")  # where they are read from model files
+_STRICT = pydantic.ConfigDict(extra="forbid", revalidate_instances="always")  # in model files
 
 
 @dataclass(frozen=True)

@@ -240,21 +240,17 @@ class SavedModel:
         arrays["columns"] = self.fitted.columns.astype(np.int64)
         if scaling is not None:
             arrays["x_mean"], arrays["x_deviation"] = scaling.x_mean, scaling.x_deviation
-        header = self._header(state.values).model_dump(mode="json")
-        return pack(header, arrays)
-
-    def _header(self, values: dict[str, Any]) -> Header:
-        scaling = self.fitted.scaling
-        return Header(
+        header = Header(
             format=FORMAT,
             foretell=self.writer,
             columns=self.feature_map.columns,
             features=self.feature_map.features,
             floor=self.fitted.floor,
             y_scaling=(scaling.y_mean, scaling.y_deviation) if scaling else None,
-            values=values,
+            values=state.values,
             **{name: getattr(self, name) for name in _SAME},
         )
+        return pack(header.model_dump(mode="json"), arrays)
 
 
 def forecast_complete_rows(configurations: Configurations, interval: float) -> Forecast:

@@ -135,9 +135,7 @@ class NeuralNetworkTechnique(Technique):
                 {word: word for word in ACTIVATIONS} | {"sigmoid": "logistic", "linear": "identity"}
             ),
         ),
-        Hyperparameter(
-            "optimizer", "adam", one_of({word: word for word in _SOLVERS + _OTHER_OPTIMIZERS})
-        ),
+        Hyperparameter("optimizer", "adam", one_of(_SOLVERS + _OTHER_OPTIMIZERS)),
         Hyperparameter(
             "learning_rate",
             0.001,

@@ -45,7 +45,7 @@ _TOLERANCE = 1e-4
 
 def _gamma(value: Any) -> str | float:
     if isinstance(value, str):
-        word: str = one_of({"scale": "scale", "auto": "auto"})(value)
+        word: str = one_of(("scale", "auto"))(value)
         return word
     return real(above=0)(value)
 
@@ -137,7 +137,7 @@ class SVRTechnique(Technique):
         Hyperparameter(
             "kernel",
             "linear",
-            one_of({kernel: kernel for kernel in KERNELS}),
+            one_of(KERNELS),
             grid=("linear", "rbf"),
             prior="choice('linear','rbf')",
         ),

@@ -93,9 +93,7 @@ class HybridTechnique(LogTechnique):
         Hyperparameter(
             "law", "ScalingLaw", one_of({name.lower(): name for name in _LAWS}), grid=_LAWS
         ),
-        Hyperparameter(
-            "rest", "process", one_of({name: name for name in _RESTS}), grid=tuple(_RESTS)
-        ),
+        Hyperparameter("rest", "process", one_of(tuple(_RESTS)), grid=tuple(_RESTS)),
     )
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> HybridRegressor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,21 +23,14 @@ _PERFECT = 1e-11
 _TIE = 1e-9
 
 
-def _probability(value: Any) -> float:
-    number = real(above=0)(value)
-    if number >= 1:
-        raise ValueError(f"must be less than 1, not {value!r}")
-    return number
-
-
 class StepwiseTechnique(Technique):
     """Add the feature most correlated with the residuals, drop the least significant, repeat."""
 
     name = "Stepwise"
     regressor = LinearRegressor
     hyperparameters = (
-        Hyperparameter("p_to_add", 0.05, _probability),
-        Hyperparameter("p_to_remove", 0.1, _probability),
+        Hyperparameter("p_to_add", 0.05, real(above=0, below=1)),
+        Hyperparameter("p_to_remove", 0.1, real(above=0, below=1)),
         Hyperparameter("fit_intercept", True, boolean),
         Hyperparameter("max_iter", 100, whole(least=1)),
     )

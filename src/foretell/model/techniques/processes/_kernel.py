@@ -56,10 +56,6 @@ class Form:
     has_pairs: bool = True
     priors: Mapping[str, Prior] = field(default_factory=dict)
 
-    def prior(self, kind: str) -> Prior:
-        """Return the prior of one kind of parameter."""
-        return self.priors.get(kind, _USUAL[kind])
-
 
 #: Few axes matter, and those may matter much.
 _SPARSE = {"slope": Prior(0.3, 2.0), "curve": Prior(0.2, 2.0), "bump": Prior(0.15, 2.0)}
@@ -100,8 +96,7 @@ class Kernel:
     def __init__(self, axes: Axes, form: Form, noise: Prior | None = None) -> None:
         self.axes = axes
         self.form = form
-        self.n_axes, self.n_categories = axes.n_axes, len(axes.groups)
-        n, c = self.n_axes, self.n_categories
+        n, c = axes.n_axes, len(axes.groups)
         curved = np.flatnonzero(axes.has_curve) if form.has_curves else np.zeros(0, dtype=np.int64)
         self.curved = curved
         levels = np.repeat(np.arange(c), [len(group) for group in axes.groups])
@@ -120,7 +115,7 @@ class Kernel:
             kind: slice(int(end) - count, int(end))
             for (kind, count), end in zip(counts.items(), ends, strict=True)
         }
-        priors = {kind: form.prior(kind) for kind in counts}
+        priors = {**_USUAL, **form.priors}
         if noise is not None:
             priors["noise"] = noise
         shrink = max(1.0, np.sqrt(n / _MANY_AXES))

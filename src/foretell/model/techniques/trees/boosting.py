@@ -34,13 +34,6 @@ _UNITS_PER_DEVIATION = 1024
 _LEAST_SINGLE, _MOST_SINGLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
-def _share(value: Any) -> float:
-    number = real(above=0)(value)
-    if number > 1:
-        raise ValueError(f"must be at most 1, not {value!r}")
-    return number
-
-
 class XGBoostTechnique(Technique):
     """Boost regression trees on the squared error, with XGBoost."""
 
@@ -64,8 +57,8 @@ class XGBoostTechnique(Technique):
         Hyperparameter("gamma", 0.25, real(least=0), grid=(0,), prior="loguniform(0.001,10)"),
         Hyperparameter("lambda", 1, real(least=0), prior="loguniform(0.01,10)"),
         Hyperparameter("alpha", 0, real(least=0)),
-        Hyperparameter("subsample", 1, _share),
-        Hyperparameter("colsample_bytree", 1, _share),
+        Hyperparameter("subsample", 1, real(above=0, most=1)),
+        Hyperparameter("colsample_bytree", 1, real(above=0, most=1)),
     )
 
     def merges_repeats(self, params: Params) -> bool:
