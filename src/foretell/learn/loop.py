@@ -146,8 +146,7 @@ class _Learner:
         """Make runs until the budget is used up; at the start, only those that fit into it."""
 
         def may_start(records: Sequence[Record], runs: Sequence[Mapping[str, Any]]) -> bool:
-            made = _frame(records)
-            return self.account.affords(made, runs) if is_start else self.account.has_room(made)
+            return self.account.affords(_frame(records), runs if is_start else ())
 
         options = MeasureOptions(
             on=self.options.on,

@@ -34,8 +34,6 @@ class ColumnChoice:
     ----------
     use
         The only columns to predict from, where any are named.
-    skip
-        Columns to leave out.
     categorical
         Numeric columns whose values are names.
     drop_missing

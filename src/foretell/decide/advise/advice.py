@@ -69,8 +69,6 @@ class Advice:
     n_runs, n_unaffordable, n_too_long, n_repeats
         How many runs were considered; how many of them exceed the budget, would hit the time limit,
         or were made before and are not proposed again.
-    n_past
-        How many runs were made before.
     is_target
         Whether there is nothing to choose: a single configuration is predicted.
     """

@@ -28,15 +28,7 @@ _FRONT = (TIME, COST, ENERGY)
 
 @dataclass(frozen=True)
 class Chooser:
-    """Ranks configurations by an objective, within limits that must hold with a probability.
-
-    Attributes
-    ----------
-    minimize
-        The kind of quantity to minimize.
-    kinds
-        All kinds that are known.
-    """
+    """Ranks configurations by an objective, within limits that must hold with a probability."""
 
     question: Question
     minimize: str

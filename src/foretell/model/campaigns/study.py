@@ -35,8 +35,6 @@ class Trial:
         Which search of the technique it belongs to: each races against its own best.
     folds
         The scores on the selection splits done so far.
-    reason
-        Why the trial failed, or None.
     estimate
         What a race that stopped the trial expects its error to be, or None.
     is_transient
@@ -95,8 +93,6 @@ class Study:
 
     Parameters
     ----------
-    split
-        The outer split, with the selection splits every trial is scored on.
     number
         Which search of the technique on this split it is.
     finished

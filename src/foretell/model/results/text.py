@@ -235,8 +235,6 @@ def trust_line(
         The mean error on each question; None where none was rehearsed.
     reaches
         How far below and above its range each column was rehearsed, as ratios.
-    is_cut
-        Whether a time limit cut the rehearsals.
     """
     farthest = max((ratio for ends in reaches.values() for ratio in ends), default=math.inf)
     measured = [(q, e) for q in questions_within(farthest) if (e := errors.get(q)) is not None]

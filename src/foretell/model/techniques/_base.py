@@ -25,8 +25,6 @@ class TrainingRows:
     ----------
     x
         Features, one row per run (or per configuration, when repeats were merged).
-    y
-        Target of each row.
     weight
         How many runs each row stands for; all ones unless repeats were merged.
     groups

@@ -33,14 +33,10 @@ class Prior:
 
     Attributes
     ----------
-    text
-        The prior as written.
     bounds
         Range of the uniform number to draw; drawn on a log scale if ``is_log``.
     whole_bounds
         Range of the whole number to draw, including both ends.
-    options
-        Categories to draw from.
     shape
         Converts the drawn number to the hyperparameter's value.
     """

@@ -11,8 +11,6 @@ from foretell.files.complaints import shown
 from foretell.model.campaigns.search.priors import Prior, parse_prior
 from foretell.model.techniques import TECHNIQUES, Hyperparameter, complete
 
-Combination = dict[str, Any]
-
 
 def candidates(technique_name: str, space: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return each option of a technique's table as a list, even if a single value is given."""
@@ -85,38 +83,31 @@ def without_none(value: Any) -> Any:
     return "none" if value is None else value
 
 
-def search_space(technique_name: str, given: Mapping[str, Any], method: str) -> list[Combination]:
+def search_space(
+    technique_name: str, given: Mapping[str, Any], method: str
+) -> list[dict[str, Any]]:
     """List the combinations to try; with ``tpe`` their values may be priors.
 
     An empty table means the technique's default space. If a table lists only some
     hyperparameters, the others keep their defaults.
     """
-    options = candidates(technique_name, given) if given else _default(technique_name, method)
-    names = list(options)
-    combinations = [dict(zip(names, values, strict=True)) for values in product(*options.values())]
-    return [_completed(technique_name, c) for c in combinations]
+    technique = TECHNIQUES.get(technique_name)
+    hyperparameters = technique.hyperparameters
+    if given:
+        options = candidates(technique_name, given)
+    elif method == "tpe":
+        options = {h.name: [h.prior or h.default] for h in hyperparameters}
+    else:
+        options = {h.name: list(h.grid) or [h.default] for h in hyperparameters}
+    found = []
+    for values in product(*options.values()):
+        combination = dict(zip(options, values, strict=True))
+        priors = {name: combination.pop(name) for name in priors_in(combination)}
+        found.append(complete(technique, combination) | priors)
+    return found
 
 
 def priors_in(combination: Mapping[str, Any]) -> dict[str, Prior]:
     """Find the priors among the values of one combination."""
     priors = {name: parse_prior(value) for name, value in combination.items()}
     return {name: prior for name, prior in priors.items() if prior is not None}
-
-
-def _default(technique_name: str, method: str) -> dict[str, list[Any]]:
-    hyperparameters = TECHNIQUES.get(technique_name).hyperparameters
-    if method == "tpe":
-        return {h.name: [h.prior or h.default] for h in hyperparameters}
-    return {h.name: list(h.grid) or [h.default] for h in hyperparameters}
-
-
-def _completed(technique_name: str, combination: Combination) -> Combination:
-    """Fill in defaults, and convert all values except priors."""
-    technique = TECHNIQUES.get(technique_name)
-    priors = priors_in(combination)
-    fixed = {k: v for k, v in combination.items() if k not in priors}
-    values = complete(technique, fixed)
-    return {
-        h.name: combination[h.name] if h.name in priors else values[h.name]
-        for h in technique.hyperparameters
-    }

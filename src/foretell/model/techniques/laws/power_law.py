@@ -77,8 +77,6 @@ class PowerLawRegressor(Regressor):
         seen, which has no indicator, counts as the average one.
     shares
         Importance of each column; all zero when nothing matters.
-    low, high
-        Bounds of the predictions.
     """
 
     axes: Axes

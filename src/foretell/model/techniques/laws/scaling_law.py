@@ -159,12 +159,8 @@ class ScalingLawRegressor(Regressor):
     ----------
     pairs
         The base terms whose product each term is; -1 stands for the number 1.
-    weights
-        The coefficient of each term.
     contributions
         The share of each term in predictions, averaged over the training rows.
-    low, high
-        Bounds of the predictions.
     """
 
     axes: Axes

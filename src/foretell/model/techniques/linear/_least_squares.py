@@ -62,8 +62,6 @@ class LeastSquares:
     ----------
     factor
         What the features became: at most one row more than columns, upper triangular.
-    target
-        What the target became.
     x_mean, y_mean
         What was subtracted before; zeros when the problem has no intercept.
     """

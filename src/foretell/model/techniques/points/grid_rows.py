@@ -56,8 +56,6 @@ def split_rows(
 
     Parameters
     ----------
-    table
-        The values of each axis.
     parts
         Axes that must stay together.
     most
@@ -90,12 +88,7 @@ def cheapest_halves(
 
     None if all take too many.
 
-    Parameters
-    ----------
-    sizes
-        The number of axes of each part.
-    count
-        From some parts to the number of combinations of their values.
+    ``count``: from some parts to the number of combinations of their values.
     """
     best = None
     if not 2 <= len(sizes) <= _MOST_PARTS:

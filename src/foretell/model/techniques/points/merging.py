@@ -34,8 +34,6 @@ class MergedRuns:
 
     Attributes
     ----------
-    points
-        One per configuration.
     fitted
         The last process, on at most MOST_KEPT of them.
     shift
