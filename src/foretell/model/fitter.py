@@ -93,11 +93,6 @@ class FittedModel:
         y = np.asarray(y, dtype=float)
         return y if self.floor is None else np.maximum(y, self.floor)
 
-    @property
-    def least_target(self) -> float | None:
-        """The smallest target trained on, where all are positive."""
-        return None if self.floor is None else self.floor / FLOOR_SHARE
-
     def coefficients(self) -> tuple[Array, float] | None:
         """Return a linear model's coefficients in the units of the table."""
         found = self.regressor.coefficients()

@@ -22,7 +22,7 @@ from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
 from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values, read_row
-from foretell.model.fitter import FittedModel, Scaling
+from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
 from foretell.model.passports.passport import forecast, outlook, places
@@ -214,7 +214,8 @@ class SavedModel:
     def terms_that_matter(self, coefficients: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Say which coefficients, in the units of the table, can change a prediction."""
         features = [self.feature_map.features[i] for i in self.fitted.columns]
-        return matters(coefficients, features, self.ranges, self.fitted.least_target or 0.0)
+        least_target = (self.fitted.floor or 0.0) / FLOOR_SHARE
+        return matters(coefficients, features, self.ranges, least_target)
 
     def importances(self) -> dict[str, float] | None:
         """Return the share of each feature, largest first, when the model has such shares."""

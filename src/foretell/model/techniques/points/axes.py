@@ -103,10 +103,6 @@ class Axes:
             z[:, k] = (values - self.mean[k]) / self.deviation[k]
         return z
 
-    def clipped(self, z: Array) -> Array:
-        """Return coordinates moved to the nearest ones within the training range."""
-        return np.clip(z, self.low, self.high)
-
     def curves(self, z: Array) -> Array:
         """Return the curve of each axis that has one, in the order of the axes."""
         kept = np.flatnonzero(self.has_curve)

@@ -133,7 +133,8 @@ class Kernel:
         if self.form.has_curves:
             trend.append(self.axes.curves(z))
         trend += [(x[:, list(group)] != 0).astype(float) for group in self.axes.groups]
-        return Coordinates(np.hstack(trend), self.axes.clipped(z), self.axes.codes(x))
+        nearest = np.clip(z, self.axes.low, self.axes.high)  # within the training range
+        return Coordinates(np.hstack(trend), nearest, self.axes.codes(x))
 
     def variances(self, theta: Array) -> Array:
         """Return the prior variance of each feature of the trend."""
