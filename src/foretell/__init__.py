@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from foretell.learn.loop import learn_plan
     from foretell.learn.result import Learned
     from foretell.measure.measure import measure_sweep
-    from foretell.model.campaigns import Campaign
+    from foretell.model.campaigns.schema import Campaign
     from foretell.model.estimator import ForetellRegressor
     from foretell.model.fit import fit_model
     from foretell.model.results.fit import AutomaticFit, Fit

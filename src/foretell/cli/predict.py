@@ -50,8 +50,7 @@ def command(
     prediction.
     """
     from foretell.model.campaigns.sources import table_to_predict
-    from foretell.model.saved.gaps import forecast_complete_rows
-    from foretell.model.saved.model import load_model
+    from foretell.model.saved.model import forecast_complete_rows, load_model
     from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
@@ -157,7 +156,7 @@ def _comparison(
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
-    from foretell.model.campaigns.validation import score
+    from foretell.model.campaigns.validation.scores import score
     from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)

@@ -88,10 +88,7 @@ def check_drift(
 ) -> Drift:
     """Compare the errors on measured runs with those rehearsed for runs like them.
 
-    Parameters
-    ----------
-    configuration
-        The number of each run's configuration; repeats share it.
+    ``configuration``: the number of each run's configuration; repeats share it.
     """
     from scipy.special import gammaincinv
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.results import Results
+    from foretell.model.results.schema import Results
     from foretell.model.saved.model import SavedModel
 
 _MOST_CAMPAIGN = 1_000_000  # bytes
@@ -88,7 +88,7 @@ def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findi
 
     from foretell.model import directory as layout
     from foretell.model.evidence import read_runs
-    from foretell.model.results import read_results
+    from foretell.model.results.schema import read_results
     from foretell.model.saved.model import load_model
 
     if not place.is_dir():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from foretell.errors import ModelError
-from foretell.model.results import Results, read_results
+from foretell.model.results.schema import Results, read_results
 
 SPREAD = {"mean": 0.1, "spread": None}
 RESULTS = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.automatic.bench import Bench
+from foretell.model.results.schema import Plateau
 from foretell.model.saved.model import SavedModel
 
 Array = NDArray[np.float64]
@@ -21,14 +21,6 @@ _MOST_COLUMNS = 12
 #: before it.
 _FLAT, _STEEP = 0.03, 0.15
 _LEAST_SHARE = 0.005
-
-
-@dataclass(frozen=True)
-class Plateau:
-    """From this value of a column on, the target stays within a few percent."""
-
-    column: str
-    value: float
 
 
 def column_shares(model: SavedModel) -> dict[str, float]:
@@ -67,7 +59,7 @@ def find_plateaus(bench: Bench, model: SavedModel, names: Sequence[str]) -> list
         curve = _mean_curve(points.x, column, levels, model)
         start = _flat_from(curve)
         if start is not None:
-            found.append(Plateau(names[column], float(levels[start])))
+            found.append(Plateau(column=names[column], value=float(levels[start])))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -21,23 +21,20 @@ from foretell.model.automatic.rehearsal import (
     errors_by_question,
     rank,
 )
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
-from foretell.model.fingerprint import versions
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
 from foretell.model.passports.questions import QUESTIONS
-from foretell.model.results.data import describe_table
 from foretell.model.results.schema import (
     AUTOMATIC,
     Explanation,
     LeaderboardEntry,
-    Plateau,
     Rehearsals,
     Results,
-    Times,
 )
+from foretell.model.results.shared import shared_results
 from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
@@ -98,7 +95,7 @@ class AutomaticRecord:
         rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])
         smallest = float(table.y.min())
         columns = np.arange(table.x.shape[1])
-        errors = self.errors(member)
+        errors = errors_by_question(self.answers, member)
         return SavedModel(
             technique=technique.name,
             hyperparameters=params,
@@ -114,10 +111,6 @@ class AutomaticRecord:
             calibration=self.calibration(member),
         )
 
-    def errors(self, member: int | None) -> dict[str, float | None]:
-        """Return the errors of a member, or of the ensemble, by question."""
-        return errors_by_question(self.answers, member)
-
     def calibration(self, member: int | None) -> Calibration:
         """Return what is known of the errors of a member, or of the ensemble."""
         names = self.table.feature_map.names
@@ -125,18 +118,14 @@ class AutomaticRecord:
 
     def held_out(self) -> list[HeldOut]:
         """Return what the ensemble predicted of runs held out in rehearsals."""
-        return list(of_rehearsals(self.table, self.bench, self.answers, self.used))
+        return list(of_rehearsals(self.table, self.answers, self.used))
 
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
-        total = sum(self.seconds.values())
+        seconds = {ENSEMBLE: sum(self.seconds.values()), **self.seconds}
         return Results(
-            foretell=__version__,
-            versions=versions(),
             kind=AUTOMATIC,
             best=ENSEMBLE,
-            seed=self.campaign.seed,
-            data=describe_table(self.table, self.campaign.data.target, n_used=len(self.used)),
             search_cut_by_time_limit=self.is_cut,
             notes=self._notes(),
             warnings=[],
@@ -144,13 +133,8 @@ class AutomaticRecord:
             rehearsals=Rehearsals(planned=len(self.bench.folds), done=len(self.assembled.folds)),
             explanation=self._explanation(),
             reaches=self.calibration(None).reaches,
-            campaign=self.campaign.model_dump(mode="json", exclude_none=True),
             drop_missing=self.drop_missing,
-            times=Times(
-                total_s=round(elapsed_s, 3),
-                fit_s={ENSEMBLE: round(total, 3)}
-                | {name: round(s, 3) for name, s in self.seconds.items()},
-            ),
+            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.used)),
         )
 
     def _notes(self) -> list[str]:
@@ -194,7 +178,7 @@ class AutomaticRecord:
     def _explanation(self) -> Explanation:
         best = self.models[ENSEMBLE]
         bench = self.bench
-        of_run, log_y = bench.runs(np.arange(len(bench.points)))
+        of_run, _, log_y = bench.runs(np.arange(len(bench.points)))
         laws = {
             name: explained_share(log_y, np.log(self.fits[name].predict(bench.points.x))[of_run])
             for name in LAWS
@@ -208,5 +192,5 @@ class AutomaticRecord:
             law_explains=None if law is None else laws[law],
             shares=column_shares(best),
             totals=[(names[a], names[b]) for a, b in bench.log_gp.totals],
-            plateaus=[Plateau(**asdict(p)) for p in find_plateaus(bench, best, names)],
+            plateaus=find_plateaus(bench, best, names),
         )

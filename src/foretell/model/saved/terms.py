@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.features import Factor, Feature
-from foretell.model.features._base import apply_step
+from foretell.model.features.feature import Factor, Feature, apply_step
 
 Array = NDArray[np.float64]
 
@@ -26,10 +25,7 @@ def matters(
 ) -> NDArray[np.bool_]:
     """Say which coefficients can change a prediction.
 
-    Parameters
-    ----------
-    least_prediction
-        The size of the smallest prediction to be kept exact.
+    ``least_prediction``: the size of the smallest prediction to be kept exact.
     """
     most = np.array([_largest(feature, ranges) for feature in features])
     with np.errstate(over="ignore", invalid="ignore"):  # zero times no bound

@@ -72,12 +72,7 @@ class Perceptron(Regressor):
         *hidden, (weights, bias) = self.layers
         for inner, shift in hidden:
             signal = _activate(signal @ inner + shift, self.activation)
-        result: Array = (signal @ weights + bias)[:, 0]
-        return result
-
-    def notes(self) -> list[str]:
-        """Return remarks on options that scikit-learn does not have."""
-        return list(self.remarks)
+        return (signal @ weights + bias)[:, 0]
 
     def to_state(self) -> State:
         """Return the layers and the scales."""
@@ -140,9 +135,7 @@ class NeuralNetworkTechnique(Technique):
                 {word: word for word in ACTIVATIONS} | {"sigmoid": "logistic", "linear": "identity"}
             ),
         ),
-        Hyperparameter(
-            "optimizer", "adam", one_of({word: word for word in _SOLVERS + _OTHER_OPTIMIZERS})
-        ),
+        Hyperparameter("optimizer", "adam", one_of(_SOLVERS + _OTHER_OPTIMIZERS)),
         Hyperparameter(
             "learning_rate",
             0.001,

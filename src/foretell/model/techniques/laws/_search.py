@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array
-from foretell.model.techniques.linear._least_squares import triangle
+from foretell.model.techniques.linear._least_squares import solve_nonnegative, triangle
 
 #: Terms that removal starts from.
 _MOST_AT_START = 24
@@ -28,7 +28,6 @@ _WORSE = 6.0
 _MOST_LAWS = 30
 #: Smaller relative errors count as this large: nothing is measured more exactly.
 _LEAST_ERROR = 1e-3
-_STEPS_PER_COLUMN = 10
 #: How much the surprise of a term counts against it when all candidates are fitted at once.
 _RELUCTANCE = 0.02
 _TINY = 1e-300
@@ -238,18 +237,13 @@ class Search:
 
 def non_negative(columns: Array, target: Array, reluctance: Array | None = None) -> Array:
     """Find coefficients of zero or more whose sum of columns is nearest to the target."""
-    from scipy.optimize import lsq_linear, nnls
-
     whole = np.column_stack([columns, target])
     upper = triangle(whole) if len(whole) > whole.shape[1] else whole
     norms = np.linalg.norm(upper[:, :-1], axis=0)
     varies = norms > _TINY
     scale = norms[varies] if reluctance is None else (norms * reluctance)[varies]
     matrix, goal = upper[:, :-1][:, varies] / scale, upper[:, -1]
-    try:
-        found = nnls(matrix, goal, maxiter=_STEPS_PER_COLUMN * max(10, matrix.shape[1]))[0]
-    except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
-        found = np.maximum(lsq_linear(matrix, goal, bounds=(0, np.inf), method="trf").x, 0)
+    found = np.maximum(solve_nonnegative(matrix, goal), 0.0)
     solution = np.zeros(len(norms))
     solution[varies] = found / scale
     return solution

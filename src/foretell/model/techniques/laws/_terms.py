@@ -13,10 +13,8 @@ from foretell.model.techniques._base import Array
 from foretell.model.techniques.laws._formula import (
     Clip,
     Expression,
-    Inverse,
-    Log1p,
+    Function,
     Number,
-    Sqrt,
     add,
     multiply,
 )
@@ -100,16 +98,24 @@ class Base:
         shifted = add([of[0], Number(self.offset)])
         a: Expression = Clip(multiply([Number(1 / self.scale), shifted]), self.least, _FAR)
         if self.shape == DECAYING:
-            return Inverse(add([Number(1.0), a]))
+            return Function("inverse", add([Number(1.0), a]))
         if self.shape == FALLING:
-            return Inverse(a)
+            return Function("inverse", a)
         if self.shape in (ROOT, INVERSE_ROOT):
-            return Sqrt(a) if self.shape == ROOT else Inverse(Sqrt(a))
+            return (
+                Function("sqrt", a)
+                if self.shape == ROOT
+                else Function("inverse", Function("sqrt", a))
+            )
         if self.shape == SQUARE:
             return multiply([a, a])
         if self.shape == RISING:
             return a
-        return Log1p(a) if self.shape == LOGARITHMIC else multiply([a, Log1p(a)])
+        return (
+            Function("log1p", a)
+            if self.shape == LOGARITHMIC
+            else multiply([a, Function("log1p", a)])
+        )
 
     def text(self, names: Sequence[str]) -> tuple[float, str]:
         """Return a factor, and what is written after it: such as 0.125 and ``·nodes``."""

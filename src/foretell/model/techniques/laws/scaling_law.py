@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
-from foretell.model.techniques._nested import join_states
-from foretell.model.techniques._state import read_array, read_texts
+from foretell.model.techniques._state import join_states, read_array, read_texts
 from foretell.model.techniques._values import boolean, one_of
 from foretell.model.techniques.laws._formula import Clip, Expression, linear, multiply
 from foretell.model.techniques.laws._search import ALL_ROWS, Law, Search, non_negative
@@ -47,7 +46,6 @@ from foretell.model.techniques.laws.power_law import (
     prediction_band,
     read_axes,
     read_band,
-    require_positive,
 )
 from foretell.model.techniques.points.axes import Axes
 
@@ -117,10 +115,6 @@ class ScalingLawRegressor(Regressor):
         total = shares.sum()
         return shares / total if total > 0 else None
 
-    def notes(self) -> list[str]:
-        """Say so when there were no products."""
-        return list(self.remarks)
-
     def expression(self, columns: Sequence[Expression]) -> Expression:
         """Return the prediction, given what each column is."""
         terms = [
@@ -176,23 +170,17 @@ class ScalingLawRegressor(Regressor):
         return cls(axes, terms, laws, evidence, contributions, *read_band(state), notes)
 
 
-class ScalingLawTechnique(Technique):
+class ScalingLawTechnique(LogTechnique):
     """Minimize the relative error over sums of few terms with coefficients of zero or more."""
 
     name = "ScalingLaw"
     regressor = ScalingLawRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "interactions", True, boolean, grid=(True, False), prior="choice(True,False)"
         ),
-        Hyperparameter("terms", "few", one_of({"few": "few", "many": "many"})),
+        Hyperparameter("terms", "few", one_of(("few", "many"))),
     )
-
-    def prepare(self, rows: TrainingRows) -> TrainingRows:
-        """Refuse targets that are not positive."""
-        return require_positive(rows)
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> ScalingLawRegressor:
         """Give little weight to what is far off, then search for laws."""

@@ -215,10 +215,7 @@ def fit_process(
 ) -> Fitted:
     """Fit by maximizing the posterior of the parameters, from the prior or from another fit.
 
-    Parameters
-    ----------
-    points
-        At most MOST_KEPT of them; MOST_OPTIMIZED, drawn at random, choose the parameters.
+    ``points``: at most MOST_KEPT of them; MOST_OPTIMIZED, drawn at random, choose the parameters.
     """
     axes = axes or Axes.of(points.x, points.groups)
     mean, deviation = float(points.log_y.mean()), float(points.log_y.std()) or 1.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.dataset import TextTable, read_dataset
 from foretell.errors import ForetellError
-from foretell.model.features import NUMBER
+from foretell.model.features.feature import NUMBER
 
 if TYPE_CHECKING:
     import pandas as pd

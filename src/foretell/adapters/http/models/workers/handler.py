@@ -33,8 +33,7 @@ from foretell.dataset import Dataset, TextTable
 from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
 from foretell.errors import ForetellError, UsageError
-from foretell.model.saved.gaps import forecast_complete_rows
-from foretell.model.saved.model import Configurations, SavedModel
+from foretell.model.saved.model import Configurations, SavedModel, forecast_complete_rows
 from foretell.predictor import FORECAST_COLUMNS, Forecast
 
 _Header = dict[str, Any]
