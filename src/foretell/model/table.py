@@ -13,7 +13,7 @@ from foretell.dataset import Dataset, as_numbers, describe_rows
 from foretell.errors import DatasetError, Option, UsageError
 from foretell.files.complaints import shown
 from foretell.model.campaigns.schema import Campaign
-from foretell.model.features.feature import CATEGORY, NUMBER, Column
+from foretell.model.features.feature import CATEGORY, NUMBER, Column, Feature
 from foretell.model.features.feature_map import (
     FeatureMap,
     column_values,
@@ -99,6 +99,11 @@ class Table:
     def n_configurations(self) -> int:
         """The number of different configurations measured."""
         return int(self.configuration.max()) + 1
+
+    def extended(self, features: Sequence[Feature]) -> Table:
+        """Return the table with further features of its columns."""
+        feature_map = self.feature_map.extended(features)
+        return replace(self, feature_map=feature_map, x=feature_map.matrix(self.dataset))
 
     def number_column(self, name: str, *, at: tuple[str, ...]) -> NDArray[np.float64]:
         """Return one column as numbers, to split by its values; ``at`` is the campaign's entry."""

@@ -22,8 +22,9 @@ from foretell.model.automatic.bench import (
     answer,
     fit_member,
 )
+from foretell.model.automatic.cliffs import Cliff, find_cliffs
 from foretell.model.automatic.identifiers import identifiers
-from foretell.model.automatic.members import LAWS, USUAL
+from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
 from foretell.model.campaigns.schema import Campaign
@@ -106,8 +107,11 @@ class _AutomaticFit:
         prints["campaign"] += " automatic"  # to tell it from a campaign with the same content
         with self.options.opened(prints) as (output, journal, log):
             log.info("%d rows of %s, seed %d", len(table.y), table.name, seed)
-            rows = self._rows(table)
-            bench = Bench.of(rows, USUAL, seed, lambda: self._has_time(_MERGED_SHARE))
+            bench = self._bench(table)
+            cliffs = self._cliffs(bench)
+            if cliffs:
+                table = table.extended([cliff.feature(table.feature_map) for cliff in cliffs])
+                bench = self._bench(table)
             with self.options.executor(bench, log) as executor:
                 fits = self._fit(executor, bench)
                 answers = self._rehearse(executor, bench, fits, journal)
@@ -121,6 +125,16 @@ class _AutomaticFit:
             fit = write_fit(record, output, self._clock.elapsed_s)
             log.info("done in %.1f s", self._clock.elapsed_s)
         return fit
+
+    def _bench(self, table: Table) -> Bench:
+        rows = self._rows(table)
+        return Bench.of(rows, USUAL, self.campaign.seed, lambda: self._has_time(_MERGED_SHARE))
+
+    def _cliffs(self, bench: Bench) -> list[Cliff]:
+        """Look for cliffs, if there are enough runs to tell them from chance, and the time."""
+        if len(bench.merged.log_y) <= FEW_RUNS or not self._has_time(_MERGED_SHARE):
+            return []
+        return find_cliffs(bench.points, bench.log_gp, bench.seed)
 
     @cached_property
     def _clock(self) -> Clock:

@@ -45,7 +45,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Feature:
-    """A named product of factors.
+    """A named product of factors; with a threshold, whether the product reaches it: 1 or 0.
 
     ``is_numeric``: false for indicators and products, of which no inverse and no logarithm is
     derived.
@@ -56,6 +56,7 @@ class Feature:
     name: str
     factors: Annotated[tuple[Factor, ...], pydantic.Field(min_length=1, max_length=MOST_FACTORS)]
     is_numeric: Annotated[bool, pydantic.Field(exclude=True)] = True
+    threshold: pydantic.FiniteFloat | None = None
 
     @property
     def is_indicator(self) -> bool:

@@ -119,7 +119,14 @@ class FeatureMap:
                     for more in indices[1:]:
                         product *= chunk[:, more]
                 result[start : start + step, positions] = product
+        for i, feature in enumerate(self.features):
+            if feature.threshold is not None:
+                result[:, i] = result[:, i] >= feature.threshold
         return result
+
+    def extended(self, features: Iterable[Feature]) -> FeatureMap:
+        """Return a map with further features of the same columns."""
+        return FeatureMap(self.columns, (*self.features, *features))
 
     @cached_property
     def _indices(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -6,7 +6,7 @@ Names of columns and levels come from tables that may be hostile, so each writer
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,12 +17,13 @@ import numpy as np
 from foretell.errors import ModelError, listing
 from foretell.files.complaints import shown
 from foretell.model.directory import BEST
-from foretell.model.features.feature import FLAG, Factor
+from foretell.model.features.feature import FLAG, Factor, Feature
 from foretell.model.features.feature import Column as TableColumn
 from foretell.model.features.levels import trained_levels
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.model.techniques import TECHNIQUES
 from foretell.model.techniques.laws._formula import (
+    AtLeast,
     Clip,
     Column,
     Expression,
@@ -62,9 +63,7 @@ def model_expression(model: SavedModel) -> Expression | None:
     fitted = model.fitted
     known = {c.name: c for c in model.feature_map.columns}
     features = [model.feature_map.features[i] for i in fitted.columns]
-    columns = [
-        multiply(_factor(f, known[f.column]) for f in feature.factors) for feature in features
-    ]
+    columns = [_feature(feature, known) for feature in features]
     scaling = fitted.scaling
     if scaling is not None:
         moves = zip(columns, scaling.x_mean.tolist(), scaling.x_deviation.tolist(), strict=True)
@@ -117,6 +116,11 @@ def models_with_formula(directory: Path) -> list[Path]:
     return found
 
 
+def _feature(feature: Feature, columns: Mapping[str, TableColumn]) -> Expression:
+    product = multiply(_factor(factor, columns[factor.column]) for factor in feature.factors)
+    return product if feature.threshold is None else AtLeast(product, feature.threshold)
+
+
 def _factor(factor: Factor, column: TableColumn) -> Expression:
     if factor.level is not None:
         return _level(column, factor.level)
@@ -151,6 +155,7 @@ OPERATIONS = {
     "log1p": "natural logarithm of 1 + 'of'",
     "sqrt": "square root of 'of'",
     "exp": "e to the power of 'of'",
+    "atleast": "1 where 'of' is at least 'value', else 0",
     "clip": "'of', raised to 'low' or lowered to 'high' where it is outside; null means no bound",
 }
 
@@ -177,6 +182,8 @@ def _tree(of: Expression) -> dict[str, Any]:
             return {"op": op, "of": [_tree(part) for part in of.parts]}
         case Clip():
             return {"op": op, "of": _tree(of.of), "low": of.low, "high": of.high}
+        case AtLeast():
+            return {"op": op, "of": _tree(of.of), "value": of.value}
         case Column():
             return {"op": op, "name": of.name}
         case _:
@@ -253,6 +260,8 @@ def _python(of: Expression) -> str:
         return _joined([_python(part) for part in of.parts], _SIGNS[type(of)])
     if isinstance(of, Clip):
         return f"_clip({_python(of.of)}, {of.low!r}, {of.high!r})"
+    if isinstance(of, AtLeast):
+        return f"float({_python(of.of)} >= {of.value!r})"
     inner = _python(of.of)
     return f"(1.0 / {inner})" if of.name == "inverse" else f"math.{of.name}({inner})"
 
@@ -312,6 +321,8 @@ def _sql(of: Expression) -> str:
         inner, bounds = _sql(of.of), ((of.low, "<"), (of.high, ">"))
         cases = [f"WHEN {inner} {sign} {b!r} THEN {b!r}" for b, sign in bounds if b is not None]
         return f"(CASE {' '.join(cases)} ELSE {inner} END)" if cases else inner
+    if isinstance(of, AtLeast):
+        return f"(CASE WHEN {_sql(of.of)} >= {of.value!r} THEN 1.0 ELSE 0.0 END)"
     return _SQL_FUNCTIONS[of.name].format(_sql(of.of))
 
 

@@ -35,6 +35,8 @@ def matters(
 
 def _largest(feature: Feature, ranges: Mapping[str, tuple[float, float]]) -> float:
     """Return a bound on the size of a feature inside the measured range."""
+    if feature.threshold is not None:
+        return 1.0
     bounds = [_largest_factor(factor, ranges) for factor in feature.factors]
     return np.inf if np.inf in bounds else math.prod(bounds)
 

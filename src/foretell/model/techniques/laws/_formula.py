@@ -75,7 +75,15 @@ class Clip:
     high: float | None = None
 
 
-Expression = Number | Column | Level | Sum | Product | Function | Clip
+@dataclass(frozen=True)
+class AtLeast:
+    """1 where something reaches a value, 0 elsewhere."""
+
+    of: Expression
+    value: float
+
+
+Expression = Number | Column | Level | Sum | Product | Function | Clip | AtLeast
 
 
 @runtime_checkable

@@ -31,6 +31,8 @@ _LEAST_ERROR = 1e-3
 #: How much the surprise of a term counts against it when all candidates are fitted at once.
 _RELUCTANCE = 0.02
 _TINY = 1e-300
+#: Of a category with many levels, only the simplest candidates get a coefficient for each.
+_MOST_COEFFICIENTS = 6_000
 ALL_ROWS = -1
 
 
@@ -118,6 +120,11 @@ class Search:
             ]
         )
 
+    def _n_terms(self, category: int) -> int:
+        """Return how many candidates may have a coefficient for each level: the simplest ones."""
+        n_terms = self.matrix.shape[1]
+        return min(n_terms, max(1, _MOST_COEFFICIENTS // len(self._rows_of(category))))
+
     def _owners(self, parts: Sequence[Part]) -> NDArray[np.int64]:
         """Return the part of each column."""
         counts = [len(self._rows_of(part.category)) for part in parts]
@@ -130,10 +137,12 @@ class Search:
             Part(term, category)
             for category in every
             for _ in self._rows_of(category)
-            for term in range(self.matrix.shape[1])
+            for term in range(self._n_terms(category))
         ]
         blocks = [
-            self._weighted * rows[:, None] for category in every for rows in self._rows_of(category)
+            self._weighted[:, : self._n_terms(category)] * rows[:, None]
+            for category in every
+            for rows in self._rows_of(category)
         ]
         reluctance = np.array([1 + _RELUCTANCE * self.surprise[part.term] for part in of_part])
         solution = non_negative(np.hstack(blocks), self._root, reluctance)
@@ -213,7 +222,8 @@ class Search:
 
     def _extend(self, parts: list[Part], category: int) -> None:
         """Add the terms that would explain most of what some parts leave over."""
-        gain = np.zeros(self.matrix.shape[1])
+        n_terms = self._n_terms(category)
+        gain = np.zeros(n_terms)
         basis, residual = None, self._root
         if parts:
             law = self._solve(parts)
@@ -221,14 +231,14 @@ class Search:
             basis = np.linalg.qr(used)[0]
             residual = self._root - basis @ (basis.T @ self._root)
         for rows in self._rows_of(category):
-            columns = self._weighted * rows[:, None]
+            columns = self._weighted[:, :n_terms] * rows[:, None]
             along = residual @ columns
             if basis is not None:
                 columns = columns - basis @ (basis.T @ columns)
             size = np.einsum("ij,ij->j", columns, columns)
             is_new = size > 1e-10
             gain += np.where(is_new & (along > 0), along**2 / np.where(is_new, size, 1.0), 0.0)
-        price = self.surprise * float(residual @ residual) / len(self.weight)
+        price = self.surprise[:n_terms] * float(residual @ residual) / len(self.weight)
         for term in np.argsort(price - gain, kind="stable")[:_TRIED_INSTEAD].tolist():
             part = Part(term, category)
             if gain[term] > 0 and part not in parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -31,7 +31,7 @@ _MOST_TERMS = 1_500
 #: Terms are constant from this many times the mean on, and below this share of it.
 _FAR = 1e80
 
-RISING, FALLING, DECAYING = "a", "1/a", "1/(1+a)"
+RISING, FALLING, DECAYING, COMPLEMENT = "a", "1/a", "1/(1+a)", "1-a"
 LOGARITHMIC, ROOT, INVERSE_ROOT = "log(1+a)", "√a", "1/√a"
 LINEARITHMIC, SQUARE = "a·log(1+a)", "a²"
 LEVEL, NO_LEVEL = "level", "no level"
@@ -39,14 +39,24 @@ LEVEL, NO_LEVEL = "level", "no level"
 #: How much the data must speak for a shape before it is preferred to a simpler one, in units of
 #: the log of the evidence, twice. Shapes that grow fast go astray first beyond the data.
 SURPRISE = {
-    RISING: 0.0, FALLING: 0.0, DECAYING: 1.0, LOGARITHMIC: 1.0, ROOT: 2.0, INVERSE_ROOT: 2.0,
-    LINEARITHMIC: 3.0, SQUARE: 4.0,
-}  # fmt: skip
+    RISING: 0.0,
+    FALLING: 0.0,
+    COMPLEMENT: 0.0,
+    DECAYING: 1.0,
+    LOGARITHMIC: 1.0,
+    ROOT: 2.0,
+    INVERSE_ROOT: 2.0,
+    LINEARITHMIC: 3.0,
+    SQUARE: 4.0,
+}
 _SURPRISE_OF_FACTOR, _SURPRISE_OF_TERM = 1.0, 2.0
-_CURVED = (RISING, FALLING, LOGARITHMIC, ROOT, INVERSE_ROOT, LINEARITHMIC, SQUARE)
-#: Of a column with three values only: others cannot be told from these.
-_OF_THREE_VALUES = (RISING, FALLING, LOGARITHMIC, ROOT)
-_INVERTED = {FALLING: RISING, INVERSE_ROOT: ROOT, DECAYING: RISING}
+_CURVED: tuple[str, ...] = (RISING, FALLING, LOGARITHMIC, ROOT, INVERSE_ROOT, LINEARITHMIC, SQUARE)
+#: Of a column with so few values, others cannot be told from these.
+_FEW_VALUES = 3
+_OF_FEW_VALUES = (RISING, FALLING, COMPLEMENT, DECAYING, LOGARITHMIC, ROOT)
+ALL_SHAPES = frozenset(SURPRISE)
+#: Those that many terms at once may have: faster ones would go astray together beyond the data.
+SLOW_SHAPES = frozenset({RISING, FALLING, COMPLEMENT, DECAYING, LOGARITHMIC})
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,8 @@ class Base:
         a: Array = np.clip((x[:, self.columns[0]] + self.offset) / self.scale, self.least, _FAR)
         if self.shape == DECAYING:
             return 1 / (1 + a)
+        if self.shape == COMPLEMENT:
+            return np.maximum(1 - a, 0.0)
         if self.shape == FALLING:
             return 1 / a
         if self.shape in (ROOT, INVERSE_ROOT):
@@ -99,6 +111,8 @@ class Base:
         a: Expression = Clip(multiply([Number(1 / self.scale), shifted]), self.least, _FAR)
         if self.shape == DECAYING:
             return Function("inverse", add([Number(1.0), a]))
+        if self.shape == COMPLEMENT:
+            return Clip(add([Number(1.0), multiply([Number(-1.0), a])]), 0.0)
         if self.shape == FALLING:
             return Function("inverse", a)
         if self.shape in (ROOT, INVERSE_ROOT):
@@ -131,6 +145,7 @@ class Base:
             RISING: (1 / self.scale, f"·{value}"),
             FALLING: (self.scale, f"/{value}"),
             DECAYING: (1.0, f"/(1 + {ratio})"),
+            COMPLEMENT: (1.0, f"·(1 - {value})"),
             LOGARITHMIC: (1.0, f"·log(1 + {ratio})"),
             ROOT: (self.scale**-0.5, f"·√{value}"),
             INVERSE_ROOT: (self.scale**0.5, f"/√{value}"),
@@ -148,11 +163,13 @@ def base_terms(axes: Axes) -> list[Base]:
             with np.errstate(over="ignore"):  # in a hostile file, for the caller to find
                 offset, scale, least = axes.offset[k], np.exp(axes.mean[k]), 1 / _FAR
         else:
-            shapes, least = (RISING, DECAYING), 0.0
+            least = 0.0
             # Rounded, so that the smallest value of a column that starts at 0 is 0.
             scale = axes.deviation[k] * (axes.high[k] - axes.low[k])
             smallest = axes.mean[k] + axes.deviation[k] * axes.low[k]
             offset = -round(float(smallest / scale), 12) * scale
+            # What is on or off, or a share, may also be the time without it.
+            shapes = (RISING, COMPLEMENT if (offset, scale) == (0.0, 1.0) else DECAYING)
         numbers = float(offset), float(scale), least
         terms += [Base(shape, (column,), *numbers) for shape in shapes]
     for group in axes.groups:
@@ -161,31 +178,35 @@ def base_terms(axes: Axes) -> list[Base]:
     return terms
 
 
-def candidate_terms(base: Sequence[Base], x: Array, most_columns: int) -> Terms:
+def candidate_terms(
+    base: Sequence[Base], x: Array, most_columns: int, shapes: Collection[str] = ALL_SHAPES
+) -> Terms:
     """Return the products to choose from, without levels; the first is the constant.
 
     Of a table with many columns, products of fewer columns or of the simplest shapes only.
     """
     of_column: dict[int, list[int]] = {}
     for i, term in enumerate(base):
-        if term.shape in (LEVEL, NO_LEVEL):
-            continue
-        n_values = len(np.unique(x[:, term.columns[0]]))
-        if n_values > _MOST_COLUMNS or term.shape in (*_OF_THREE_VALUES, DECAYING):
+        if term.shape in shapes and _can_tell(term, x):
             of_column.setdefault(term.columns[0], []).append(i)
     simple = {
-        column: [i for i in own if base[i].shape in (RISING, FALLING, DECAYING)]
+        column: [i for i in own if base[i].shape in (RISING, FALLING, COMPLEMENT, DECAYING)]
         for column, own in of_column.items()
     }
     terms: list[tuple[int, ...]] = [()]
     for n_columns in range(1, min(most_columns, len(of_column)) + 1):
-        shapes = next((s for s in (of_column, simple) if _fits(s, n_columns, len(terms))), None)
-        if shapes is None:
+        fitting = next((s for s in (of_column, simple) if _fits(s, n_columns, len(terms))), None)
+        if fitting is None:
             break
-        chosen = combinations(shapes.values(), n_columns)
+        chosen = combinations(fitting.values(), n_columns)
         terms += [term for own in chosen for term in product(*own)]
     filled = [(*term, *[NONE] * (MOST_FACTORS - len(term))) for term in terms]
     return np.array(filled, dtype=np.int64)
+
+
+def _can_tell(term: Base, x: Array) -> bool:
+    """Whether a column has enough values to tell a shape from simpler ones."""
+    return term.shape in _OF_FEW_VALUES or len(np.unique(x[:, term.columns[0]])) > _FEW_VALUES
 
 
 def _fits(shapes: dict[int, list[int]], n_columns: int, n_terms: int) -> bool:

@@ -30,9 +30,11 @@ from foretell.model.techniques._values import boolean, one_of
 from foretell.model.techniques.laws._formula import Clip, Expression, linear, multiply
 from foretell.model.techniques.laws._search import ALL_ROWS, Law, Search, non_negative
 from foretell.model.techniques.laws._terms import (
+    ALL_SHAPES,
     MOST_FACTORS,
     NO_LEVEL,
     NONE,
+    SLOW_SHAPES,
     Base,
     Terms,
     base_terms,
@@ -52,8 +54,6 @@ from foretell.model.techniques.points.axes import Axes
 #: With so few rows, products of columns cannot be told apart.
 _FEW_ROWS = 10
 _MOST_COLUMNS = 3
-#: A category with more levels gets no coefficients of its own: each would rest on few rows.
-_MOST_LEVELS = 12
 _LEAST_SHARE = 1e-10  # terms that contribute less are rounding errors of the solver
 _MOST_SHOWN = 6
 
@@ -198,13 +198,14 @@ def _fit(rows: TrainingRows, params: Params, *, in_haste: bool) -> ScalingLawReg
     base = base_terms(axes)
     few = params["interactions"] and len(rows.y) <= _FEW_ROWS
     products = params["interactions"] and not few
-    terms = candidate_terms(base, rows.x, _MOST_COLUMNS if products else 1)
+    is_sparse = params["terms"] == "few"
+    most_columns, shapes = (_MOST_COLUMNS, ALL_SHAPES) if is_sparse else (2, SLOW_SHAPES)
+    terms = candidate_terms(base, rows.x, most_columns if products else 1, shapes)
     unit = float(np.exp(np.average(np.log(rows.y), weights=rows.weight)))
     relative = term_values(base, terms, rows.x) / (rows.y / unit)[:, None]
-    weight = rows.weight if rows.is_merged else _robust_weights(relative, rows.weight)
+    weight = rows.weight if in_haste else _robust_weights(relative, rows.weight)
     categories = _categories(base, rows)
     search = Search(relative, weight, [c.rows for c in categories], surprise(base, terms))
-    is_sparse = params["terms"] == "few"
     found = search.laws(in_haste=in_haste) if is_sparse else [(1.0, search.whole())]
     evidence, laws = zip(*found, strict=True)
     by_term = [_by_term(law, terms, categories) for law in laws]
@@ -244,7 +245,7 @@ def _categories(base: Sequence[Base], rows: TrainingRows) -> list[_Category]:
             continue
         of_level = {k: base[k].values(rows.x) != 0 for k in range(i - len(term.columns), i + 1)}
         seen = {k: own for k, own in of_level.items() if own.any()}
-        if 1 < len(seen) <= _MOST_LEVELS:
+        if len(seen) > 1:
             shares = np.array([rows.weight[own].sum() for own in seen.values()])
             found.append(
                 _Category(
