@@ -13,7 +13,12 @@ from foretell._version import __version__
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench, RehearsedEnsemble
-from foretell.model.automatic.explanation import column_shares, explained_share, find_plateaus
+from foretell.model.automatic.explanation import (
+    column_shares,
+    describe_cliffs,
+    explained_share,
+    find_plateaus,
+)
 from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
     Answers,
@@ -192,5 +197,6 @@ class AutomaticRecord:
             law_explains=None if law is None else laws[law],
             shares=column_shares(best),
             totals=[(names[a], names[b]) for a, b in bench.log_gp.totals],
+            cliffs=describe_cliffs(bench, best),
             plateaus=find_plateaus(bench, best, names),
         )

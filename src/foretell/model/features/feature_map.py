@@ -124,6 +124,24 @@ class FeatureMap:
                 result[:, i] = result[:, i] >= feature.threshold
         return result
 
+    def with_thresholds(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a matrix in which thresholds agree with the columns, some of which were changed.
+
+        Thresholds are of columns that are features themselves.
+        """
+        at = {name: i for i, name in enumerate(self.names)}
+        result = x.copy()
+        for i, feature in enumerate(self.features):
+            if feature.threshold is not None:
+                product = np.ones(len(x))
+                for factor in feature.factors:
+                    values = x[:, at[factor.column]]
+                    for step in factor.steps:
+                        values = apply_step(step, values)
+                    product *= values
+                result[:, i] = product >= feature.threshold
+        return result
+
     def extended(self, features: Iterable[Feature]) -> FeatureMap:
         """Return a map with further features of the same columns."""
         return FeatureMap(self.columns, (*self.features, *features))

@@ -189,7 +189,12 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
 
 
 def effect_lines(found: Explanation) -> Iterator[str]:
-    """Name the products that matter, and the columns that stop mattering."""
+    """Name the cliffs, the products that matter, and the columns that stop mattering."""
+    for cliff in found.cliffs:
+        yield (
+            f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "
+            f"takes {cliff.factor:.2g} × as much."
+        )
     for a, b in found.totals:
         yield f"The product {plain(a)} × {plain(b)} explains what neither column does alone."
     for plateau in found.plateaus:

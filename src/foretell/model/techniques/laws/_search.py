@@ -122,7 +122,7 @@ class Search:
 
     def _n_terms(self, category: int) -> int:
         """Return how many candidates may have a coefficient for each level: the simplest ones."""
-        n_terms = self.matrix.shape[1]
+        n_terms: int = self.matrix.shape[1]
         return min(n_terms, max(1, _MOST_COEFFICIENTS // len(self._rows_of(category))))
 
     def _owners(self, parts: Sequence[Part]) -> NDArray[np.int64]:
