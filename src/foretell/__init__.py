@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Advice": "foretell.decide.advise.advice",
     "AutomaticFit": "foretell.model.results.fit",
-    "Campaign": "foretell.model.campaigns",
+    "Campaign": "foretell.model.campaigns.schema",
     "Dataset": "foretell.dataset",
     "DatasetError": "foretell.errors",
     "Fit": "foretell.model.results.fit",
