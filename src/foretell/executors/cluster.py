@@ -51,7 +51,9 @@ class Cluster:
         self._unfit_since: dict[Needs, float] = {}
         self._names: dict[str, str] = {}
         if self._is_ours:
-            _connect(_address(on), n_cpus)
+            _keep_off_standard_output()
+            local = {"num_cpus": n_cpus or n_cores(), "object_store_memory": _LOCAL_STORE_BYTES}
+            connect(_address(on), local=local, log_to_driver=False, logging_level=logging.ERROR)
         self.address: str = ray.get_runtime_context().gcs_address
 
     def name_of(self, key: str) -> str:
@@ -259,20 +261,19 @@ def _running_here() -> str | None:
     return found
 
 
-def _connect(address: str | None, n_cpus: int | None) -> None:
+def connect(address: str | None, *, local: Mapping[str, Any], **always: Any) -> None:
+    """Connect to a cluster, or start one on this machine; raise a UsageError if that fails.
+
+    Parameters
+    ----------
+    local, always
+        Options of ``ray.init``: for a cluster that is started here, and for any.
+    """
     import ray
 
-    options: dict[str, Any] = {"address": address}
-    if address is None:
-        options = {
-            "address": "local",
-            "num_cpus": n_cpus or n_cores(),
-            "include_dashboard": False,
-            "object_store_memory": _LOCAL_STORE_BYTES,
-        }
-    _keep_off_standard_output()
+    options = {"include_dashboard": False, **local} if address is None else {}
     try:
-        ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+        ray.init(address or "local", **options, **always)
     except (Exception, SystemExit) as error:
         where = "here" if address is None else f"at {address}"
         reason = error_lines(error)[-1].rstrip(".")

@@ -12,11 +12,13 @@ from typing import Any
 
 from foretell.dataset import read_description
 from foretell.errors import NothingUsableError, Option, StorageError, UsageError
+from foretell.executors import Done
 from foretell.files.directory import locked, logged, write_whole
 from foretell.files.journal import Journal
 from foretell.measure.running.attempt import now
 from foretell.measure.running.machine import describe_machine, describe_versions
-from foretell.measure.running.places import Finished, Place, open_place
+from foretell.measure.running.outcome import Measured
+from foretell.measure.running.places import Place, open_place
 from foretell.measure.runs import MANY_RUNS, Run, count_runs, list_runs
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import (
@@ -266,20 +268,19 @@ class _Measurement:
         for i, batch in enumerate(self._batches(waiting)):
             if i == 0:
                 self._begin_session(journal)
-            for finished in self.place.measure(batch):
-                record = _record(finished, len(self.sessions) - 1) | self.in_table.mark
-                self._write_trace(finished, record)
+            for done in self.place.measure(batch):
+                record = _record(done, len(self.sessions) - 1) | self.in_table.mark
+                self._write_trace(done.result, record)
                 journal.append([record])
                 self.records.append(record)
                 self.n_new += 1
-                _log_problems(finished, log)
+                _log_problems(done, log)
                 self._report_progress()
                 self._write(is_last=False)
 
-    def _write_trace(self, finished: Finished, record: Record) -> None:
+    def _write_trace(self, measured: Measured, record: Record) -> None:
         """Write the trace of a run, if there is one, under its number: its row, if none is gone."""
-        trace = finished.attempted.measured.trace
-        if trace is None:
+        if measured.trace is None:
             return
         names = ("configuration", "repeat", "status", "started_at", "node")
         number = len(self.records) + len(self.deleted) + 1
@@ -289,7 +290,7 @@ class _Measurement:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise StorageError(f"{folder} cannot be made: {error.strerror}") from None
-        write_whole(folder / f"{number}{TRACE}", replace(trace, about=about).to_bytes())
+        write_whole(folder / f"{number}{TRACE}", replace(measured.trace, about=about).to_bytes())
 
     def _batches(self, waiting: list[Run]) -> Iterator[list[Run]]:
         """Yield runs to start together: all of them, or those that may, as many as run at once."""
@@ -360,29 +361,28 @@ class _Measurement:
         return MeasuredSweep(self.table, self.records, self.missing, self.n_new, len(self.deleted))
 
 
-def _log_problems(finished: Finished, log: logging.Logger) -> None:
-    number, measured = finished.run.index + 1, finished.attempted.measured
+def _log_problems(done: Done, log: logging.Logger) -> None:
+    measured = done.result
     for complaint in measured.complaints:
-        log.warning("run %d: %s", number, complaint)
+        log.warning("%s: %s", done.task, complaint)
     if measured.status != Status.OK:
-        log.warning("run %d %s: %s\n%s", number, measured.status, measured.reason, measured.output)
+        log.warning("%s %s: %s\n%s", done.task, measured.status, measured.reason, measured.output)
 
 
-def _record(finished: Finished, session: int) -> dict[str, Any]:
-    run, attempted = finished.run, finished.attempted
-    of_cluster = {"node": finished.node, "n_lost": finished.n_lost}
+def _record(done: Done, session: int) -> dict[str, Any]:
+    run, measured = done.task, done.result
     return {
         "kind": "run",
         "run": run.index,
         "session": session,
         "configuration": run.configuration,
         "repeat": run.repeat,
-        "status": str(attempted.measured.status),
-        "reason": attempted.measured.reason,
-        "values": attempted.measured.values,
-        "n_attempts": attempted.n_attempts,
-        **({} if finished.node is None else of_cluster),
-        "started_at": attempted.started_at,
+        "status": str(measured.status),
+        "reason": measured.reason,
+        "values": measured.values,
+        "n_attempts": measured.n_attempts,
+        **({} if done.node is None else {"node": done.node, "n_lost": done.n_lost}),
+        "started_at": measured.started_at,
         "ended_at": now(),
-        "spent_s": attempted.spent_s,
+        "spent_s": measured.spent_s,
     }

@@ -152,6 +152,12 @@ class Sweep(pydantic.BaseModel):
                 )
         return workload
 
+    def needs_of(self, configuration: Mapping[str, Any], workload: Workload) -> Needs:
+        """Return what the sweep says that a run needs, or what the workload says."""
+        if self.needs is None or workload.is_spread:
+            return workload.needs(configuration)
+        return self.needs.of(configuration)
+
     def _needs_depend_on(self) -> set[str]:
         """Return the columns that the needs of a run depend on."""
         found: set[str] = set()

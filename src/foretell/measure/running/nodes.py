@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from foretell.machines import Needs
 from foretell.measure.running.machine import describe_machine, describe_versions
 from foretell.measure.running.packed_folder import MOST_BYTES, MOST_FILES, PackedFolder
 from foretell.measure.running.supervisor import Supervisor, open_meters, sources_of
+from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 
@@ -111,13 +113,18 @@ class NodeSupervisor(Closeable):
         self._packed = packed
         self._kept: tuple[Needs, Supervisor] | None = None
 
+    @cached_property
+    def _workload(self) -> Workload:
+        return _workload(self.sweep, self._packed)
+
     @contextmanager
-    def supervisor(self, needs: Needs) -> Iterator[Supervisor]:
+    def supervisor(self, run: Run) -> Iterator[Supervisor]:
         """Lend the supervisor of the run before if that had the same needs, or a new one."""
+        needs = self.sweep.needs_of(run.configuration, self._workload)
         if self._kept is None or self._kept[0] != needs:
             self.close()
-            workload = _workload(self.sweep, self._packed)
-            self._kept = (needs, Supervisor(self.sweep, workload, open_meters(self.sweep)[0]))
+            meters, _ = open_meters(self.sweep)
+            self._kept = (needs, Supervisor(self.sweep, self._workload, meters))
         # Ray blocks this signal for all it starts, but meters end by it, and so may jobs.
         blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:

@@ -35,6 +35,9 @@ class Measured:
         What was wrong with meters.
     trace
         Samples of the run, if the sweep asks for them.
+    n_attempts, started_at, spent_s
+        How many attempts there were, when the last one began, and the time of all of them and of
+        warming up.
     """
 
     status: Status
@@ -43,6 +46,9 @@ class Measured:
     output: str = ""
     complaints: list[str] = field(default_factory=list)
     trace: Trace | None = None
+    n_attempts: int = 1
+    started_at: str = ""
+    spent_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.reason = one_line(self.reason)[:_MOST_REASON]

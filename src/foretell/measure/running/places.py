@@ -7,14 +7,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from foretell.closeable import Closeable
 from foretell.errors import UsageError
 from foretell.executors import Done, Executor, SerialExecutor, ThreadExecutor, WorkerDied
 from foretell.machines import Needs
 from foretell.measure.meters import METERS
-from foretell.measure.running.attempt import Attempted, LocalSupervisors, RunTask, make_run, now
+from foretell.measure.running.attempt import LocalSupervisors, make_run, now
 from foretell.measure.running.outcome import Measured
 from foretell.measure.running.supervisor import open_meters, sources_of
 from foretell.measure.runs import Run
@@ -28,15 +28,6 @@ if TYPE_CHECKING:
 
 _ADDRESS = "RAY_ADDRESS"
 _OUT_OF_SIGHT = "the job runs on the nodes of the cluster, and meters see what runs below foretell"
-
-
-class Finished(NamedTuple):
-    """A run that has ended; ``node`` is None on this machine, and empty if it used several."""
-
-    run: Run
-    attempted: Attempted
-    node: str | None
-    n_lost: int
 
 
 @dataclass
@@ -61,12 +52,11 @@ class Place(Closeable):
     nodes: dict[str, Any] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
 
-    def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
-        """Make all these runs, and yield each as it ends."""
-        tasks = [RunTask(run, self._needs(run)) for run in runs]
-        self.executor.check(task.needs for task in tasks)
-        for done in self.executor.run(make_run, tasks, needs=lambda task: task.needs):
-            yield self._finished(done)
+    def measure(self, runs: Sequence[Run]) -> Iterator[Done]:
+        """Make all these runs; yield each as it ends, with what was measured as its result."""
+        self.executor.check(map(self._needs, runs))
+        for done in self.executor.run(make_run, runs, needs=self._needs):
+            yield self._checked(done)
 
     def close(self) -> None:
         """End what still runs."""
@@ -74,22 +64,20 @@ class Place(Closeable):
         self.resources.close()
 
     def _needs(self, run: Run) -> Needs:
-        """Return what the sweep says that a run needs, or what the workload says."""
-        if self.sweep.needs is None or self.workload.is_spread:
-            return self.workload.needs(run.configuration)
-        return self.sweep.needs.of(run.configuration)
+        return self.sweep.needs_of(run.configuration, self.workload)
 
-    def _finished(self, done: Done) -> Finished:
+    def _checked(self, done: Done) -> Done:
+        """Return a run that has ended; raise what keeps all runs from being made."""
         result = done.result
         if isinstance(result, WorkerDied):
             reason = f"its node or worker was lost {done.n_lost} times, the last time: {result}"
-            lost = Attempted(Measured(Status.LOST, reason), done.n_lost, now(), 0.0)
-            return Finished(done.task.run, lost, "", done.n_lost)
+            lost = Measured(Status.LOST, reason, n_attempts=done.n_lost, started_at=now())
+            return Done(done.task, lost, "", done.n_lost)
         if isinstance(result, BaseException) and self.nodes:
             raise UsageError(f"a node of the Ray cluster cannot make {done.task}: {result}")
         if isinstance(result, BaseException):
             raise result
-        return Finished(done.task.run, result, done.node, done.n_lost)
+        return done
 
 
 def open_place(sweep: Sweep, workload: Workload, on: str | None, log: logging.Logger) -> Place:
@@ -138,7 +126,7 @@ def _from_here(
     All are started on this machine, by processes that stay from run to run, so that what a
     launcher keeps for the next run is there.
     """
-    from foretell.executors.drivers import DriverExecutor
+    from foretell.executors.distributed import DriverExecutor
 
     names = METERS.names() if sweep.meters is None else sweep.meters
     unmetered = sweep.model_copy(update={"meters": [], "traces": False})
@@ -153,9 +141,8 @@ def _from_here(
 
 def _failure(result: Any) -> str | None:
     """Return why a run failed, if a lost node may be the cause."""
-    if isinstance(result, Attempted) and result.measured.status == Status.FAILED:
-        return result.measured.reason
-    return None
+    is_failed = isinstance(result, Measured) and result.status == Status.FAILED
+    return result.reason if is_failed else None
 
 
 def _set_address(address: str, stack: ExitStack) -> None:
