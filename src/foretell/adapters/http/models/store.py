@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foretell.adapters.http.models import problems
-from foretell.adapters.http.server.problems import ProblemError
+from foretell.adapters.http.server.problems import Kind, ProblemError
 from foretell.errors import ModelError, suggest
 from foretell.files.directory import JOURNAL
 from foretell.model.directory import BEST, RUNS
@@ -27,6 +26,10 @@ SUFFIX = ".foretell"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: Models listed at once.
 MAX_NAMES = 500
+
+UNKNOWN_MODEL = Kind("unknown-model", 404, "There is no such model")
+BROKEN_MODEL = Kind("broken-model", 500, "The model cannot be read")
+STORAGE = Kind("storage", 500, "The model directory cannot be used")
 
 _MAX_RUNS_BYTES = 8 * 2**20
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
@@ -59,7 +62,7 @@ class ModelStore:
             found = self._candidates()
         except OSError as error:
             raise ProblemError(
-                problems.STORAGE, f"the model directory cannot be read: {error.strerror}"
+                STORAGE, f"the model directory cannot be read: {error.strerror}"
             ) from None
         return [name for name in found if self._exists(name)][:MAX_NAMES]
 
@@ -74,7 +77,7 @@ class ModelStore:
         while len(self._entries) > self._max_models:
             self._entries.popitem(last=False)
         if isinstance(entry.model, ModelError):
-            raise ProblemError.of(entry.model, problems.BROKEN_MODEL)
+            raise ProblemError.of(entry.model, BROKEN_MODEL)
         return entry.model
 
     def identity(self, name: str) -> _Identity:
@@ -84,7 +87,8 @@ class ModelStore:
 
     def runs(self, name: str) -> bytes | None:
         """Return the runs that a model was fitted on, as CSV; None where there is no such file."""
-        *folder, file_name = self._steps_of(name)
+        opened, (*folder, file_name) = self._open(name)
+        os.close(opened)
         if file_name != BEST:
             return None
         try:
@@ -100,7 +104,7 @@ class ModelStore:
             with self._opened(name):
                 return True
         except ProblemError as problem:
-            return problem.kind == problems.BROKEN_MODEL
+            return problem.kind == BROKEN_MODEL
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[int]:
@@ -110,13 +114,8 @@ class ModelStore:
         finally:
             os.close(file)
 
-    def _steps_of(self, name: str) -> tuple[str, ...]:
-        """Return the steps from the directory to the file of a model."""
-        file, steps = self._open(name)
-        os.close(file)
-        return steps
-
     def _open(self, name: str) -> tuple[int, tuple[str, ...]]:
+        """Open the file of a model; also return the steps from the directory to it."""
         if NAME.fullmatch(name):
             for steps in ((name, BEST), (name + SUFFIX,)):
                 try:
@@ -124,11 +123,11 @@ class ModelStore:
                 except OSError as error:
                     if error.errno not in _ABSENT:
                         raise ProblemError(
-                            problems.BROKEN_MODEL,
+                            BROKEN_MODEL,
                             f"the model '{name}' cannot be read: {error.strerror}",
                         ) from None
         self._entries.pop(name, None)
-        raise ProblemError(problems.UNKNOWN_MODEL, self._unknown(name))
+        raise ProblemError(UNKNOWN_MODEL, self._unknown(name))
 
     def _unknown(self, name: str) -> str:
         with suppress(OSError):
