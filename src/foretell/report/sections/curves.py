@@ -14,6 +14,7 @@ from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.curve import Curve, Levels, draw_curve, draw_levels
 from foretell.report.pictures.drawing import is_wide
+from foretell.report.sections.explanation import by_share
 from foretell.report.settings import at_settings, levels_of
 from foretell.wording import counted, labeled, number, plain, short, with_unit
 
@@ -32,8 +33,6 @@ _N_NUMBERS, _MOST_NUMBERS = 7, 10
 
 def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section | None:
     """Draw the target against each of the columns that matter most."""
-    from foretell.report.sections.explanation import by_share
-
     model = findings.model
     if model is None:
         return None
