@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,7 +56,8 @@ def command(  # noqa: PLR0913 - one parameter per option
         prepared = prepare_sweep(sweep, is_sure=True)
         estimate = estimate_time(prepared, table)
         if as_json:
-            echo_json(_plan_json(prepared, estimate))
+            runs = [{"configuration": r.configuration, "repeat": r.repeat} for r in prepared.runs]
+            echo_json({"runs": runs, "n_left": estimate.n_left, "total_s": estimate.total_s})
         else:
             echo(f"{_plan_text(prepared)}\n\n{_estimate_text(prepared, estimate)}")
         return
@@ -73,14 +74,6 @@ def command(  # noqa: PLR0913 - one parameter per option
         echo_unchanged(description_path(measured.table).read_text())
     else:
         echo(_summary(measured))
-
-
-def _plan_json(prepared: PreparedSweep, estimate: Estimate) -> dict[str, Any]:
-    return {
-        "runs": [{"configuration": r.configuration, "repeat": r.repeat} for r in prepared.runs],
-        "n_left": estimate.n_left,
-        "total_s": estimate.total_s,
-    }
 
 
 def _plan_text(prepared: PreparedSweep) -> str:

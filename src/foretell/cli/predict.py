@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
+from foretell.cli._output import echo, echo_notes, echo_unchanged
 from foretell.predictor import TRUST_FAR, TRUST_MISSING
 from foretell.wording import counted, percent
 
@@ -48,6 +48,7 @@ def command(
     prediction file of aMLLibrary (.ini), which names the table. Rows that lack a value get no
     prediction.
     """
+    from foretell.files.directory import write_new
     from foretell.model.campaigns.sources import table_to_predict
     from foretell.model.saved.gaps import forecast_complete_rows
     from foretell.model.saved.model import load_model
@@ -58,7 +59,7 @@ def command(
     passports = forecast_complete_rows(dataset, interval)
     predicted = passports.beside(dataset.frame, dataset.name)
     if output is not None:
-        write_file(output, predicted.to_csv(index=False), force=force)
+        write_new(output, predicted.to_csv(index=False).encode(), force=force)
     echo_notes(_notes(dataset, predicted))
     if as_json:
         echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")

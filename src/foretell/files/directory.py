@@ -137,6 +137,16 @@ class _Log(logging.FileHandler):
         """Ignore the error; logging itself would print a traceback."""
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder unless it is there; raise a StorageError if that fails."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be made: {error.strerror}; check the permissions"
+        ) from None
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of one."""
     part = path.with_name(path.name + ".part")
@@ -155,15 +165,20 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from None
 
 
+def check_new(path: Path, *, force: bool) -> None:
+    """Raise a StorageError if the user named a file that exists, unless forced."""
+    if path.exists() and not force:
+        raise StorageError(
+            f"{path} exists already", remedy=("name another file, or set ", Option("force"))
+        )
+
+
 def write_new(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file that the user named; one that exists is kept unless forced."""
     try:
         if path.is_dir():
             raise StorageError(f"{path} is a directory; name a file to write")
-        if path.exists() and not force:
-            raise StorageError(
-                f"{path} exists already", remedy=("name another file, or set ", Option("force"))
-            )
+        check_new(path, force=force)
         if not path.parent.is_dir():
             raise StorageError(
                 f"{path} cannot be written: there is no directory {path.parent}; make it first"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from foretell.dataset import read_description
-from foretell.errors import NothingUsableError, Option, StorageError, UsageError
+from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.executors import Done
-from foretell.files.directory import locked, logged, write_whole
+from foretell.files.directory import locked, logged, make_folder, write_whole
 from foretell.files.journal import Journal
 from foretell.measure.running.attempt import now
 from foretell.measure.running.machine import describe_machine, describe_versions
@@ -286,10 +286,7 @@ class _Measurement:
         number = len(self.records) + len(self.deleted) + 1
         about = {n: record[n] for n in names if n in record}
         folder = traces_folder(self.table)
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{folder} cannot be made: {error.strerror}") from None
+        make_folder(folder)
         write_whole(folder / f"{number}{TRACE}", replace(measured.trace, about=about).to_bytes())
 
     def _batches(self, waiting: list[Run]) -> Iterator[list[Run]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.errors import Option, StorageError, UsageError, suggest
-from foretell.files.directory import write_new
+from foretell.errors import Option, UsageError, suggest
+from foretell.files.directory import check_new, make_folder, write_new
 from foretell.report.build import build_document
 from foretell.report.findings import read_findings
 
@@ -74,8 +74,8 @@ def write_report(
     """
     chosen = _form(output, form)
     path = Path(f"report.{chosen}" if output is None else output)
-    if path.exists() and not force and not path.is_dir():
-        raise _exists(path)  # before the work, not after it
+    if not path.is_dir():
+        check_new(path, force=force)  # before the work, not after it
     source = Path(data) if isinstance(data, str) else data
     findings = read_findings(Path(models), source)
     document = build_document(findings, at or {})
@@ -100,12 +100,6 @@ def _form(output: str | Path | None, form: str | None) -> str:
     return form
 
 
-def _exists(path: Path) -> StorageError:
-    return StorageError(
-        f"{path} exists already", remedy=("name another file, or add ", Option("force"))
-    )
-
-
 def _write(document: Document, path: Path, form: str, *, force: bool) -> list[bytes]:
     """Write the files of a report, the main one last; return their contents."""
     contents: dict[Path, bytes] = {}
@@ -123,21 +117,10 @@ def _write(document: Document, path: Path, form: str, *, force: bool) -> list[by
 
             folder = path.with_name(f"{path.stem}-pictures")
             text, pictures = to_markdown(document, folder.name)
-            _make_folder(folder, force=force)
+            check_new(folder, force=force)
+            make_folder(folder)
             contents = {folder / name: svg.encode() for name, svg in pictures.items()}
             contents[path] = text.encode()
     for file, content in contents.items():
         write_new(file, content, force=force)
     return list(contents.values())
-
-
-def _make_folder(folder: Path, *, force: bool) -> None:
-    if folder.exists() and not force:
-        raise _exists(folder)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"{folder} cannot be made: {error.strerror}",
-            remedy=("write to another place: ", Option("output", "...")),
-        ) from None

@@ -15,7 +15,7 @@ import pydantic
 from foretell.adapters.http.models.schemas import Job
 from foretell.adapters.http.models.store import NAME
 from foretell.errors import StorageError
-from foretell.files.directory import write_whole
+from foretell.files.directory import make_folder, write_whole
 
 #: A hidden name, which no model can have.
 FOLDER = ".jobs"
@@ -43,10 +43,7 @@ class RecordStore:
         self.path = directory / FOLDER
         if self.path.is_symlink():
             raise StorageError(f"{self.path} is a link; replace it by a directory")
-        try:
-            self.path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be created: {error.strerror}") from None
+        make_folder(self.path)
 
     def records(self) -> list[Record]:
         """Read all valid records, the oldest first."""
