@@ -111,7 +111,9 @@ class Estimate:
 def estimate_time(prepared: PreparedSweep, table: Path | None = None) -> Estimate:
     """Estimate how long a sweep takes: from its finished runs, from its file, or at most."""
     sweep = prepared.sweep
-    finished = _finished(sweep, table) if table is not None else []
+    records = journaled(table) if table is not None else []
+    runs = [record for record in records if record["kind"] == "run"]
+    finished = SweepInTable.of(records, sweep).own_runs(runs)
     n_left = len(prepared.runs) - len(finished)
     if finished:
         mean_s = sum(r["spent_s"] for r in finished) / len(finished)
@@ -121,12 +123,6 @@ def estimate_time(prepared: PreparedSweep, table: Path | None = None) -> Estimat
         return Estimate(n_left, share * sweep.expected_s, "expected")
     limit = sweep.time_limit_s
     return Estimate(n_left, None if limit is None else share * limit, "limit")
-
-
-def _finished(sweep: Sweep, table: Path) -> list[Record]:
-    """Return the finished runs of this very sweep, without touching any file."""
-    records = journaled(table)
-    return SweepInTable.of(records, sweep).own_runs(r for r in records if r["kind"] == "run")
 
 
 @dataclass
@@ -233,8 +229,13 @@ class _Measurement:
                 if self.records:  # what is finished is in the table, too
                     self._write(is_last=True)
                 raise
+            if not self.records and waiting:
+                raise NothingUsableError(f"none of {len(waiting)} runs may be started")
             if not self.records:
-                raise NothingUsableError(self._why_empty(len(waiting)))
+                raise NothingUsableError(
+                    f"all rows were deleted from {self.table}; write a new table to measure them "
+                    "again"
+                )
             self._write(is_last=True)
         return self._result()
 
@@ -342,11 +343,6 @@ class _Measurement:
         left_s = mean_s and mean_s * (n_total - n_done) / self.prepared.sweep.at_once
         n_failed = n_done - n_usable(own)
         self.options.progress(SweepProgress(n_done, n_failed, n_total, left_s))
-
-    def _why_empty(self, n_waiting: int) -> str:
-        if n_waiting:
-            return f"none of {n_waiting} runs may be started"
-        return f"all rows were deleted from {self.table}; write a new table to measure them again"
 
     def _result(self) -> MeasuredSweep:
         if not n_usable(self.records):

@@ -114,12 +114,10 @@ def _call(job: Job, timer: StageTimer) -> Mapping[str, Any]:
     function = load_function(job.train_function, Path(job.folder), "workload.train_function")
     with timer.stage("training_loop"):
         found = function(dict(job.configuration), timer)
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        kind = type(found).__name__
-        raise TypeError(f"{job.train_function} returned a {kind}; return a dict of numbers")
-    return found
+    if found is None or isinstance(found, Mapping):
+        return found or {}
+    kind = type(found).__name__
+    raise TypeError(f"{job.train_function} returned a {kind}; return a dict of numbers")
 
 
 def import_all() -> None:

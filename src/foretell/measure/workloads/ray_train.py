@@ -14,7 +14,7 @@ import pydantic
 from foretell.errors import UsageError, suggest
 from foretell.executors.cluster import check_room, connect
 from foretell.executors.ray_address import check_cluster, is_installed, set_environment
-from foretell.files.complaints import dotted, explain
+from foretell.files.typed import validated
 from foretell.machines import Needs
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
 from foretell.measure.workloads._digits import read_mnist
@@ -186,11 +186,7 @@ class RayTrainWorkload(Workload):
         is_own = self.options.train_function is not None
         kind = Workers if is_own else Training
         values = {n: v for n, v in configuration.items() if n in kind.model_fields}
-        try:
-            settings = kind.model_validate(values)
-        except pydantic.ValidationError as error:
-            complaint = explain(error, values, kind)
-            raise UsageError(f"parameters.{dotted(complaint.place)}: {complaint.text}") from None
+        settings = validated(kind, values, "parameters")
         return Job(
             workers=settings.workers,
             cpus=settings.cpus_per_worker,
