@@ -65,7 +65,11 @@ def command(  # noqa: PLR0913 - one parameter per option
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
     if table.suffix != ".csv":
         raise click.UsageError(f"the table must be a .csv file, not {table}")
-    with shown_progress("run", _failed, quiet=quiet) as progress:
+
+    def failed(progress: SweepProgress) -> str:
+        return f", {progress.n_failed} failed" if progress.n_failed else ""
+
+    with shown_progress("run", failed, quiet=quiet) as progress:
         options = MeasureOptions(on, yes, progress, append=append is not None)
         measured = measure_sweep(sweep, table, options)
     if as_json:
@@ -140,7 +144,3 @@ def _free_directory() -> str:
     """Return a name for models that is not taken: a fit on other data goes elsewhere."""
     names = ("models", *(f"models-{i}" for i in range(2, 1000)))
     return next(name for name in names if not Path(name).exists())
-
-
-def _failed(progress: SweepProgress) -> str:
-    return f", {progress.n_failed} failed" if progress.n_failed else ""

@@ -184,7 +184,8 @@ def check_room(needs: Needs) -> None:
         lacking = f"no node of the Ray cluster has {needs}"
         if needs.n_parts > 1:
             lacking = f"the Ray cluster has no room for {needs}"
-        raise UsageError(f"{lacking}. {_listed(nodes.values())}")
+        there = (f"{node.name} with {node.type.capacity}" for node in nodes.values())
+        raise UsageError(f"{lacking}. It has {listing(there, most=8) or 'no nodes'}.")
 
 
 def losses() -> tuple[type[BaseException], ...]:
@@ -301,9 +302,3 @@ def _name(node: Mapping[str, Any]) -> str:
 def _has_room(nodes: Mapping[str, Node], needs: Needs) -> bool:
     n_fitting = sum(node.type.capacity.n_fitting(needs.each) for node in nodes.values())
     return n_fitting >= needs.n_parts
-
-
-def _listed(nodes: Collection[Node]) -> str:
-    if not nodes:
-        return "It has no nodes."
-    return f"It has {listing((f'{n.name} with {n.type.capacity}' for n in nodes), most=8)}."

@@ -69,17 +69,13 @@ class Supervisor:
                 Status.OUT_OF_MEMORY,
                 f"the kernel ended it because memory ran out; {reason}",
             )
-        self._tidy(is_ok=status == Status.OK)
+        if status != Status.OK or not self._workload.shares_process:
+            self.close()  # the next run gets a process that is fit for it
+        elif not self._workload.is_job and self._runner is not None:
+            self._runner.end_leftovers()
         wall = {"wall_time_s": values.pop("wall_time_s")} if "wall_time_s" in values else {}
         trace = panel.trace()
         return Measured(status, reason, {**wall, **values}, output, panel.complaints, trace)
-
-    def _tidy(self, *, is_ok: bool) -> None:
-        """Leave nothing to the next run but a process that is fit for it."""
-        if not is_ok or not self._workload.shares_process:
-            self.close()
-        elif not self._workload.is_job and self._runner is not None:
-            self._runner.end_leftovers()
 
     def abort(self) -> None:
         """End the run that another thread makes, and make no more."""
@@ -93,16 +89,13 @@ class Supervisor:
             self._runner.close()
             self._runner = None
 
-    def _ready_runner(self) -> RunnerProcess:
+    def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
+        """Make one run, noting what is measured; raise a Failure if it goes wrong."""
         if self._runner is not None and not self._runner.is_alive:
             self.close()
         if self._runner is None:
             self._runner = RunnerProcess(self._sweep, self._workload)
-        return self._runner
-
-    def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
-        """Make one run, noting what is measured; raise a Failure if it goes wrong."""
-        runner = self._ready_runner()
+        runner = self._runner
         runner.request({"configuration": dict(configuration)})
         answer = self._answer(runner, panel, values)
         if answer["wall_time_s"] is not None:

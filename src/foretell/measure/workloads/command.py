@@ -161,7 +161,11 @@ class CommandWorkload(Workload):
         output: IO[bytes],
         watch: Watch,
     ) -> int:
-        values = {name: _plain(value) for name, value in configuration.items()}
+        # Booleans in lower case; numbers stay numbers, which {n:05d} needs.
+        values = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in configuration.items()
+        }
         try:
             words = [word.format_map(values) for word in _words(template)]
             own = {name: text.format_map(values) for name, text in self.options.env.items()}
@@ -226,11 +230,6 @@ def _fields(text: str) -> list[str]:
         if not name.isidentifier():
             raise UsageError(f"workload: {{{name}}} is not the name of a parameter")
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Write booleans in lower case; numbers stay numbers, which {n:05d} needs."""
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _ending(status: int) -> str:

@@ -76,7 +76,7 @@ def predicted_section(findings: Findings) -> Section | None:
     held_out = findings.held_out
     if held_out is None:
         return None
-    labels = _asked(held_out)
+    labels = {q: name for q, name in HEADINGS.items() if (held_out["question"] == q).any()}
     drawn = held_out
     if len(held_out) > _MOST_DRAWN:
         drawn = held_out.iloc[np.linspace(0, len(held_out) - 1, _MOST_DRAWN).astype(int)]
@@ -107,11 +107,6 @@ def _points(findings: Findings) -> str:
             "its split."
         )
     return "Every point is a run held out: the model that predicts it never saw its configuration."
-
-
-def _asked(held_out: pd.DataFrame) -> dict[str, str]:
-    """Return the questions that were asked, in order, with their names."""
-    return {q: name for q, name in HEADINGS.items() if (held_out["question"] == q).any()}
 
 
 def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:

@@ -60,7 +60,8 @@ def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section |
 
 
 def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
-    at = listing((f"{short(n)} = {_shown(v)}" for n, v in settings.items()), 12)
+    shown = {n: number(v) if isinstance(v, float) else short(v) for n, v in settings.items()}
+    at = listing((f"{short(name)} = {value}" for name, value in shown.items()), 12)
     assert findings.model is not None
     text = f"One column is varied, the others stay at {at} (the option 'at' changes them)."
     if not findings.model.has_intervals:
@@ -72,10 +73,6 @@ def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
         return f"{text}. No measured runs are shown (the option 'data' adds those of a table)."
     source = plain(findings.measured_from)
     return f"{text}. Circles are runs measured at the same settings, from {source}."
-
-
-def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, float) else short(value)
 
 
 def _numeric(

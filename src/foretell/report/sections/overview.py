@@ -55,7 +55,16 @@ def facts(findings: Findings) -> list[Fact]:
     found: list[Fact] = []
     if model is not None:
         rehearsed = model.scores.get("rehearsed")
-        found += _rehearsed(rehearsed) if rehearsed else _validated(model)
+        found += (
+            _rehearsed(rehearsed)
+            if rehearsed
+            else _known(
+                model.scores.get("validation", {}),
+                mape=("off on validation rows", "mean relative error"),
+                median_ape=("median error", "half of the validation rows are closer"),
+                p90_ape=("90th percentile", "nine in ten validation rows are closer"),
+            )
+        )
     if results is not None:
         noise, repeats = results.data.noise, results.data.n_rows / results.data.n_configurations
         if noise is None:
@@ -78,15 +87,6 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
         label = f"off {times(question)} beyond the data"
         found.append(Fact(label, percent(error), "the furthest that was rehearsed"))
     return found
-
-
-def _validated(model: SavedModel) -> list[Fact]:
-    return _known(
-        model.scores.get("validation", {}),
-        mape=("off on validation rows", "mean relative error"),
-        median_ape=("median error", "half of the validation rows are closer"),
-        p90_ape=("90th percentile", "nine in ten validation rows are closer"),
-    )
 
 
 def _known(scores: dict[str, float | None], **labels: tuple[str, str]) -> list[Fact]:

@@ -193,7 +193,8 @@ class FitQueue:
                 await self._fit(record)
             except Exception as error:  # the next fit must have its turn, whatever this one did
                 logger.warning("the fit of %s failed: %s", record.name, error)
-                self._end(record, "failed", _detail(error))
+                text = error.worded(in_json) if isinstance(error, ForetellError) else str(error)
+                self._end(record, "failed", text[:_MAX_DETAIL])
 
     async def _fit(self, record: Record) -> None:
         store = self._store
@@ -253,11 +254,6 @@ class FitQueue:
             if state == "done":
                 self._installer.discard_replaced(self._store.output(record))
             self._store.tidy(record)
-
-
-def _detail(error: Exception) -> str:
-    text = error.worded(in_json) if isinstance(error, ForetellError) else str(error)
-    return text[:_MAX_DETAIL]
 
 
 async def _follow(process: Process, record: Record) -> dict[str, Any]:
