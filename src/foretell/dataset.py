@@ -357,10 +357,7 @@ def _as_number(value: Any) -> float:
 def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any], what: str = "value") -> str:
     """Say how many values a mask marks and in which rows: ``3 values ≤ 0 (rows 4, 9, 17)``.
 
-    Parameters
-    ----------
-    what
-        What one such value is called; the word ``value`` in it becomes a plural.
+    The word ``value`` in what such a value is called becomes a plural.
     """
     marked = row_numbers[mask]
     many = what if len(marked) == 1 else what.replace("value", "values", 1)

@@ -90,15 +90,7 @@ class Quantiles:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What choosing among many configurations needs: no texts, and any quantiles.
-
-    Attributes
-    ----------
-    value
-        One prediction per configuration.
-    trust
-        As in a forecast.
-    """
+    """What choosing among many configurations needs: no texts, and any quantiles."""
 
     value: NDArray[np.float64]
     quantiles: Quantiles

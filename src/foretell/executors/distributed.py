@@ -27,13 +27,7 @@ _held: tuple[str, Any] | None = None  # each worker's copy of the shared state, 
 def open_for_fits(
     state: Any, n_workers: int | None, on: str, log: logging.Logger | None = None
 ) -> RayExecutor:
-    """Open an executor for work whose results must be the same, bit for bit, on every node.
-
-    Parameters
-    ----------
-    n_workers
-        How many tasks run at once; by default one on each CPU of the cluster.
-    """
+    """Open an executor for work whose results must be the same, bit for bit, on every node."""
     cluster = Cluster(on, n_workers)
     try:
         cluster.check([ONE_CORE])

@@ -17,8 +17,8 @@ from foretell.files.directory import locked, logged, make_folder, write_whole
 from foretell.files.journal import Journal
 from foretell.measure.running.attempt import now
 from foretell.measure.running.machine import describe_machine, describe_versions
-from foretell.measure.running.outcome import Measured
 from foretell.measure.running.places import Place, open_place
+from foretell.measure.running.supervisor import Measured
 from foretell.measure.runs import MANY_RUNS, Run, count_runs, list_runs
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import (

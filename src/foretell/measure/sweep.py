@@ -234,13 +234,7 @@ def _check_names(sweep: Sweep) -> None:
 
 
 def check_expressions(sweep: Sweep, derived: Collection[str]) -> None:
-    """Raise a UsageError if expressions use unknown names, or derive a column that exists.
-
-    Parameters
-    ----------
-    derived
-        The columns that the workload derives from the parameters.
-    """
+    """Raise a UsageError if expressions use unknown names, or derive a column of the workload."""
     for name in sweep.derive:
         if name in derived:
             raise UsageError(f"derive: '{name}' is already a column of the workload; rename it")

@@ -7,33 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretell._version import __version__
 from foretell.errors import Option, UsageError, suggest
 from foretell.files.directory import check_new, make_folder, write_new
-from foretell.report.build import build_document
-from foretell.report.findings import read_findings
+from foretell.report.document import Document
+from foretell.report.findings import Findings, read_findings
+from foretell.report.sections.accuracy import ladder_section, leaderboard_section, predicted_section
+from foretell.report.sections.curves import curves_section
+from foretell.report.sections.data import data_section
+from foretell.report.sections.explanation import explanation_section
+from foretell.report.sections.overview import facts, lead, notes, trust
+from foretell.report.sections.provenance import failures_section, provenance_section
+from foretell.report.settings import choose_settings
+from foretell.wording import plain
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from foretell.report.document import Document
 
 FORMATS = ("html", "md", "pdf")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written.
+    """A report that was written: its file and size with all pictures, and titles of its sections.
 
-    Attributes
-    ----------
-    path
-        The file.
-    n_bytes
-        Its size, including its pictures where they are files of their own.
-    sections
-        The titles of its sections.
-    missing
-        What it could not show, and how to get it.
+    ``missing`` says what it could not show, and how to get it.
     """
 
     path: Path
@@ -78,7 +76,7 @@ def write_report(
         check_new(path, force=force)  # before the work, not after it
     source = Path(data) if isinstance(data, str) else data
     findings = read_findings(Path(models), source)
-    document = build_document(findings, at or {})
+    document = _document(findings, at or {})
     sizes = [len(content) for content in _write(document, path, chosen, force=force)]
     return Report(path, sum(sizes), tuple(s.title for s in document.sections), findings.missing)
 
@@ -98,6 +96,32 @@ def _form(output: str | Path | None, form: str | None) -> str:
             f"there is no format '{form}'. {suggest(form, FORMATS)}", option=Option("form")
         )
     return form
+
+
+def _document(findings: Findings, at: Mapping[str, Any]) -> Document:
+    """Put a report together; ``at`` has the values that columns keep while another is varied."""
+    if findings.model is None and at:
+        raise UsageError("no technique gave a model to draw", option=Option("at"))
+    settings = {} if findings.model is None else choose_settings(findings, at)
+    sections = (
+        data_section(findings),
+        leaderboard_section(findings),
+        curves_section(findings, settings),
+        predicted_section(findings),
+        ladder_section(findings),
+        explanation_section(findings),
+        failures_section(findings),
+        provenance_section(findings),
+    )
+    return Document(
+        title=f"A model of {plain(findings.target)}",
+        lead=lead(findings),
+        facts=tuple(facts(findings)),
+        trust=trust(findings),
+        notes=tuple(notes(findings)),
+        sections=tuple(section for section in sections if section is not None),
+        foot=f"Written by foretell {__version__} from {plain(findings.place)}.",
+    )
 
 
 def _write(document: Document, path: Path, form: str, *, force: bool) -> list[bytes]:

@@ -16,10 +16,7 @@ _MOST_SAMPLES = 4096
 class Recorder:
     """Keeps the samples of a run in bounded memory: if there are too many, every second or fourth.
 
-    Parameters
-    ----------
-    columns
-        What samples may have values of; those without one become NaN.
+    Samples may have values of the columns; those without one become NaN.
     """
 
     def __init__(self, columns: Sequence[str], most_samples: int = _MOST_SAMPLES) -> None:

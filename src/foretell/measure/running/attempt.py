@@ -10,8 +10,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from foretell.closeable import Closeable
-from foretell.measure.running.outcome import Measured
-from foretell.measure.running.supervisor import AbortedError, Supervisor, open_meters
+from foretell.measure.running.supervisor import (
+    AbortedError,
+    Measured,
+    Supervisor,
+    open_meters,
+)
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.statuses import Status

@@ -15,8 +15,7 @@ from foretell.executors import Done, Executor, SerialExecutor, ThreadExecutor, W
 from foretell.machines import Needs
 from foretell.measure.meters import METERS
 from foretell.measure.running.attempt import LocalSupervisors, make_run, now
-from foretell.measure.running.outcome import Measured
-from foretell.measure.running.supervisor import open_meters, sources_of
+from foretell.measure.running.supervisor import Measured, open_meters, sources_of
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload

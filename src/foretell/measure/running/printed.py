@@ -23,12 +23,7 @@ class Printed:
     It is a plain file, so that no job is slowed, blocked or ended by how much it prints, and no run
     waits for a process that keeps it open. What is older than the end is given back to the file
     system while the job goes on. That is possible on Linux, with nearly every file system;
-    elsewhere everything is kept until the file is closed.
-
-    Parameters
-    ----------
-    most_bytes
-        How much of the end is kept, at least.
+    elsewhere everything is kept until the file is closed. At least ``most_bytes`` of the end stay.
     """
 
     def __init__(self, most_bytes: int) -> None:

@@ -12,8 +12,13 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from foretell.errors import UsageError, suggest
-from foretell.executors.cluster import check_room, connect
-from foretell.executors.ray_address import check_cluster, is_installed, set_environment
+from foretell.executors.cluster import (
+    check_cluster,
+    check_room,
+    connect,
+    is_installed,
+    set_environment,
+)
 from foretell.files.typed import validated
 from foretell.machines import Needs
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload

@@ -31,13 +31,7 @@ _NAMES = (*_NEEDED, "threads")
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution: what it turns into what.
-
-    Attributes
-    ----------
-    spatial_size
-        Height and width of its input, and of its output: the filter is padded.
-    """
+    """One convolution; its input and its output have the same size, as the filter is padded."""
 
     input_channels: int
     output_channels: int

@@ -41,10 +41,7 @@ _DRAIN_BYTES, _DRAIN_S = 2**22, 1.0
 class Guard:
     """Checks a request before the application sees it, and bounds what it may send.
 
-    Parameters
-    ----------
-    is_open
-        Whether a path needs no token.
+    ``is_open`` says whether a path needs no token.
     """
 
     def __init__(

@@ -84,12 +84,7 @@ class Pool:
     """All workers.
 
     Requests that may take long never occupy all workers, so that short ones find one; a single
-    worker takes both.
-
-    Attributes
-    ----------
-    n_waiting
-        The number of requests that wait for a worker.
+    worker takes both. ``n_waiting`` requests wait for a worker.
     """
 
     def __init__(self, settings: Settings) -> None:
