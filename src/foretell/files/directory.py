@@ -43,25 +43,20 @@ def locked(path: Path, results: Path) -> Iterator[None]:
         raise _unwritable(results, error) from None
     with lock:
         _acquire(lock, results)
-        with _claimed_here(path.resolve(), results):
+        # Other threads of this process, too: the whole process owns the lock of a file.
+        claim = path.resolve()
+        if claim in _claims:
+            raise _taken(results)
+        _claims.add(claim)
+        try:
             yield
+        finally:
+            _claims.discard(claim)
 
 
 def _unwritable(results: Path, error: OSError) -> StorageError:
     reason = error.strerror or type(error).__name__
     return StorageError(f"{results} cannot be written: {reason}.", remedy=_ELSEWHERE)
-
-
-@contextmanager
-def _claimed_here(path: Path, results: Path) -> Iterator[None]:
-    """Keep other threads of this process out, too: the whole process owns the lock of a file."""
-    if path in _claims:
-        raise _taken(results)
-    _claims.add(path)
-    try:
-        yield
-    finally:
-        _claims.discard(path)
 
 
 def _taken(results: Path) -> StorageError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.dataset import read_description
+from foretell.dataset import description_path, read_description
 from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.executors import Done
 from foretell.files.directory import locked, logged, make_folder, write_whole
@@ -27,8 +28,8 @@ from foretell.measure.table import (
     deleted_rows,
     describe,
     n_usable,
+    to_csv,
     traces_folder,
-    write_table,
 )
 from foretell.measure.table_sweeps import SweepInTable, journaled
 from foretell.measure.workloads import Workload
@@ -331,7 +332,9 @@ class _Measurement:
             **self.in_table.described(),
         }
         description = describe(self.records, self.sessions, self.table, about)
-        write_table(self.records, self.table, description)
+        write_whole(self.table, to_csv(self.records))
+        text = json.dumps(description, indent=1) + "\n"
+        write_whole(description_path(self.table), text.encode())
         self.written_at = time.monotonic()
 
     def _report_progress(self) -> None:

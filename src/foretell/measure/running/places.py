@@ -23,7 +23,6 @@ from foretell.statuses import Status
 
 if TYPE_CHECKING:
     from foretell.executors.cluster import Cluster
-    from foretell.measure.running.nodes import Survey
 
 _ADDRESS = "RAY_ADDRESS"
 _OUT_OF_SIGHT = "the job runs on the nodes of the cluster, and meters see what runs below foretell"
@@ -99,26 +98,28 @@ def _local(supervisors: LocalSupervisors) -> Executor:
 def _on_cluster(sweep: Sweep, workload: Workload, on: str, log: logging.Logger) -> Place:
     from foretell.executors.cluster import Cluster
     from foretell.executors.distributed import RayExecutor
-    from foretell.measure.running.nodes import NodeSupervisor, Survey, folder_on_all
+    from foretell.measure.running import nodes
     from foretell.measure.running.packed_folder import PackedFolder
 
     cluster = Cluster(on)
     try:
         packed = PackedFolder.of(workload.folder)
-        survey = Survey.of(cluster, sweep, packed)
+        found = nodes.ask_nodes(cluster, sweep, packed)
+        about = {name: answer.about for name, answer in found.items()}
         if workload.is_spread:
-            shared = sweep.make_workload(folder_on_all(cluster, survey, packed))
-            return _from_here(cluster, survey, sweep, shared, log)
-        state = NodeSupervisor(sweep, packed)
+            shared = sweep.make_workload(nodes.folder_on_all(cluster, found, packed))
+            return _from_here(cluster, about, sweep, shared, log)
+        state = nodes.NodeSupervisor(sweep, packed)
         executor = RayExecutor(cluster, state, sweep.at_once, log=log, name=str)
-        return Place(executor, sweep, workload, survey.sources, survey.missing, survey.nodes)
+        sources = {c: source for answer in found.values() for c, source in answer.sources.items()}
+        return Place(executor, sweep, workload, sources, nodes.missing_meters(found), about)
     except BaseException:
         cluster.close()
         raise
 
 
 def _from_here(
-    cluster: Cluster, survey: Survey, sweep: Sweep, workload: Workload, log: logging.Logger
+    cluster: Cluster, nodes: dict[str, Any], sweep: Sweep, workload: Workload, log: logging.Logger
 ) -> Place:
     """Open the place for jobs that ask the cluster themselves for what they need.
 
@@ -132,7 +133,7 @@ def _from_here(
     supervisors = LocalSupervisors(unmetered, workload, [])
     executor = DriverExecutor(cluster, _local(supervisors), _failure, log=log, name=str)
     missing = {", ".join(names): _OUT_OF_SIGHT} if names else {}
-    place = Place(executor, sweep, workload, {}, missing, survey.nodes)
+    place = Place(executor, sweep, workload, {}, missing, nodes)
     place.resources.push(supervisors)
     _set_address(cluster.address, place.resources)
     return place

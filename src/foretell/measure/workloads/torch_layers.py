@@ -37,11 +37,6 @@ class Layer:
     output_channels: int
     spatial_size: int
 
-    @property
-    def n_weights(self) -> int:
-        """How many parameters it has, one bias per output channel among them."""
-        return (FILTER_SIZE**2 * self.input_channels + 1) * self.output_channels
-
     def flops(self, batch_size: int) -> int:
         """Return the floating-point operations of a pass: two for each weight and pixel."""
         n_weights = FILTER_SIZE**2 * self.input_channels * self.output_channels
