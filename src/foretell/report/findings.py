@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from foretell.dataset import FRAME_NAME
 from foretell.files.content import read_content
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from foretell.model.results import Results
-    from foretell.model.saved.model import SavedModel
+from foretell.model import directory as layout
+from foretell.model.evidence import read_held_out, read_kept_runs, read_runs
+from foretell.model.results import Results, read_results
+from foretell.model.saved.model import SavedModel, load_model
 
 _MOST_CAMPAIGN = 1_000_000  # bytes
 _MOST_LEVELS = 20
@@ -87,13 +86,6 @@ class Findings:
 
 def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findings:
     """Read a directory of `foretell fit`, or a model file; ``data`` has measured runs to show."""
-    import pandas as pd
-
-    from foretell.model import directory as layout
-    from foretell.model.evidence import read_runs
-    from foretell.model.results import read_results
-    from foretell.model.saved.model import load_model
-
     missing: list[str] = []
     results = campaign = runs = held_out = None
     if (place / layout.RESULTS).exists():
@@ -122,9 +114,6 @@ def _evidence(
     place: Path, model: SavedModel, missing: list[str]
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """Read the runs that a fit kept, and predictions of those held out; note what is missing."""
-    from foretell.model import directory as layout
-    from foretell.model.evidence import read_held_out, read_kept_runs
-
     if not (place / layout.RUNS).exists():
         missing.append(f"There is no {layout.RUNS}, so no runs are shown. {_AGAIN}.")
         return None, None

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from foretell._version import __version__
 from foretell.errors import Option, UsageError, suggest
 from foretell.files.directory import check_new, make_folder, write_new
 from foretell.report.document import Document
 from foretell.report.findings import Findings, read_findings
+from foretell.report.html import to_html
+from foretell.report.markdown import to_markdown
+from foretell.report.pdf import to_pdf
 from foretell.report.sections.accuracy import ladder_section, leaderboard_section, predicted_section
 from foretell.report.sections.curves import curves_section
 from foretell.report.sections.data import data_section
@@ -20,9 +25,6 @@ from foretell.report.sections.overview import facts, lead, notes, trust
 from foretell.report.sections.provenance import failures_section, provenance_section
 from foretell.report.settings import choose_settings
 from foretell.wording import plain
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FORMATS = ("html", "md", "pdf")
 
@@ -129,16 +131,10 @@ def _write(document: Document, path: Path, form: str, *, force: bool) -> list[by
     contents: dict[Path, bytes] = {}
     match form:
         case "html":
-            from foretell.report.html import to_html
-
             contents[path] = to_html(document).encode()
         case "pdf":
-            from foretell.report.pdf import to_pdf
-
             contents[path] = to_pdf(document)
         case _:
-            from foretell.report.markdown import to_markdown
-
             folder = path.with_name(f"{path.stem}-pictures")
             text, pictures = to_markdown(document, folder.name)
             check_new(folder, force=force)

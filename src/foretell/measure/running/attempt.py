@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from foretell.closeable import Closeable
+from foretell.measure.meters import Meter
 from foretell.measure.running.supervisor import (
     AbortedError,
     Measured,
@@ -18,13 +19,8 @@ from foretell.measure.running.supervisor import (
 )
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
+from foretell.measure.workloads import Workload
 from foretell.statuses import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from foretell.measure.meters import Meter
-    from foretell.measure.workloads import Workload
 
 
 class Supervisors(Protocol):

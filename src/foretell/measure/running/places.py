@@ -7,22 +7,23 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foretell.closeable import Closeable
 from foretell.errors import UsageError
 from foretell.executors import Done, Executor, SerialExecutor, ThreadExecutor, WorkerDied
+from foretell.executors.cluster import Cluster
+from foretell.executors.distributed import DriverExecutor, RayExecutor
 from foretell.machines import Needs
 from foretell.measure.meters import METERS
+from foretell.measure.running import nodes
 from foretell.measure.running.attempt import LocalSupervisors, make_run, now
+from foretell.measure.running.packed_folder import PackedFolder
 from foretell.measure.running.supervisor import Measured, open_meters, sources_of
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 from foretell.statuses import Status
-
-if TYPE_CHECKING:
-    from foretell.executors.cluster import Cluster
 
 _ADDRESS = "RAY_ADDRESS"
 _OUT_OF_SIGHT = "the job runs on the nodes of the cluster, and meters see what runs below foretell"
@@ -96,11 +97,6 @@ def _local(supervisors: LocalSupervisors) -> Executor:
 
 
 def _on_cluster(sweep: Sweep, workload: Workload, on: str, log: logging.Logger) -> Place:
-    from foretell.executors.cluster import Cluster
-    from foretell.executors.distributed import RayExecutor
-    from foretell.measure.running import nodes
-    from foretell.measure.running.packed_folder import PackedFolder
-
     cluster = Cluster(on)
     try:
         packed = PackedFolder.of(workload.folder)
@@ -119,21 +115,19 @@ def _on_cluster(sweep: Sweep, workload: Workload, on: str, log: logging.Logger) 
 
 
 def _from_here(
-    cluster: Cluster, nodes: dict[str, Any], sweep: Sweep, workload: Workload, log: logging.Logger
+    cluster: Cluster, about: dict[str, Any], sweep: Sweep, workload: Workload, log: logging.Logger
 ) -> Place:
     """Open the place for jobs that ask the cluster themselves for what they need.
 
     All are started on this machine, by processes that stay from run to run, so that what a
     launcher keeps for the next run is there.
     """
-    from foretell.executors.distributed import DriverExecutor
-
     names = METERS.names() if sweep.meters is None else sweep.meters
     unmetered = sweep.model_copy(update={"meters": [], "traces": False})
     supervisors = LocalSupervisors(unmetered, workload, [])
     executor = DriverExecutor(cluster, _local(supervisors), _failure, log=log, name=str)
     missing = {", ".join(names): _OUT_OF_SIGHT} if names else {}
-    place = Place(executor, sweep, workload, {}, missing, nodes)
+    place = Place(executor, sweep, workload, {}, missing, about)
     place.resources.push(supervisors)
     _set_address(cluster.address, place.resources)
     return place

@@ -9,13 +9,10 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from foretell.report.document import Picture
 from foretell.report.pictures.drawing import DARK, LIGHT, STAND_INS, Palette, styled
-
-if TYPE_CHECKING:
-    from foretell.report.document import Picture
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from foretell.model.results.schema import LeaderboardEntry, Results
 from foretell.model.results.text import HEADINGS, leaderboard_rows, settings_text
@@ -22,9 +22,6 @@ from foretell.report.pictures.errors import (
 )
 from foretell.report.sections.explanation import by_share
 from foretell.wording import counted, number, percent, plain, short, unit_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_DRAWN = 700
 _MOST_PANELS = 6

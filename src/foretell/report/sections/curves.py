@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.errors import DatasetError, listing
+from foretell.model.saved.model import SavedModel
 from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.curve import Curve, Levels, draw_curve, draw_levels
@@ -17,9 +19,6 @@ from foretell.report.pictures.drawing import is_wide
 from foretell.report.sections.explanation import by_share
 from foretell.report.settings import at_settings, levels_of
 from foretell.wording import counted, labeled, number, plain, short, with_unit
-
-if TYPE_CHECKING:
-    from foretell.model.saved.model import SavedModel
 
 Array = NDArray[np.float64]
 
@@ -162,8 +161,6 @@ def _numbers(
 
 
 def _frame(model: SavedModel, settings: Mapping[str, Any], name: str, values: Any) -> Any:
-    import pandas as pd
-
     frame = pd.DataFrame({n: [settings[n]] * len(values) for n in model.columns})
     frame[name] = values
     return frame

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from foretell.errors import listing
 from foretell.model.passports.questions import BEYOND_QUESTIONS
 from foretell.model.results.text import HEADINGS, times, trust_line
+from foretell.model.saved.model import SavedModel
 from foretell.report.document import Fact
 from foretell.report.findings import Findings
 from foretell.report.sections.data import why_no_noise
 from foretell.wording import counted, percent, plain, short
-
-if TYPE_CHECKING:
-    from foretell.model.saved.model import SavedModel
 
 _COLUMNS_NAMED = 8
 
