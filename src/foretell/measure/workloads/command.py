@@ -132,11 +132,10 @@ class CommandWorkload(Workload):
         o = self.options
         configuration = {**configuration, "scratch": watch.scratch}
         if o.prepare is not None:
-            self._prepare(configuration)
-        with closing(Printed(_MOST_OUTPUT)) as printed:
-            with printed.trimmed(), watch.job():
-                status = self._execute(o.run, configuration, printed.file, watch)
-            text = printed.end(_MOST_OUTPUT)
+            status, text = self._execute(o.prepare, configuration, Watch())
+            if status:
+                raise RunFailedError(f"preparing: {_ending(status)}{_last_line(text)}")
+        status, text = self._execute(o.run, configuration, watch)
         try:
             if status not in o.ok_exit:
                 raise RunFailedError(f"{_ending(status)}{_last_line(text)}")
@@ -145,16 +144,16 @@ class CommandWorkload(Workload):
             sys.stdout.write(text[-_MOST_LOGGED:])  # for the log
             raise
 
-    def _prepare(self, configuration: Mapping[str, Any]) -> None:
-        assert self.options.prepare is not None
-        with closing(Printed(_MOST_OUTPUT)) as printed:
-            with printed.trimmed():
-                status = self._execute(self.options.prepare, configuration, printed.file, Watch())
-            if status:
-                text = printed.end(_MOST_OUTPUT)
-                raise RunFailedError(f"preparing: {_ending(status)}{_last_line(text)}")
-
     def _execute(
+        self, template: str | list[str], configuration: Mapping[str, Any], watch: Watch
+    ) -> tuple[int, str]:
+        """Run a command as the job of a watch; return its exit status, and what it printed."""
+        with closing(Printed(_MOST_OUTPUT)) as printed:
+            with printed.trimmed(), watch.job():
+                status = self._run(template, configuration, printed.file, watch)
+            return status, printed.end(_MOST_OUTPUT)
+
+    def _run(
         self,
         template: str | list[str],
         configuration: Mapping[str, Any],

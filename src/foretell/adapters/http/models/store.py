@@ -9,7 +9,6 @@ import stat
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,14 +35,6 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.E
 _Identity = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A file that was read, and the model or the error that it gave."""
-
-    identity: _Identity
-    model: SavedModel | ModelError
-
-
 class ModelStore:
     """Models by name: an output of ``foretell fit`` in the directory, or a model file in it.
 
@@ -54,7 +45,7 @@ class ModelStore:
     def __init__(self, directory: Path, max_models: int = 8) -> None:
         self._directory = directory
         self._max_models = max_models
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[_Identity, SavedModel | ModelError]] = OrderedDict()
 
     def names(self) -> list[str]:
         """List the models that are there now."""
@@ -70,15 +61,15 @@ class ModelStore:
         """Return a model, read again if its file has changed."""
         with self._opened(name) as file:
             identity = _identity(file)
-            entry = self._entries.get(name)
-            if entry is None or entry.identity != identity:
-                entry = self._entries[name] = _Entry(identity, _read(file, name))
+            if name not in self._entries or self._entries[name][0] != identity:
+                self._entries[name] = identity, _read(file, name)
             self._entries.move_to_end(name)
+            _, found = self._entries[name]
         while len(self._entries) > self._max_models:
             self._entries.popitem(last=False)
-        if isinstance(entry.model, ModelError):
-            raise ProblemError.of(entry.model, BROKEN_MODEL)
-        return entry.model
+        if isinstance(found, ModelError):
+            raise ProblemError.of(found, BROKEN_MODEL)
+        return found
 
     def identity(self, name: str) -> _Identity:
         """Return a value that changes when the file of a model does."""
