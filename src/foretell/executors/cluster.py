@@ -13,12 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from foretell._version import (
-    NUMERIC_LIBRARIES,
-    RESULTS_VERSION,
-    __version__,
-    library_versions,
-)
+from foretell._version import NUMERIC_LIBRARIES, RESULTS_VERSION, __version__, library_versions
 from foretell.errors import Option, UsageError, error_lines, listing
 from foretell.executors.cores import n_cores
 from foretell.machines import Needs, Node, NodeType, Resources

@@ -11,12 +11,7 @@ from typing import Protocol
 
 from foretell.closeable import Closeable
 from foretell.measure.meters import Meter
-from foretell.measure.running.supervisor import (
-    AbortedError,
-    Measured,
-    Supervisor,
-    open_meters,
-)
+from foretell.measure.running.supervisor import AbortedError, Measured, Supervisor, open_meters
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload

@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.adapters.http.models.fits.install import Installer
-from foretell.adapters.http.models.fits.records import (
-    ENDED,
-    Record,
-    RecordStore,
-    new_record,
-    now,
-)
+from foretell.adapters.http.models.fits.records import ENDED, Record, RecordStore, new_record, now
 from foretell.adapters.http.models.metrics import ModelMetrics
 from foretell.adapters.http.models.schemas import State
 from foretell.adapters.http.models.settings import Settings
