@@ -52,7 +52,11 @@ def _board(results: Results) -> Table:
         caption = "Relative errors of each technique"
         unit = unit_of(results.data.target)
         header = [f"{name} ({unit})" if unit and name == "RMSE" else name for name in header]
-        last = ["hyperparameters", *(_settings(e) for e in results.leaderboard)]
+        last = ["hyperparameters"]
+        last += [
+            settings_text(e.hyperparameters) if e.status == "ok" else e.status
+            for e in results.leaderboard
+        ]
     header, *rows = ([*row, cell] for row, cell in zip([header, *rows], last, strict=True))
     marked = None if results.best is None else 0
     return Table(
@@ -62,10 +66,6 @@ def _board(results: Results) -> Table:
 
 def _mark(entry: LeaderboardEntry, results: Results) -> str:
     return "best" if entry.technique == results.best else "votes" if entry.votes else "no vote"
-
-
-def _settings(entry: LeaderboardEntry) -> str:
-    return settings_text(entry.hyperparameters) if entry.status == "ok" else entry.status
 
 
 def predicted_section(findings: Findings) -> Section | None:

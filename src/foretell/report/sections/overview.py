@@ -7,7 +7,6 @@ from collections import Counter
 from foretell.errors import listing
 from foretell.model.passports.questions import BEYOND_QUESTIONS
 from foretell.model.results.text import HEADINGS, times, trust_line
-from foretell.model.saved.model import SavedModel
 from foretell.report.document import Fact
 from foretell.report.findings import Findings
 from foretell.report.sections.data import why_no_noise
@@ -28,7 +27,10 @@ def lead(findings: Findings) -> str:
             f"{plain(results.data.name)}. Tried: {tried}."
         )
     columns = listing([short(name) for name in model.columns], _COLUMNS_NAMED)
-    text = f"Predicts {target} from {columns}. The model is {_named(model)}, learned from "
+    named, members = plain(model.technique), model.hyperparameters.get("members")
+    if isinstance(members, list) and members:
+        named = f"an {model.technique} of {listing(map(plain, members))}"
+    text = f"Predicts {target} from {columns}. The model is {named}, learned from "
     if results is None:
         return f"{text}{counted(model.n_rows, 'run')}."
     data = results.data
@@ -37,13 +39,6 @@ def lead(findings: Findings) -> str:
         runs = counted(model.n_rows, "run")
     of = counted(data.n_configurations, "configuration")
     return f"{text}{runs} of {of} in {plain(data.name)}."
-
-
-def _named(model: SavedModel) -> str:
-    members = model.hyperparameters.get("members")
-    if isinstance(members, list) and members:
-        return f"an {model.technique} of {listing(map(plain, members))}"
-    return plain(model.technique)
 
 
 def facts(findings: Findings) -> list[Fact]:
