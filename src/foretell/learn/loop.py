@@ -226,7 +226,10 @@ class _Learner:
 
     def _round(self, dataset: Dataset) -> tuple[Advice | None, str | None]:
         """Fit, plan, and ask what to measure next; say why to stop, if so."""
-        models = [self._fit(dataset, target) for target in self.options.targets]
+        models: list[SavedModel] = []
+        for target in self.options.targets:
+            models.append(fit_model(dataset, target=target, n_jobs=self.options.n_jobs).best)
+            models[-1].save(self._path(target))
         budget, cost = self.account.budget, self.account.spent(dataset.frame)
         left = Budget(budget.kind, budget.most - cost)
         advice, reason = None, None
@@ -253,11 +256,6 @@ class _Learner:
             least_chance=self.options.least_chance,
             sweep=dumped(self.sweep),
         )
-
-    def _fit(self, dataset: Dataset, target: str) -> SavedModel:
-        model = fit_model(dataset, target=target, n_jobs=self.options.n_jobs).best
-        model.save(self._path(target))
-        return model
 
 
 def _frame(records: Sequence[Record]) -> pd.DataFrame:

@@ -35,7 +35,7 @@ _LEAST_VARIANCE = 1e-12
 class Scales:
     """How distances between configurations are measured, by the ranges of the models.
 
-    ``numbers``: by column: whether it is compared in logs, and the width of its measured range.
+    ``numbers``: whether each column is compared in logs, and the width of its measured range.
     """
 
     numbers: Mapping[str, tuple[bool, float]]

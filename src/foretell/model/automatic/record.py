@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from foretell._version import __version__
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench, RehearsedEnsemble
+from foretell.model.automatic.ensemble import NAME as ENSEMBLE
 from foretell.model.automatic.explanation import (
     column_shares,
     describe_cliffs,
@@ -29,7 +31,6 @@ from foretell.model.automatic.rehearsal import (
 from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
-from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
 from foretell.model.passports.questions import QUESTIONS
 from foretell.model.results.schema import (
@@ -44,8 +45,6 @@ from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
 from foretell.model.techniques import TECHNIQUES, Regressor
-
-ENSEMBLE = "Ensemble"
 
 
 @dataclass
@@ -80,9 +79,13 @@ class AutomaticRecord:
     @cached_property
     def models(self) -> dict[str, SavedModel]:
         """The ensemble, then the members and laws that were fitted, as saved models."""
-        models = {ENSEMBLE: self._saved(ENSEMBLE, self.assembled.regressor, None)}
+        ensemble = self.assembled.regressor
+        members = {"members": [m.name for m in ensemble.members]}
+        models = {ENSEMBLE: self._saved(ENSEMBLE, members, ensemble, None)}
         for name, regressor in self.fits.items():
-            models[name] = self._saved(name, regressor, self.assembled.names.index(name))
+            technique, params = member_spec(name).build()
+            position = self.assembled.names.index(name)
+            models[name] = self._saved(technique.name, params, regressor, position)
         return models
 
     def save_models(self, directory: Path) -> None:
@@ -90,19 +93,17 @@ class AutomaticRecord:
         for name, model in self.models.items():
             write_whole(directory / layout.model_file(name), model.to_bytes())
 
-    def _saved(self, name: str, regressor: Regressor, member: int | None) -> SavedModel:
-        technique, params = (
-            (TECHNIQUES.get(ENSEMBLE)(), {"members": [m.name for m in regressor.members]})  # type: ignore[attr-defined]
-            if member is None
-            else member_spec(name).build()
-        )
+    def _saved(
+        self, technique: str, params: dict[str, Any], regressor: Regressor, member: int | None
+    ) -> SavedModel:
         table = self.table
-        rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])
+        rebuild = TECHNIQUES.get(technique).regressor.from_state
+        rebuilt = rebuild(regressor.to_state(), table.x.shape[1])
         smallest = float(table.y.min())
         columns = np.arange(table.x.shape[1])
         errors = errors_by_question(self.answers, member)
         return SavedModel(
-            technique=technique.name,
+            technique=technique,
             hyperparameters=params,
             target=self.campaign.data.target,
             feature_map=table.feature_map,
@@ -113,13 +114,8 @@ class AutomaticRecord:
             scores={"validation": {"mape": errors["inside"]}, "rehearsed": errors},
             writer=__version__,
             levels=training_levels(table.feature_map, table.frame),
-            calibration=self.calibration(member),
+            calibration=calibrate_member(self.bench, self.answers, member, table.feature_map.names),
         )
-
-    def calibration(self, member: int | None) -> Calibration:
-        """Return what is known of the errors of a member, or of the ensemble."""
-        names = self.table.feature_map.names
-        return calibrate_member(self.bench, self.answers, member, names)
 
     def held_out(self) -> list[HeldOut]:
         """Return what the ensemble predicted of runs held out in rehearsals."""
@@ -128,6 +124,7 @@ class AutomaticRecord:
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
         seconds = {ENSEMBLE: sum(self.seconds.values()), **self.seconds}
+        calibration = self.models[ENSEMBLE].calibration
         return Results(
             kind=AUTOMATIC,
             best=ENSEMBLE,
@@ -137,7 +134,7 @@ class AutomaticRecord:
             leaderboard=self._leaderboard(),
             rehearsals=Rehearsals(planned=len(self.bench.folds), done=len(self.assembled.folds)),
             explanation=self._explanation(),
-            reaches=self.calibration(None).reaches,
+            reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
             **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.used)),
         )

@@ -238,7 +238,7 @@ def column_values(
 def read_row(columns: Iterable[Column], row: Mapping[str, Any]) -> Values | None:
     """Read a row without building a table, which takes much longer; None where one is needed.
 
-    It is not for plain numbers and known levels.
+    Plain numbers and known levels need none.
 
     >>> read_row([Column("nodes", NUMBER)], {"nodes": 4})
     {'nodes': array([4.])}

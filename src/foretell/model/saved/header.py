@@ -40,8 +40,8 @@ class Header(pydantic.BaseModel):
             for factor in feature.factors:
                 if factor.column not in kinds:
                     raise ValueError(f"feature {feature.name} needs an undeclared column")
-                if not STEPS.keys() >= set(factor.steps):
-                    raise ValueError(f"feature {feature.name} has an unknown step")
+                if unknown := set(factor.steps) - set(STEPS):
+                    raise ValueError(f"unknown step {sorted(unknown)[0]}")
                 is_category = kinds[factor.column] == CATEGORY
                 if is_category != (factor.level is not None) or (is_category and factor.steps):
                     raise ValueError(f"feature {feature.name} mistakes the kind of its column")

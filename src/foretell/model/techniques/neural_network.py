@@ -43,10 +43,8 @@ def _widths(value: Any) -> list[int]:
 
 
 def _dropouts(value: Any) -> list[float]:
-    shares = [real(least=0)(s) for s in (value if isinstance(value, list | tuple) else [value])]
-    if any(share >= 1 for share in shares):
-        raise ValueError(f"must be shares below 1, not {value!r}")
-    return shares
+    shares = value if isinstance(value, list | tuple) else [value]
+    return [real(least=0, below=1)(share) for share in shares]
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,7 +88,7 @@ def cheapest_halves(
 
     None if all take too many.
 
-    ``count``: from some parts to the number of combinations of their values.
+    ``count``: returns the number of combinations of the values of some parts.
     """
     best = None
     if not 2 <= len(sizes) <= _MOST_PARTS:
