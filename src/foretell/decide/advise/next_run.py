@@ -222,6 +222,8 @@ class _Adviser:
             fields[kind] = field.first(n_choices + n_runs)
         question = self.planner.chooser.question
         is_allowed = ~self.choices.is_far | question.allow_far
+        scores = self.planner.chooser.scores(self.choices)
+        is_allowed &= ~(self.choices.is_outside & (scores > scores[0]))  # the first is the plan
         return Choice(
             self.choices,
             self.planner.chooser,

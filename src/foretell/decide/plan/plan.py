@@ -110,7 +110,7 @@ class Planner:
             assert isinstance(self.space, Grid)
             return search(self.space, self.assessor, self.chooser, self.seed)
         shortlist = Shortlist(self.chooser)
-        for figures in self.walk(self.chooser.question.certainties):
+        for figures in self.walk(self.chooser.question.probabilities):
             shortlist.add(figures)
         return shortlist
 

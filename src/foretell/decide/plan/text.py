@@ -14,7 +14,7 @@ from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
 from foretell.wording import rough_percent
 
 if TYPE_CHECKING:
-    from foretell.decide.plan.answer import Candidate, Plan
+    from foretell.decide.plan.answer import Candidate, PassedOver, Plan
 
 #: Writes an option in the way of Python, of the command line or of HTTP.
 Write = Callable[[Option], str]
@@ -118,9 +118,13 @@ def _why(plan: Plan, other: Candidate) -> str:
     assert plan.chosen is not None
     best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
     more = value - best
+    is_less = more < -1e-9 * best
     if any(margin < 0 for margin in other.margins.values()):
         less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
         return f"{less} less, but its chance is {certainty_text(other.certainty)}"
+    if is_less:  # and outside the data
+        less = write_quantity(-more, plan.minimize, plan.currency)
+        return f"{less} less, but up to {_end(plan, other)}: outside the data"
     if more <= 1e-9 * best:
         lost = f"the same {plan.minimize}"
         slower = other.estimates.get(TIME)
@@ -186,16 +190,35 @@ def _ground(plan: Plan, write: Write) -> list[str]:
     elif plan.n_seen == 1:
         how = "The only configuration"
     lines = [f"  {ground}. {how}."]
+    if plan.passed_over is not None:
+        lines.append(f"  {_passed_over(plan, plan.passed_over, write)}")
     if plan.far is not None:
         lines.append(f"  {_far(plan, write)}")
     return lines
+
+
+def _passed_over(plan: Plan, found: PassedOver, write: Write) -> str:
+    """Say what looks better but is too uncertain, and what a run of it would settle."""
+    assert plan.chosen is not None
+    other = found.candidate
+    return (
+        f"Passed over: {candidate_text(plan, other)}, outside the data ({other.outside}). "
+        f"It is better than {_amount(plan, plan.chosen, plan.minimize)} with "
+        f"{certainty_text(found.chance)}, and one run of it would settle that. "
+        f"{write(Option('risk', 'even'))} compares predictions."
+    )
+
+
+def _end(plan: Plan, found: Candidate) -> str:
+    """Write the pessimistic end of the objective."""
+    return write_quantity(found.estimates[plan.minimize].upper, plan.minimize, plan.currency)
 
 
 def _far(plan: Plan, write: Write) -> str:
     assert plan.far is not None
     return (
         f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
-        f"is {_settings(plan, plan.far)}: {_amount(plan, plan.far, plan.minimize)} "
+        f"is {_settings(plan, plan.far)}: {_figure(plan, plan.far, plan.minimize)} "
         f"({plan.far.outside}). "
         f"{write(Option('allow_far'))} considers them."
     )
@@ -254,11 +277,13 @@ def plan_json(plan: Plan, write: Write) -> dict[str, Any]:
             "currency": plan.currency if found and COST in found.estimates else None,
             "limits": dict(plan.question.limits),
             "confidence": plan.question.confidence,
+            "risk": plan.question.risk,
             "chosen": plan.chosen and asdict(plan.chosen),
             "closest": plan.closest and asdict(plan.closest),
             "runners_up": [asdict(c) for c in plan.runners_up],
             "by_certainty": {f"{p:g}": c and asdict(c) for p, c in plan.by_certainty.items()},
             "binding": plan.binding,
+            "passed_over": plan.passed_over and asdict(plan.passed_over),
             "far": plan.far and asdict(plan.far),
             "n_configurations": plan.n_seen,
             "n_far": plan.n_far,

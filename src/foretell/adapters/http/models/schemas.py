@@ -112,6 +112,16 @@ class Choice(pydantic.BaseModel):
     expected_error: float | None
 
 
+class PassedOver(pydantic.BaseModel):
+    """A configuration that looks better, but lies outside the data and is too uncertain.
+
+    ``chance`` is the probability that it really is better.
+    """
+
+    candidate: Choice
+    chance: float
+
+
 class Plan(pydantic.BaseModel):
     """The configuration to use; ``chosen`` is null where no configuration keeps the limits."""
 
@@ -121,11 +131,13 @@ class Plan(pydantic.BaseModel):
     currency: str | None
     limits: dict[str, float]
     confidence: float
+    risk: float
     chosen: Choice | None
     closest: Choice | None
     runners_up: list[Choice]
     by_certainty: dict[str, Choice | None]
     binding: list[str]
+    passed_over: PassedOver | None
     far: Choice | None
     n_configurations: int
     n_far: int
