@@ -20,8 +20,10 @@ from foretell.model.automatic.members import (
     read_members,
     usual_voters,
 )
+from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote, relative_errors
 from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.questions import Question
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
@@ -153,8 +155,19 @@ class Bench:
             for name, spec in zip(voters, specs, strict=True)
         )
         band = log_band(self.points.log_y)
-        regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band)
+        runs = RunsMade.of(self.merged, self._inside(vote, folds, tables), self.seed)
+        regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band, runs)
         return RehearsedEnsemble(regressor, names, folds, tables)
+
+    def _inside(self, vote: Vote, folds: Sequence[Fold], tables: Sequence[Array]) -> Array:
+        """Return the residuals of the vote at points inside the data that it had not seen."""
+        found = [np.zeros(0)]
+        for fold, table in zip(folds, tables, strict=True):
+            if fold.kind == Question.INSIDE:
+                votes = table[:, : vote.inside.shape[0]]
+                log_y = vote.rehearsed(self.renumbered(fold), votes) + self.merged.shift
+                found.append(self.points.log_y[fold.test] - log_y)
+        return np.concatenate(found)
 
     def renumbered(self, fold: Fold) -> Fold:
         """Return a fold whose columns are counted among the numeric ones."""

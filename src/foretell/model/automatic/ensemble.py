@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote, trimmed_mean
 from foretell.model.techniques._base import Array, Regressor, State
 from foretell.model.techniques._state import (
@@ -33,7 +34,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleRegressor(Regressor):
-    """The middle half of the members' votes on the log of the target."""
+    """The middle half of the members' votes on the log of the target, and the runs made."""
 
     members: tuple[Member, ...]
     vote: Vote
@@ -41,6 +42,7 @@ class EnsembleRegressor(Regressor):
     shift: float
     low: float
     high: float
+    runs: RunsMade
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -54,7 +56,7 @@ class EnsembleRegressor(Regressor):
             if counts.any():
                 predicted = member.regressor.predict(x[counts])
                 votes[counts, i] = np.log(np.maximum(predicted, least))
-        log_y = trimmed_mean(votes, weights) + self.shift
+        log_y = self.runs.combined(x, trimmed_mean(votes, weights) + self.shift)
         return np.exp(np.clip(log_y, self.low, self.high))
 
     def importances(self) -> Array | None:
@@ -78,7 +80,7 @@ class EnsembleRegressor(Regressor):
     def to_state(self) -> State:
         """Return the states of all members, and their errors by question."""
         parts = {f"member_{i}": m.regressor.to_state() for i, m in enumerate(self.members)}
-        joined = join_states({**parts, "vote": self.vote.to_state()})
+        joined = join_states({**parts, "vote": self.vote.to_state(), "runs": self.runs.to_state()})
         values = {
             **joined.values,
             "members": [[m.name, m.technique] for m in self.members],
@@ -118,4 +120,7 @@ class EnsembleRegressor(Regressor):
             raise ValueError("a numeric column is not among the features")
         vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
         shift, band = read_number(state, "shift"), read_log_band(state)
-        return cls(members, vote, tuple(numeric.tolist()), shift, *band)
+        runs = RunsMade.none(n_features)
+        if "runs" in state.values:  # files of earlier versions have none
+            runs = RunsMade.from_state(part_of(state, "runs"), n_features)
+        return cls(members, vote, tuple(numeric.tolist()), shift, *band, runs)

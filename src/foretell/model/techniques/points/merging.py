@@ -60,7 +60,7 @@ def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     first, point = first[order], rank[point.ravel()]
-    medians = _group_medians(log_y, point, len(first))
+    medians = group_medians(log_y, point, len(first))
     weight = np.bincount(point, rows.weight).astype(float)
     noise = _repeat_noise(log_y, medians, point)
     return Points(rows.x[first], medians, weight, rows.groups, noise), point
@@ -106,7 +106,8 @@ def best_shift(residuals: Array) -> float:
     return float(np.clip(best, -_MOST_SHIFT, _MOST_SHIFT))
 
 
-def _group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Array:
+def group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Array:
+    """Return the median of each group."""
     order = np.lexsort((values, group))
     count = np.bincount(group, minlength=n_groups)
     start = np.cumsum(count) - count

@@ -150,6 +150,12 @@ class Process:
         """The covariance."""
         return Kernel(self.axes, FORMS[self.form])
 
+    @property
+    def unexplained(self) -> float:
+        """The deviation of the log of one run from what the process can explain."""
+        parts = [self.theta[self.kernel.slices[kind]][0] for kind in ("noise", "nugget")]
+        return self.deviation * float(np.sqrt(np.exp(2 * np.array(parts)).sum()))
+
     @cached_property
     def _rows(self) -> Coordinates:
         return self.kernel.coordinates(self.x)
