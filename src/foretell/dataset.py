@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from foretell.errors import DatasetError, Remedy, listing, nearest
 from foretell.files.content import read_content
@@ -192,7 +192,7 @@ class Dataset:
                 "may have made them slower."
             )
 
-    def take(self, is_kept: NDArray[np.bool_]) -> Dataset:
+    def take(self, is_kept: NDArray[np.bool_]) -> Self:
         """Return the table with some of its rows, which keep their numbers."""
         if is_kept.all():
             return self

@@ -168,13 +168,13 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     """Score a model on measured runs, by where these lie."""
     model = load_model(path)
     table = model.configurations(data)
-    chosen = np.ones(len(table.frame), dtype=bool) if since is None else is_since(table, since)
-    is_measured, truth = _targets(table, chosen)
+    if since is not None:  # whatever is wrong with the other rows does not matter
+        table = table.take(is_since(table, since))
+    is_measured, truth = _targets(table)
     is_scored = is_measured & table.frame[model.columns].notna().all(axis=1).to_numpy()
     if not is_scored.any():
         table.refuse_missing(model.columns)
     rows, truth = table.take(is_scored), truth[is_scored]
-    assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
     kinds = _questions(model, rows)
     errors = relative_error(log_of_predictions(forecast.value), np.log(truth))
@@ -182,18 +182,18 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
         "measured",
         {_name(path, model): mean_by_question([errors], [kinds], QUESTIONS)},
         n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
-        n_unmeasured=int((chosen & ~is_measured).sum()),
+        n_unmeasured=int((~is_measured).sum()),
         n_incomplete=int((is_measured & ~is_scored).sum()),
         by_trust=coverage_by_trust(forecast, truth),
         drift=None if since is None else check_drift(forecast, truth, _groups(model, rows), since),
     )
 
 
-def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Array]:
-    """Return which of the chosen rows have a target, as failed runs have none, and all targets."""
+def _targets(table: Configurations) -> tuple[NDArray[np.bool_], Array]:
+    """Return which rows have a target, as failed runs have none, and all targets."""
     target = table.model.target
     table.require([target])
-    kept, truth = table.measurements(target, chosen)
+    kept, truth = table.measurements(target, np.ones(len(table.frame), dtype=bool))
     is_bad = kept & ~(truth > 0)
     if is_bad.any():
         told = describe_rows(is_bad, table.row_numbers, "other value")
