@@ -131,3 +131,14 @@ class Predictor(Protocol):
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """Say for each configuration in which columns it leaves the training data, and how far."""
+
+
+#: One model, several, or models by name, as a fit of several targets returns them.
+Predictors = Predictor | Sequence[Predictor] | Mapping[str, Predictor]
+
+
+def listed_predictors(models: Predictors) -> list[Predictor]:
+    """Return the models, however they are given."""
+    if isinstance(models, Mapping):
+        return list(models.values())
+    return list(models) if isinstance(models, Sequence) else [models]
