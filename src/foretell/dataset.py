@@ -317,13 +317,16 @@ def _unit_note(name: str, levels: Sequence[str]) -> list[str]:
     units = [match[1] for match in found if match and match[1].lower() in _UNITS]
     if not levels or len(units) < len(levels):
         return []
-    number = levels[0].removesuffix(units[0]).strip()
     unit = units[0].lower().replace("%", "percent")
-    is_named = name.lower().endswith(f"_{unit}")
-    rename = "" if is_named else f"rename the column to {name}_{unit} and "
+    stem, _, end = name.rpartition("_")
+    renamed = f"{stem if stem and end.lower() in {*_UNITS, 'percent'} else name}_{unit}"
+    rename = "" if renamed.lower() == name.lower() else f"rename the column to {renamed} and "
+    numbers = levels[0].removesuffix(units[0]).strip()
+    if len({written.lower() for written in units}) > 1:
+        numbers = f"all of them in {units[0]}, without the unit,"
     return [
         f"Column '{name}' looks like numbers with a unit ({levels[0]}) and was read as names. To "
-        f"use the numbers, {rename}write {number} in its cells."
+        f"use the numbers, {rename}write {numbers} in its cells."
     ]
 
 
