@@ -177,8 +177,8 @@ class Dataset:
             )
         if not is_measured.all():
             notes.append(
-                f"{(~is_measured).sum()} of {len(is_measured)} runs were left out: their {target} "
-                "is missing or zero, as in runs too short to be measured "
+                f"{(~is_measured).sum()} of {len(is_measured)} runs left out: {target} is missing "
+                "or zero, as in runs too short to be measured "
                 f"({_rows_text(self.row_numbers[~is_measured])})."
             )
         return self.take(is_measured)
