@@ -110,7 +110,9 @@ def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
 def _is_far(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
     """Say which rows lie further outside the data than errors were measured."""
     is_outside: NDArray[np.bool_] = (spot.distance != 0).any(axis=1)
-    return is_outside if model.calibration is None else is_outside & ~model.calibration.is_near(spot)
+    if model.calibration is None:
+        return is_outside
+    return is_outside & ~model.calibration.is_near(spot)
 
 
 @dataclass(frozen=True, eq=False)
