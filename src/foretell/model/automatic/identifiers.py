@@ -21,6 +21,8 @@ _INDEX_NAME = re.compile(
     r"unnamed: ?\d+|#|id|index|((row|run|job|trial|sample)([ _]?(id|index|no|nr|number))?)",
     re.IGNORECASE,
 )
+#: Names of columns whose numbers only tell runs apart, even with gaps: job_id, jobId, pid.
+_ID_NAME = re.compile(r"(?i:(.*[ _.-])?[pu]?id)|.*[a-z]I[Dd]")
 
 
 def identifiers(dataset: Dataset, target: str) -> dict[str, str]:
@@ -42,8 +44,7 @@ def _reason(name: str, values: pd.Series[Any]) -> str | None:
 
     n_rows, n_values = len(values), values.nunique()
     if pd.api.types.is_numeric_dtype(values):
-        is_index = _INDEX_NAME.fullmatch(name.strip()) is not None and _counts_up(values)
-        why = f"it numbers the {n_rows} rows" if is_index else None
+        why = _numeric_reason(name.strip(), values)
     else:
         is_label = n_rows >= _FEWEST_ROWS and n_values > _LEAST_SHARE * n_rows
         why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
@@ -55,7 +56,14 @@ def _reason(name: str, values: pd.Series[Any]) -> str | None:
     )
 
 
-def _counts_up(values: pd.Series[Any]) -> bool:
-    """Whether a column holds each of some consecutive whole numbers once."""
+def _numeric_reason(name: str, values: pd.Series[Any]) -> str | None:
+    """Say why a column of numbers only tells runs apart; None if it may matter."""
     numbers = np.sort(values.to_numpy(dtype=float))
-    return len(numbers) >= _FEWEST_NUMBERS and bool((np.diff(numbers) == 1).all())
+    steps = np.diff(numbers)
+    if len(numbers) < _FEWEST_NUMBERS or not (steps > 0).all() or (numbers % 1).any():
+        return None
+    if _INDEX_NAME.fullmatch(name) and (steps == 1).all():
+        return f"it numbers the {len(numbers)} rows"
+    if _ID_NAME.fullmatch(name):
+        return f"by its name it is an identifier, and each of the {len(numbers)} rows has another"
+    return None
