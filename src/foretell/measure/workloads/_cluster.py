@@ -10,6 +10,9 @@ from foretell.measure.workloads._training import Job
 
 #: Ray Train checks every 2 s whether workers have ended, and the wait would be measured as well.
 _ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
+#: Ray then listens on the loopback address alone. An address given to ray.init would not do: Ray
+#: replaces the loopback address by one that other machines can reach.
+_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 def check_installed() -> None:
@@ -23,7 +26,7 @@ def check_installed() -> None:
 
 def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> None:
     """Start Ray on this machine, or connect to a cluster; later runs use the same connection."""
-    set_environment(_ENVIRONMENT)
+    set_environment(_ENVIRONMENT if address is not None else {**_ENVIRONMENT, **_ALONE})
     import ray
     import ray.train.torch  # so that its import is not measured
 
@@ -33,8 +36,6 @@ def connect(address: str | None, *, cpus: int | None, object_store_mib: int) -> 
         if address is None:
             ray.init(
                 "local",
-                # Not to be reached from outside. Private, and Ray refuses what it does not know.
-                _node_ip_address="127.0.0.1",
                 num_cpus=cpus,
                 object_store_memory=object_store_mib * 2**20,
                 include_dashboard=False,
