@@ -336,7 +336,7 @@ def _case_note(name: str, levels: Sequence[str]) -> list[str]:
         if (known := first.setdefault(level.casefold(), level)) != level:
             return [
                 f"Column '{name}': '{known}' and '{level}' differ only in case, and count as "
-                "different. If they are the same, spell them alike."
+                "different. If they are the same, spell them the same way."
             ]
     return []
 

@@ -25,7 +25,7 @@ class Forecast:
     Attributes
     ----------
     lower, upper
-        The ends of an empirical interval; NaN where the model knows of none.
+        The ends of an empirical interval; NaN where the model has none.
     outside
         Which columns leave the data and how far; empty where none does.
     expected_error

@@ -19,7 +19,7 @@ def read_content(path: Path, most_bytes: int) -> bytes:
     """Read a whole file, or with ``-`` standard input, once: a stream cannot be read twice.
 
     Raises an OSError, as opening a file does, when there is more than may be read, and for named
-    pipes and devices: opening a pipe that nobody writes to would wait forever.
+    pipes and devices: opening a pipe that nothing writes to would wait forever.
     """
     if path == Path("-"):
         path = _STANDARD_INPUT

@@ -123,7 +123,7 @@ def _described_sweep(table: Path) -> dict[str, Any]:
     if not isinstance(sweep, dict):
         raise StorageError(
             f"{description_path(table)}, which says how {table.name} was measured, is missing or "
-            "changed; run the command again that measured the table, and it is written anew"
+            "changed; to write it again, run the command that measured the table"
         )
     return sweep
 

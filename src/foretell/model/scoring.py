@@ -134,8 +134,8 @@ def score_model(
     data
         Runs with the measured target. By default, errors are those on runs held out in the fit.
     since
-        Score only these runs, and check whether the model has drifted: the last so many rows, or
-        the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
+        Score only these runs, and check whether the model has drifted: a number of last
+        rows, or the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
 
     >>> import foretell
     >>> score = foretell.score_model("models/", "new.csv", since=40)      # doctest: +SKIP

@@ -149,7 +149,7 @@ class Expression:
         return all(name in known for name in self.names)
 
     def parts(self, joined_by: type[ast.boolop]) -> list[Expression]:
-        """Return the parts that are joined by ``and`` or ``or``; none if it is not so joined.
+        """Return the parts joined by ``and`` or by ``or``; none if it is another expression.
 
         >>> [part.text for part in Expression("a > 1 and b > 1").parts(ast.And)]
         ['a > 1', 'b > 1']

@@ -49,12 +49,12 @@ class Attempted(NamedTuple):
 
 
 class Supervisors(Protocol):
-    """The shared state of workers: it hands out something that makes runs."""
+    """The shared state of workers: it provides supervisors, which make runs."""
 
     sweep: Sweep
 
     def supervisor(self, needs: Needs) -> AbstractContextManager[Supervisor]:
-        """Lend a supervisor for one run."""
+        """Provide a supervisor for one run."""
 
 
 def make_run(state: Supervisors, task: RunTask) -> Attempted:
@@ -100,7 +100,7 @@ class LocalSupervisors(Closeable):
 
     @contextmanager
     def supervisor(self, needs: Needs) -> Iterator[Supervisor]:
-        """Lend one that is free, or a new one; on this machine a run takes what it needs."""
+        """Provide a free supervisor, or a new one; on this machine, needs are not reserved."""
         with self._lock:
             if self._is_aborted:
                 raise AbortedError

@@ -113,7 +113,7 @@ class NodeSupervisor(Closeable):
 
     @contextmanager
     def supervisor(self, needs: Needs) -> Iterator[Supervisor]:
-        """Lend the supervisor of the run before if that had the same needs, or a new one."""
+        """Provide the supervisor of the previous run if its needs were the same, or a new one."""
         if self._kept is None or self._kept[0] != needs:
             self.close()
             workload = _workload(self.sweep, self._packed)

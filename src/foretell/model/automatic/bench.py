@@ -108,7 +108,7 @@ class Bench:
         return np.flatnonzero(self._positions(points) >= 0)
 
     def _positions(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each run which of these points it is of; -1 if of none."""
+        """Return the position of each run's point among these; -1 if it is not one of them."""
         position = np.full(len(self.merged.points), -1, dtype=np.int64)
         position[self.drawn[points]] = np.arange(len(points))
         return position[self.merged.point]
@@ -122,7 +122,7 @@ class Bench:
     def assemble(self, fits: Mapping[str, Regressor], answers: Answers) -> RehearsedEnsemble:
         """Weigh the voters by their answers; a fold counts when all have answered it.
 
-        Others than voters may have been fitted; their answers come after those of the voters.
+        Members that do not vote may have been fitted too; their answers come last.
         """
         names = sorted(fits, key=lambda name: name not in self.voters)
         voters = [name for name in names if name in self.voters]

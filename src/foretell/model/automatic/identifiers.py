@@ -12,7 +12,8 @@ from foretell.dataset import Dataset
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Text is an identifier in a table of so many rows if more than this share of its values differ.
+#: Text is an identifier if there are at least this many rows, and more than this share of its
+#: values differ.
 _FEWEST_ROWS, _LEAST_SHARE = 20, 0.5
 #: Fewer numbers in a row may be a coincidence.
 _FEWEST_NUMBERS = 5
@@ -65,5 +66,5 @@ def _numeric_reason(name: str, values: pd.Series[Any]) -> str | None:
     if _INDEX_NAME.fullmatch(name) and (steps == 1).all():
         return f"it numbers the {len(numbers)} rows"
     if _ID_NAME.fullmatch(name):
-        return f"by its name it is an identifier, and each of the {len(numbers)} rows has another"
+        return f"its name says identifier, and it differs in each of the {len(numbers)} rows"
     return None

@@ -41,7 +41,7 @@ _ROUNDING = 1e-12
 def require_positive(rows: TrainingRows) -> TrainingRows:
     """Return the rows that count, or refuse a target without a logarithm."""
     if not (rows.y > 0).all():
-        raise ValueError("the target must be positive, for its logarithm is modeled")
+        raise ValueError("the target must be positive, because its logarithm is modeled")
     counts = rows.weight > 0
     if not counts.any():
         raise ValueError("there are no rows to fit on")
@@ -73,7 +73,7 @@ def read_axes(state: State, n_columns: int) -> Axes:
     """Rebuild axes of one column each from a saved state, or raise ValueError."""
     axes = Axes.from_state(part_of(state, "axes"), n_columns)
     if (axes.second != -1).any():
-        raise ValueError("an axis is of two columns")
+        raise ValueError("an axis has two columns")
     return axes
 
 

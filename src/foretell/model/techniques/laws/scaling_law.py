@@ -50,7 +50,7 @@ from foretell.model.techniques.points.axes import Axes
 
 #: More base terms get no products: there would be thousands.
 _MOST_MULTIPLIED = 30
-#: With so few rows, products of terms cannot be told apart.
+#: With this many rows or fewer, products of terms cannot be told apart.
 _FEW_ROWS = 10
 _STEPS_PER_COLUMN = 30
 _LEAST_SHARE = 1e-10  # terms that contribute less are rounding errors of the solver
@@ -74,7 +74,7 @@ class Base:
     owner
         The first column of what it belongs to: only those of different owners are multiplied.
     offset, scale, least
-        The shape is of a = (value + offset) / scale, at least so large.
+        The shape is a function of (value + offset) / scale, which is at least ``least``.
     """
 
     shape: str
@@ -204,7 +204,7 @@ class ScalingLawRegressor(Regressor):
         return shares / total if total > 0 else None
 
     def notes(self) -> list[str]:
-        """Say so when there were no products."""
+        """Return a note if products were left out."""
         return list(self.remarks)
 
     def expression(self, columns: Sequence[Expression]) -> Expression:
@@ -248,7 +248,7 @@ class ScalingLawRegressor(Regressor):
             raise ValueError("the unit of a column is out of range")
         pairs = read_array(state, "pairs", shape=(None, 2), dtype=np.int64)
         if not (len(pairs) and pairs.min() >= _NONE and pairs.max() < len(base)):
-            raise ValueError("a term is of no base term")
+            raise ValueError("a term refers to a base term that does not exist")
         if len(np.unique(pairs, axis=0)) < len(pairs):  # a small file could ask for gigabytes
             raise ValueError("a term stands twice")
         weights = read_array(state, "weights", shape=(len(pairs),))
@@ -352,7 +352,7 @@ def _solve(relative: Array, weight: Array) -> Array:
     matrix, target = upper[:, :-1][:, varies] / norms[varies], upper[:, -1]
     try:
         found = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
-    except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
+    except RuntimeError:  # no convergence, as may happen with nearly dependent columns
         found = np.maximum(lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x, 0)
     solution = np.zeros(len(norms))
     solution[varies] = found / norms[varies]
