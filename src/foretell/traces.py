@@ -122,11 +122,9 @@ def _header(text: bytes) -> tuple[list[str], int, dict[str, Any]]:
 def read_trace(path: Path | str) -> Trace:
     """Read a trace that `foretell measure` wrote; raise a DatasetError if it is none."""
     try:
-        content = read_content(Path(path), _MOST_BYTES)
+        return Trace.from_bytes(read_content(Path(path), _MOST_BYTES))
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}; check the path") from None
-    try:
-        return Trace.from_bytes(content)
     except ValueError as error:
         raise DatasetError(
             f"{path} is not a trace of foretell: {error}. A sweep with traces = true writes them."

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
-from foretell.errors import UsageError
+from foretell.cli._output import echo, echo_notes, echo_unchanged
 from foretell.predictor import TRUST_FAR, TRUST_MISSING
 from foretell.wording import counted, percent
 
@@ -49,21 +48,18 @@ def command(
     prediction file of aMLLibrary (.ini), which names the table. Rows that lack a value get no
     prediction.
     """
+    from foretell.files.directory import write_new
     from foretell.model.campaigns.sources import table_to_predict
     from foretell.model.saved.gaps import forecast_complete_rows
     from foretell.model.saved.model import load_model
-    from foretell.predictor import FORECAST_COLUMNS
 
     loaded = load_model(model)
     data = table_to_predict(data, loaded.target)
     dataset = loaded.configurations(data)
-    for name in FORECAST_COLUMNS:
-        if name in dataset.frame.columns:
-            raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
     passports = forecast_complete_rows(dataset, interval)
-    predicted = dataset.frame.reset_index(drop=True).join(passports.to_frame())
+    predicted = passports.beside(dataset.frame, dataset.name)
     if output is not None:
-        write_file(output, predicted.to_csv(index=False), force=force)
+        write_new(output, predicted.to_csv(index=False).encode(), force=force)
     echo_notes(_notes(dataset, predicted))
     if as_json:
         echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")

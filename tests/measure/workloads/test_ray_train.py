@@ -212,9 +212,11 @@ def test_address_where_nobody_listens_fails_at_once(supervised):
 def test_a_cluster_of_its_own_cannot_be_reached_from_other_machines():
     """In a process of its own: importing Ray changes the environment."""
     code = """
-        import psutil
-        from foretell.measure.workloads import _cluster
-        _cluster.connect(None, cpus=1, object_store_mib=80)
+        import pathlib, psutil
+        from foretell.measure.sweep import read_sweep
+        options = {"use": "ray_train", "cpus": 1, "object_store_mib": 80}
+        sweep = read_sweep({"workload": options, "parameters": {"workers": 1}})
+        sweep.make_workload(pathlib.Path())._connect()
         for process in psutil.Process().children(recursive=True):
             for connection in process.net_connections("inet"):
                 if connection.status == psutil.CONN_LISTEN:

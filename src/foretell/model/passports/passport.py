@@ -22,7 +22,7 @@ from foretell.predictor import (
     Outlook,
     Quantiles,
 )
-from foretell.printable import printable
+from foretell.wording import printable
 
 Array = NDArray[np.float64]
 #: Pairs of an unknown and a known level that are compared by spelling; more take seconds.

@@ -12,14 +12,17 @@ import pandas as pd
 import pydantic
 from pydantic.json_schema import models_json_schema
 
-from foretell.adapters.http.models.answers.curve import curve_of
-from foretell.adapters.http.models.answers.description import describe
-from foretell.adapters.http.models.answers.flags import refuse_flags_in_rows
-from foretell.adapters.http.models.answers.passports import passports
-from foretell.adapters.http.models.answers.runs import read_runs, runs_along
+from foretell.adapters.http.models.answers import (
+    curve_of,
+    describe,
+    passports,
+    read_runs,
+    refuse_flags,
+    runs_along,
+)
 from foretell.adapters.http.models.schemas import CurveRequest, Rows
 from foretell.adapters.http.models.store import MAX_NAMES, ModelStore
-from foretell.adapters.http.models.workers.messages import Message
+from foretell.adapters.http.models.workers.process import Message
 from foretell.adapters.http.server.input_errors import read_body
 from foretell.adapters.http.server.problems import (
     INTERNAL,
@@ -32,10 +35,10 @@ from foretell.adapters.http.server.problems import (
 from foretell.dataset import Dataset, TextTable
 from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
-from foretell.errors import ForetellError, UsageError
+from foretell.errors import ForetellError
 from foretell.model.saved.gaps import forecast_complete_rows
-from foretell.model.saved.model import Configurations, SavedModel
-from foretell.predictor import FORECAST_COLUMNS, Forecast
+from foretell.model.saved.model import SavedModel
+from foretell.predictor import Forecast
 
 _Header = dict[str, Any]
 _MAX_MODELS = 5
@@ -115,16 +118,15 @@ class RequestHandler:
         else:
             rows = read_body(Rows, body).rows
             self._check_count(len(rows))
-            refuse_flags_in_rows(model, rows)
+            refuse_flags(model, rows)
             if len(rows) == 1 and not header["as_csv"]:
                 return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
             table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
             forecast = model.forecast(table, interval)
-        return (
-            _csv(table, forecast)
-            if header["as_csv"]
-            else _predictions(name, model, interval, forecast)
-        )
+        if not header["as_csv"]:
+            return _predictions(name, model, interval, forecast)
+        content = forecast.beside(table.frame, table.name).to_csv(index=False).encode()
+        return {"status": 200, "media_type": "text/csv", "n_rows": len(table.frame)}, content
 
     def _check_count(self, n_rows: int) -> None:
         if n_rows > self._max_rows:
@@ -171,15 +173,6 @@ def _predictions(name: str, model: SavedModel, interval: float, forecast: Foreca
         "predictions": passports(forecast),
     }
     return _json(answer, n_rows=len(forecast.value))
-
-
-def _csv(table: Configurations, forecast: Forecast) -> Message:
-    for name in FORECAST_COLUMNS:
-        if name in table.frame.columns:
-            raise UsageError(f"{table.name} has a column '{name}' already; rename or remove it")
-    joined = table.frame.reset_index(drop=True).join(forecast.to_frame())
-    answer = {"status": 200, "media_type": "text/csv", "n_rows": len(joined)}
-    return answer, joined.to_csv(index=False).encode()
 
 
 def _json(value: dict[str, Any], **more: Any) -> Message:

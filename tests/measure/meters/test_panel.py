@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.measure.meters.recorder import Recorder
+from foretell.measure.meters.panel import Recorder
 
 
 def record(n, most):

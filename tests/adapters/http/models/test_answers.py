@@ -1,10 +1,10 @@
-"""The measured runs behind a model are found in the table that its fit left."""
+"""What workers answer: the measured runs behind a model come from the table that its fit left."""
 
 import numpy as np
 import pandas as pd
 
 import foretell
-from foretell.adapters.http.models.answers.runs import read_runs
+from foretell.adapters.http.models.answers import read_runs
 
 
 def test_runs_are_read_whatever_the_target_is_called(tmp_path):
