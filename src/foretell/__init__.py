@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from foretell.learn.loop import learn_plan as learn_plan
     from foretell.learn.result import Learned as Learned
     from foretell.measure.measure import measure_sweep as measure_sweep
-    from foretell.model.campaigns import Campaign as Campaign
+    from foretell.model.campaigns.schema import Campaign as Campaign
     from foretell.model.estimator import ForetellRegressor as ForetellRegressor
     from foretell.model.fit import fit_model as fit_model
     from foretell.model.results.fit import AutomaticFit as AutomaticFit
@@ -60,7 +60,7 @@ _NAMES = {
     "foretell.learn.loop": ("learn_plan",),
     "foretell.learn.result": ("Learned",),
     "foretell.measure.measure": ("measure_sweep",),
-    "foretell.model.campaigns": ("Campaign",),
+    "foretell.model.campaigns.schema": ("Campaign",),
     "foretell.model.estimator": ("ForetellRegressor",),
     "foretell.model.fit": ("fit_model",),
     "foretell.model.results.fit": ("AutomaticFit", "Fit"),

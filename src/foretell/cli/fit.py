@@ -62,8 +62,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     from foretell.model.table import ColumnChoice
 
     columns = ColumnChoice(use, skip, categorical, drop_missing)
-    one, several = (target[0], None) if len(target) == 1 else (None, target or None)
-    request = FitRequest(source, data, one, several, columns, seed, racing)
+    targets = target[0] if len(target) == 1 else target or None
+    request = FitRequest(source, data, targets, columns, seed, racing)
     with shown_progress("trial", _best, quiet=quiet) as progress:
         options = _run_options(output, progress, **how)
         fitted = request.run(options, warn=lambda text: echo(f"warning: {text}", err=True))

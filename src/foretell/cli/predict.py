@@ -50,8 +50,7 @@ def command(
     """
     from foretell.files.directory import write_new
     from foretell.model.campaigns.sources import table_to_predict
-    from foretell.model.saved.gaps import forecast_complete_rows
-    from foretell.model.saved.model import load_model
+    from foretell.model.saved.model import forecast_complete_rows, load_model
 
     loaded = load_model(model)
     data = table_to_predict(data, loaded.target)
@@ -153,7 +152,7 @@ def _comparison(
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
-    from foretell.model.campaigns.validation import score
+    from foretell.model.campaigns.validation.scores import score
     from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)

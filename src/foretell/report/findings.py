@@ -11,7 +11,7 @@ from foretell.dataset import FRAME_NAME
 from foretell.files.content import read_content
 from foretell.model import directory as layout
 from foretell.model.evidence import read_held_out, read_kept_runs, read_runs
-from foretell.model.results import Results, read_results
+from foretell.model.results.schema import Results, read_results
 from foretell.model.saved.model import SavedModel, load_model
 
 _MOST_CAMPAIGN = 1_000_000  # bytes

@@ -21,7 +21,7 @@ QUESTIONS = ("1.5x", "2x", "4x")
 
 def explanation(**values):
     known = {"law": None, "formula": None, "law_explains": None, "shares": {}, "totals": []}
-    return Explanation(**{**known, "plateaus": [], **values})
+    return Explanation(**{**known, "cliffs": [], "plateaus": [], **values})
 
 
 def test_plateaus_and_products_are_told_one_per_line():

@@ -16,7 +16,7 @@ from foretell.errors import DatasetError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.features import FeatureMap
+    from foretell.model.features.feature_map import FeatureMap
 
 Array = NDArray[np.float64]
 

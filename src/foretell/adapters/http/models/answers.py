@@ -14,7 +14,7 @@ from foretell.adapters.http.models.schemas import CurveRequest
 from foretell.adapters.http.server.problems import WRONG_INPUT, ProblemError
 from foretell.dataset import TextTable, read_dataset
 from foretell.errors import ForetellError, suggest
-from foretell.model.features import NUMBER
+from foretell.model.features.feature import NUMBER
 from foretell.model.saved.model import SavedModel
 from foretell.predictor import Forecast
 

@@ -36,8 +36,7 @@ from foretell.dataset import Dataset, TextTable
 from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
 from foretell.errors import ForetellError
-from foretell.model.saved.gaps import forecast_complete_rows
-from foretell.model.saved.model import SavedModel
+from foretell.model.saved.model import SavedModel, forecast_complete_rows
 from foretell.predictor import Forecast
 
 _Header = dict[str, Any]

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
-
-from foretell.errors import UsageError, suggest
-from foretell.model.campaigns import ALL_COLUMNS, Features
 
 Kind = Literal["number", "flag", "category"]
 NUMBER: Kind = "number"
 FLAG: Kind = "flag"
 CATEGORY: Kind = "category"
 
-
 #: A product of more factors is refused, here and in model files: a hostile one may have millions.
 MOST_FACTORS = 1024
+
+
+_STRICT = pydantic.ConfigDict(extra="forbid", revalidate_instances="always")  # in model files
 
 
 @dataclass(frozen=True)
 class Column:
     """One column of the table: a number, a truth value, or a category with its known levels."""
+
+    __pydantic_config__ = _STRICT
 
     name: str
     kind: Kind
@@ -35,6 +36,8 @@ class Column:
 class Factor:
     """A column sent through steps such as inverse and log, or the indicator of one level."""
 
+    __pydantic_config__ = _STRICT
+
     column: str
     steps: tuple[str, ...] = ()
     level: str | None = None
@@ -42,41 +45,23 @@ class Factor:
 
 @dataclass(frozen=True)
 class Feature:
-    """A named product of factors."""
+    """A named product of factors; with a threshold, whether the product reaches it: 1 or 0.
+
+    ``is_numeric``: false for indicators and products, of which no inverse and no logarithm is
+    derived.
+    """
+
+    __pydantic_config__ = _STRICT
 
     name: str
-    factors: tuple[Factor, ...]
-    is_numeric: bool = True  # false for indicators, which have no inverse and no logarithm
+    factors: Annotated[tuple[Factor, ...], pydantic.Field(min_length=1, max_length=MOST_FACTORS)]
+    is_numeric: Annotated[bool, pydantic.Field(exclude=True)] = True
+    threshold: pydantic.FiniteFloat | None = None
 
     @property
     def is_indicator(self) -> bool:
         """Whether some factor is the indicator of a level."""
         return any(f.level is not None for f in self.factors)
-
-
-class FeatureFamily(ABC):
-    """One way to derive features from those that are there already."""
-
-    @abstractmethod
-    def extend(self, features: list[Feature], options: Features) -> list[Feature]:
-        """Return the features with this family's added, or as they are when not asked for."""
-
-
-def chosen(option: str, names: list[str], features: list[Feature]) -> list[Feature]:
-    """Find the features an option names; ``["*"]`` means every numeric one."""
-    if names == [ALL_COLUMNS]:
-        return [f for f in features if f.is_numeric]
-    by_name = {f.name: f for f in features}
-    at = ("features", option)
-    for name in names:
-        if name not in by_name:
-            levels = [f.name for f in features if f.factors[0].column == name]
-            if levels:
-                raise UsageError(f"'{name}' is a category, not a number; leave it out", at=at)
-            raise UsageError(f"there is no column '{name}' to use. {suggest(name, by_name)}", at=at)
-        if not by_name[name].is_numeric:
-            raise UsageError(f"'{name}' is true or false, not a number; leave it out", at=at)
-    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 def apply_step(step: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -86,14 +71,9 @@ def apply_step(step: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    logs: NDArray[np.float64] = np.log(np.where(values > 0, values, np.nan))
-    return logs
-
-
 STEPS: dict[str, Any] = {
     "inverse": lambda values: 1.0 / values,
-    "log": _log,
+    "log": lambda values: np.log(np.where(values > 0, values, np.nan)),
     "sqrt": np.sqrt,
 }
 

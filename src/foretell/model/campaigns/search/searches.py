@@ -1,13 +1,13 @@
-"""Bayesian search with Optuna's TPE; the seed and the scores determine the proposals."""
+"""Searches propose hyperparameters and receive their scores: a grid, or Optuna's TPE."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretell.errors import UsageError
-from foretell.model.campaigns.search._base import Search
 from foretell.model.campaigns.search.priors import Prior
 from foretell.model.campaigns.search.space import priors_in
 from foretell.model.techniques import Technique, complete
@@ -19,8 +19,48 @@ _BATCH = 2
 _MOST_DRAWS = 100
 
 
+class Search(ABC):
+    """One search over the space of one technique; equal scores give equal proposals."""
+
+    @property
+    @abstractmethod
+    def n_trials(self) -> int:
+        """Total number of trials."""
+
+    @abstractmethod
+    def propose(self) -> list[dict[str, Any]]:
+        """Return the next batch to try; empty at the end of the search."""
+
+    @abstractmethod
+    def tell(self, scores: Sequence[float]) -> None:
+        """Report the scores of the last batch, in its order; infinity for a failed trial."""
+
+
+class GridSearch(Search):
+    """Try every combination, in one batch or in smaller ones for racing."""
+
+    def __init__(self, combinations: list[dict[str, Any]], *, batch_size: int | None = None):
+        self._combinations = combinations
+        self._batch_size = batch_size or len(combinations)
+        self._next = 0
+
+    @property
+    def n_trials(self) -> int:
+        """Number of combinations."""
+        return len(self._combinations)
+
+    def propose(self) -> list[dict[str, Any]]:
+        """Return the next batch of combinations."""
+        batch = self._combinations[self._next : self._next + self._batch_size]
+        self._next += len(batch)
+        return batch
+
+    def tell(self, scores: Sequence[float]) -> None:
+        """Ignore the scores: the grid is fixed."""
+
+
 class TPESearch(Search):
-    """Search the priors of one combination; its other values stay fixed."""
+    """Search the priors of one combination; the seed and the scores determine the proposals."""
 
     def __init__(
         self,
