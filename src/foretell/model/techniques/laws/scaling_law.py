@@ -101,6 +101,14 @@ class ScalingLawRegressor(Regressor):
             total = term_values(self._base, self.terms, x) @ self.weights
         return np.clip(total, self.low, self.high)
 
+    def alternatives(self, x: Array) -> tuple[Array, Array] | None:
+        """Return what each law predicts, and its share of the evidence."""
+        if len(self.evidence) == 1:
+            return None
+        with np.errstate(over="ignore"):
+            values = term_values(self._base, self.terms, x) @ self.laws.T
+        return np.clip(values, self.low, self.high), self.evidence
+
     def _members(self, term: NDArray[np.int64]) -> list[Base]:
         return [self._base[i] for i in term if i != NONE]
 
