@@ -21,7 +21,7 @@ from foretell.model.techniques.points.robust import MOST_LOG
 #: In a file; of more configurations, some are drawn.
 _MOST_POINTS = 5_000
 #: Without repeats, the share of the squared error inside the data that is taken for noise.
-_NOISE_SHARE = 0.5
+_NOISE_SHARE = 0.7
 _LEAST_NOISE = 1e-6
 _MEDIAN_TO_DEVIATION = 1.4826  # from the median of absolute residuals
 _MEAN_TO_DEVIATION = 1.2533  # from their mean
@@ -89,8 +89,8 @@ class RunsMade:
         rows, places = self._matches(x)
         off = self.log_y[places] - log_votes[rows]
         variance, n_runs = self.variance[places], self.n_runs[places]
-        # Where repeated runs contradict the vote by more than the noise of a run, it is less precise
-        # than elsewhere. What is left of the difference then never exceeds that noise.
+        # Where repeated runs contradict the vote by more than the noise of a run, the vote is less
+        # precise than elsewhere. What is left of the difference then never exceeds that noise.
         excess = np.where(n_runs > 1, off**2 - n_runs * variance, 0.0)
         vote_variance = np.maximum(self.vote_variance, excess)
         combined = log_votes.copy()

@@ -127,9 +127,9 @@ def refuse_not_positive(
         if low > 0 and (bad := values[name] <= 0).any():
             first = values[name][bad][0]
             raise DatasetError(
-                f"{table}, column '{name}' has {describe_rows(bad, row_numbers, 'value ≤ 0')} "
-                f"({first:g}), but was positive in every training row ({low:g} to {high:g}), so "
-                "nothing can be predicted there. Give positive values."
+                f"{table}, column '{name}' has {describe_rows(bad, row_numbers, 'value ≤ 0')}, "
+                f"such as {first:g}. In training it was positive in every row ({low:g} to "
+                f"{high:g}), so nothing can be predicted there. Give positive values."
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from foretell.model.features.feature_map import FeatureMap, Values, read_row
 from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
-from foretell.model.passports.passport import forecast, outlook, places
+from foretell.model.passports.passport import check_level, forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import Header
 from foretell.model.saved.terms import matters
@@ -112,11 +112,27 @@ class SavedModel:
         """Return one prediction per row; other columns and their order do not matter."""
         configurations = self.configurations(frame)
         return self._estimate(
-            configurations.values, configurations.name, configurations.row_numbers
+            self.fitted.estimate,
+            configurations.values,
+            configurations.name,
+            configurations.row_numbers,
         )
 
+    def _with_doubt(
+        self, values: Values, name: str, rows: NDArray[np.int64], probabilities: Sequence[float]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predict, and say how far models that explain the data about as well are from that."""
+        columns = self._estimate(
+            lambda x: self.fitted.estimate_with_doubt(x, probabilities), values, name, rows
+        )
+        return columns[:, 0], columns[:, 1:]
+
     def _estimate(
-        self, values: Values, name: str, row_numbers: NDArray[np.int64]
+        self,
+        estimate: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        values: Values,
+        name: str,
+        row_numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             try:
@@ -124,8 +140,8 @@ class SavedModel:
             except DatasetError as error:
                 raise error.placed() from None  # there is no campaign file to change
             refuse_not_positive(self.ranges, values, name, row_numbers)
-            predicted = by_blocks(self.fitted.estimate, x)
-        bad = ~np.isfinite(predicted)
+            predicted = by_blocks(estimate, x)
+        bad = ~np.isfinite(predicted if predicted.ndim == 1 else predicted[:, 0])
         if bad.any():
             rows = describe_rows(bad, row_numbers, "prediction without value")
             raise DatasetError(
@@ -171,8 +187,15 @@ class SavedModel:
         self, frame: pd.DataFrame | Dataset | str | Path, interval: float = 0.9
     ) -> Forecast:
         """Predict with passports: an interval, how far outside the data, and the error there."""
-        configurations = self.configurations(frame)
-        return forecast(self, configurations.values, self.predict(configurations), interval)
+        rows = self.configurations(frame)
+        return self._forecast(rows.values, rows.name, rows.row_numbers, interval)
+
+    def _forecast(
+        self, values: Values, name: str, rows: NDArray[np.int64], interval: float
+    ) -> Forecast:
+        tail = (1 - check_level(interval)) / 2
+        value, doubt = self._with_doubt(values, name, rows, (tail, 1 - tail))
+        return forecast(self, values, value, interval, doubt)
 
     def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
         """Predict one configuration with its passport: as ``forecast``, in less time."""
@@ -180,15 +203,15 @@ class SavedModel:
         if values is None:  # a table tells what is wrong, or reads it after all
             table = Dataset(pd.DataFrame([row]), "the row")
             return self.forecast(self.configurations(table), interval)
-        predicted = self._estimate(values, "the row", np.ones(1, dtype=np.int64))
-        return forecast(self, values, predicted, interval)
+        return self._forecast(values, "the row", np.ones(1, dtype=np.int64), interval)
 
     def outlook(
         self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
     ) -> Outlook:
         """Predict many rows, with the quantiles that are asked for, and without texts."""
-        configurations = self.configurations(frame)
-        return outlook(self, configurations.values, self.predict(configurations), probabilities)
+        rows = self.configurations(frame)
+        value, doubt = self._with_doubt(rows.values, rows.name, rows.row_numbers, probabilities)
+        return outlook(self, rows.values, value, probabilities, doubt)
 
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
@@ -364,7 +387,7 @@ def _reason(error: Exception) -> str:
 def _check_format(values: Any, name: str | Path) -> None:
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise ModelError(
-            f"{name} is not a foretell model: its header says no format; `foretell fit` writes them"
+            f"{name} is not a foretell model: its header has no format; `foretell fit` writes them"
         )
     if values["format"] > FORMAT:
         raise ModelError(

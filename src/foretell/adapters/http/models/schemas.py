@@ -123,7 +123,7 @@ class PassedOver(pydantic.BaseModel):
 
 
 class Plan(pydantic.BaseModel):
-    """The configuration to use; ``chosen`` is null where no configuration keeps the limits."""
+    """The configuration to use; ``chosen`` is null where no configuration meets the limits."""
 
     model: str
     text: str
