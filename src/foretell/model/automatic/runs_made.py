@@ -20,8 +20,9 @@ from foretell.model.techniques.points.robust import MOST_LOG
 
 #: In a file; of more configurations, some are drawn.
 _MOST_POINTS = 5_000
-#: Without repeats, the share of the squared error inside the data that is taken for noise.
-_NOISE_SHARE = 0.7
+#: Without repeats, the share of the squared error inside the data that is taken for noise: much,
+#: because the members were fitted to the runs already.
+_NOISE_SHARE = 0.8
 _LEAST_NOISE = 1e-6
 _MEDIAN_TO_DEVIATION = 1.4826  # from the median of absolute residuals
 _MEAN_TO_DEVIATION = 1.2533  # from their mean
@@ -75,7 +76,7 @@ class RunsMade:
             log_y[kept],
             np.minimum(variance[kept], _MOST_VARIANCE),
             n_runs[kept],
-            max(error**2 - single**2 / float(np.median(n_runs)), 0.0),
+            max(error**2 - single**2, 0.0),
         )
 
     @classmethod
