@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foretell.decide.advise.next_run import advise
 from foretell.decide.plan.plan import make_plan
 from foretell.errors import UsageError
 from foretell.predictor import Quantiles
@@ -139,6 +141,17 @@ def test_a_search_of_a_large_space_is_cautious_too():
     assert chosen(plan)["a"] == 10_000_000
     assert plan.passed_over.candidate.configuration["a"] > 1.9e7
     assert chosen(make_plan(law, {**asked, "risk": "even"}))["a"] == 20_000_000
+
+
+def test_advice_proposes_the_run_that_settles_what_a_plan_passed_over():
+    law = Widening()
+    runs = pd.DataFrame({"workers": [32, 64] * 3})
+    runs["time_s"] = law.predict(runs) * [1.01, 0.99, 1.0, 1.01, 0.99, 1.0]
+    advice = advise(law, ASKED, data=runs)
+    assert advice.plan.chosen.configuration == {"workers": 64}
+    assert advice.proposals[0].configuration == {"workers": 100}
+    assert advice.proposals[0].instead == {"workers": 100}
+    assert 0.5 < advice.proposals[0].chance < 0.95  # 80 % of its runs stay below those of 64
 
 
 @pytest.mark.parametrize("risk", ["reckless", 0, 1, -0.5, True, math.nan, [0.5]])
