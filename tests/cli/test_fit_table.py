@@ -427,7 +427,7 @@ def test_missing_values_of_a_campaign_are_dropped_on_request(folder):
         foretell.fit_model(campaign, frame)
     fit = foretell.fit_model(campaign, frame, drop_missing=True)
     assert fit.results["data"]["n_rows"] == 22
-    assert any("2 of 24 rows" in warning for warning in fit.results["warnings"])
+    assert any("2 of 24 rows" in note for note in fit.results["notes"])
 
 
 def test_several_targets_give_models_that_plan_together(folder):

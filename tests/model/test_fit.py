@@ -71,6 +71,16 @@ def test_skip_columns_uses_all_others():
     assert used(fit(data={"target": "time_s", "skip_columns": ["size"]})) == ["nodes", "machine"]
 
 
+def test_a_campaign_uses_an_outcome_with_a_note_unless_it_names_the_column():
+    frame = runs().assign(energy_j=100 * runs()["time_s"])
+    fitted = fit(frame)
+    assert "energy_j" in used(fitted)
+    assert any("energy_j" in note and "skip_columns" in note for note in fitted.results.notes)
+    for named in ({"use_columns": ["size", "energy_j"]}, {"skip_columns": ["energy_j"]}):
+        notes = fit(frame, data={"target": "time_s", **named}).results.notes
+        assert not any("energy_j" in note for note in notes)
+
+
 def test_skip_rows_above_a_bound_leaves_them_out():
     fitted = fit(data={"target": "time_s", "skip_rows_above": {"size": 15}})
     assert fitted.results["data"]["n_rows"] == int((runs()["size"] <= 15).sum())

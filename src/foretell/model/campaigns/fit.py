@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from foretell.dataset import Dataset
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, UsageError, listing
 from foretell.executors import single_threaded
 from foretell.files.directory import JOURNAL, LOG, claimed, logged
 from foretell.files.journal import Journal
@@ -34,6 +34,7 @@ from foretell.model.results.fit import Fit, write_fit
 from foretell.model.run_options import Clock, RunOptions
 from foretell.model.table import Table, prepare_table, without_missing
 from foretell.model.techniques import TECHNIQUES
+from foretell.outcomes import OUTCOMES
 
 #: Grid points per batch when racing: small enough that a good one stops many others early.
 _RACING_BATCH = 8
@@ -52,7 +53,7 @@ def run_campaign(
     if drop_missing:
         dataset, dropped = without_missing(campaign, dataset)
         notices += dropped
-    run = _CampaignRun(campaign, dataset, options, [*warnings, *notices], drop_missing)
+    run = _CampaignRun(campaign, dataset, options, [*warnings], notices, drop_missing)
     if options.output is not None:
         return run.run(options.output)
     with tempfile.TemporaryDirectory(prefix="foretell-") as output:
@@ -60,16 +61,26 @@ def run_campaign(
 
 
 def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
-    """Leave out failed runs, and columns known only after a run that the campaign does not name."""
+    """Leave out failed runs, and what was measured of runs unless the campaign names it.
+
+    In a table of others, which columns are known before a run is for the campaign to say; one that
+    probably is not gets a note.
+    """
     data = campaign.data
     old = {new: name for name, new in data.rename.items()}
     named = [
         *data.use_columns, *data.skip_columns, *data.categorical, *data.skip_rows_above,
         *data.rename,
     ]  # fmt: skip
-    return dataset.for_target(
-        old.get(data.target, data.target), [old.get(name, name) for name in named]
-    )
+    target = old.get(data.target, data.target)
+    found, notices = dataset.for_target(target, [old.get(name, name) for name in named])
+    outcomes = [n for n in found.columns if n in OUTCOMES and n not in {target, *named}]
+    if outcomes and not data.use_columns:
+        notices.append(
+            f"The model predicts from {listing(outcomes)}, which are known only after a run. To "
+            "predict new runs, list them in skip_columns."
+        )
+    return found, notices
 
 
 @dataclass
@@ -80,6 +91,7 @@ class _CampaignRun:
     dataset: Dataset
     options: RunOptions
     warnings: list[str]
+    notices: list[str]
     drop_missing: bool
 
     def run(self, output: Path) -> Fit:
@@ -186,6 +198,6 @@ class _CampaignRun:
             for name in self.campaign.techniques
         ]
         return Record(
-            self.campaign, table, plan, entries, self.warnings, was_cut, self.drop_missing,
-            version=__version__,
+            self.campaign, table, plan, entries, self.warnings, self.notices, was_cut,
+            self.drop_missing, version=__version__,
         )  # fmt: skip
