@@ -74,7 +74,7 @@ def test_fit_prints_the_data_the_errors_by_question_the_law_and_what_to_do_next(
     shown = trained[1].stdout
     assert "32 runs, 3 columns (machine, nodes, size)" in shown
     head = next(line for line in shown.splitlines() if line.startswith("relative error"))
-    assert "inside" in head and "between" in head and "2× beyond" in head
+    assert "known values" in head and "between" in head and "2× beyond" in head
     assert "← best" in shown
     assert "time_s ≈ " in shown
     assert "What matters: " in shown

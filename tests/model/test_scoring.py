@@ -109,7 +109,7 @@ def test_directory_with_nothing_but_its_best_model_has_the_errors_of_that(fitted
 def test_text_has_a_column_per_question_and_a_row_per_model(fitted, measured):
     head, *rows = str(score_model(fitted.directory)).splitlines()
     assert head.split("  ")[0] == "relative error"
-    assert "inside" in head and "between" in head and "2× beyond" in head
+    assert "known values" in head and "between" in head and "2× beyond" in head
     assert [r.split()[0] for r in rows] == [e.technique for e in fitted.results.leaderboard]
     text = str(score_model(fitted.directory, measured[0]))
     assert text.split("\n\n")[0].splitlines()[-1].split() == ["rows", "2", "1", "2", "1", "1", "1"]

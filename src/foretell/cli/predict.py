@@ -145,7 +145,7 @@ def _summary(
             parts += ["Rows outside the data may be much further off."] * (n_outside > 0)
         else:
             parts.append(
-                f"In rehearsals this model was {percent(expected)} off inside the data; "
+                f"In rehearsals this model was {percent(expected)} off at known values; "
                 "expected_error says how far at each row's distance."
             )
     return " ".join(parts)
