@@ -1,6 +1,7 @@
 """The model stage as a whole: what each option of a campaign changes, and what comes out."""
 
 import json
+import time
 import tomllib
 
 import numpy as np
@@ -420,6 +421,18 @@ def test_merging_repeats_changes_nothing_under_normalization(monkeypatch):
     technique = TECHNIQUES.get("XGBoost")
     monkeypatch.setattr(technique, "merges_repeats", lambda self, params: False)
     assert merged == pytest.approx(fit(frame, **options).predict(frame), rel=1e-4)
+
+
+def test_the_time_of_a_target_does_not_include_that_of_the_one_before(monkeypatch):
+    ended = []
+
+    def fit_one(_, __, options, **___):
+        assert all(options.started >= before for before in ended)
+        ended.append(time.monotonic())
+
+    monkeypatch.setattr("foretell.model.fit.run_automatic", fit_one)
+    foretell.fit_model(runs().assign(energy_j=1.0), target=["time_s", "energy_j"])
+    assert len(ended) == 2
 
 
 def test_two_threads_of_one_process_cannot_share_a_directory(tmp_path):

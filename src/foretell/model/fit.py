@@ -274,10 +274,10 @@ def _check_targets(
 
 
 def _share_of(options: RunOptions, target: str, n_left: int) -> RunOptions:
-    """Give a target its subdirectory, and an equal share of the time that is left."""
-    output = None if options.output is None else options.output / target
-    if options.time_limit_s is None:
-        return replace(options, output=output)
+    """Give a target its subdirectory, a clock of its own, and an equal share of the time left."""
     now = time.monotonic()
-    left_s = (options.started + options.time_limit_s - now) / n_left
-    return replace(options, output=output, time_limit_s=max(left_s, _LEAST_LIMIT_S), started=now)
+    limit_s = options.time_limit_s
+    if limit_s is not None:
+        limit_s = max((options.started + limit_s - now) / n_left, _LEAST_LIMIT_S)
+    output = None if options.output is None else options.output / target
+    return replace(options, output=output, time_limit_s=limit_s, started=now)

@@ -106,10 +106,11 @@ def _limits(plan: Plan) -> list[str]:
     for word, share in plan.chosen.certainties.items():
         limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
         margin = plan.chosen.margins[word]
-        binds = "; it binds" if word in plan.binding else ""
+        is_binding = word in plan.binding
+        less = f"; without this limit, less {plan.minimize} is possible" if is_binding else ""
         lines.append(
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
-            f"{rough_percent(margin)} to spare at {_asked(plan)}{binds}"
+            f"{rough_percent(margin)} to spare at {_asked(plan)} confidence{less}"
         )
     return lines
 
