@@ -12,7 +12,7 @@ import click
 from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
 from foretell.errors import UsageError
-from foretell.predictor import TRUST_FAR, TRUST_MISSING
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_MISSING
 from foretell.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ def _trust(row: pd.Series[Any]) -> str:
 def _summary(
     model: SavedModel, predicted: pd.DataFrame, passports: Forecast, interval: float
 ) -> str:
-    is_predicted = predicted["trust"] != TRUST_MISSING
-    n_outside = int(((predicted["outside"] != "") & is_predicted).sum())
+    n_outside = int((~predicted["trust"].isin([TRUST_INSIDE, TRUST_MISSING])).sum())
     columns = f" ({', '.join(passports.along)})" if passports.along else ""
     parts = [f"{counted(len(predicted), 'row')}, {n_outside} outside the data{columns}."]
     measured = _measured(model, predicted)

@@ -58,6 +58,11 @@ class EnsembleRegressor(Regressor):
         log_y = trimmed_mean(votes, weights) + self.shift
         return np.exp(np.clip(log_y, self.low, self.high))
 
+    def limits(self) -> tuple[float, float]:
+        """Return where predictions end when every member is at the end of its own band."""
+        low, high = self.low + max(self.shift, 0.0), self.high + min(self.shift, 0.0)
+        return float(np.exp(low)), float(np.exp(high))
+
     def importances(self) -> Array | None:
         """Return the mean of the members' shares, weighted as inside the data."""
         inside = np.exp(-self.vote.inside)

@@ -25,7 +25,8 @@ MOST_LEVELS = 20
 _TOLERANCE = 1e-9
 #: A column that never varied has no scale; a factor of two counts as one range.
 _RANGE_OF_CONSTANT = float(np.log(2.0))
-_MOST_RATIO = 1e6
+#: Larger ratios are not told apart.
+MOST_RATIO = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class MeasuredRange:
             by_factor = np.maximum(x / self.high, self.low / np.maximum(x, 1e-300))
         by_range = 1 + np.abs(distance)
         ratio = np.where(self._is_log, by_factor, by_range)
-        return np.clip(np.where(distance != 0, ratio, 1.0), 1.0, _MOST_RATIO)
+        return np.clip(np.where(distance != 0, ratio, 1.0), 1.0, MOST_RATIO)
 
     def between(self, x: Array, distance: Array | None = None) -> NDArray[np.bool_]:
         """Say which values lie inside the range but on none of the few levels measured."""

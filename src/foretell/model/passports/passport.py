@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foretell.errors import Option, UsageError, nearest
 from foretell.model.features.feature_map import FeatureMap, Values
 from foretell.model.passports.calibration import MOST_ERROR, Calibration, Spot
-from foretell.model.passports.measured_range import MeasuredRange, total_distance
+from foretell.model.passports.measured_range import MOST_RATIO, MeasuredRange, total_distance
 from foretell.predictor import (
     TRUST_FAR,
     TRUST_INSIDE,
@@ -27,6 +27,8 @@ from foretell.printable import printable
 Array = NDArray[np.float64]
 #: Pairs of an unknown and a known level that are compared by spelling; more take seconds.
 _MOST_COMPARED = 10_000
+#: Predictions this near to a limit are at it.
+_ABOUT = 1 + 1e-9
 
 
 class MeasuredModel(Protocol):
@@ -43,6 +45,10 @@ class MeasuredModel(Protocol):
     @property
     def measured(self) -> MeasuredRange:
         """What was measured of these columns, in the same order."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
 
     @property
     def categories(self) -> Mapping[str, Sequence[str]]:
@@ -79,7 +85,21 @@ def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -
     trust = _trust(model, place.spot)
     # No rehearsal went far. Errors that are measured later are limited in the same way.
     error = np.where(trust == TRUST_FAR, np.nan, np.minimum(error, MOST_ERROR))
-    return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
+    remarks = _with_limits(place.remarks, value, model.limits)
+    return Forecast(value, lower, upper, remarks, error, trust, place.along)
+
+
+def _with_limits(remarks: list[str], value: Array, limits: tuple[float, float]) -> list[str]:
+    """Say of predictions that they were held at a limit: such values are the same further out."""
+    low, high = limits
+    held = {
+        f"held at the smallest value that the model predicts, {low:.4g}": value <= low * _ABOUT,
+        f"held at the largest value that the model predicts, {high:.4g}": value >= high / _ABOUT,
+    }
+    for text, is_held in held.items():
+        for i in np.flatnonzero(is_held):
+            remarks[i] = f"{remarks[i]}; {text}" if remarks[i] else text
+    return remarks
 
 
 def outlook(
@@ -188,4 +208,7 @@ def _remark_columns(
         is_above = distance[row, column] > 0
         end = measured.high[column] if is_above else measured.low[column]
         word = "above the largest" if is_above else "below the smallest"
-        remarks[row].append(f"{names[column]}: {ratio[row, column]:.3g}× {word} measured ({end:g})")
+        times = f"{ratio[row, column]:.3g}×"
+        if ratio[row, column] >= MOST_RATIO:
+            times = f"over {times}"
+        remarks[row].append(f"{names[column]}: {times} {word} measured ({end:g})")

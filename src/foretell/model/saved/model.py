@@ -93,6 +93,11 @@ class SavedModel:
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
+        return self.fitted.limits
+
+    @cached_property
     def measured(self) -> MeasuredRange:
         """What was measured of the numeric columns, in the order of the ranges."""
         low, high = np.array(list(self.ranges.values()), dtype=float).reshape(-1, 2).T

@@ -192,6 +192,10 @@ class ScalingLawRegressor(Regressor):
     def _members(self, pair: NDArray[np.int64]) -> list[Base]:
         return [self._base[i] for i in pair if i != _NONE]
 
+    def limits(self) -> tuple[float, float]:
+        """Return the ends of the band of predictions."""
+        return self.low, self.high
+
     def importances(self) -> Array | None:
         """Return the share of each column: those of its terms, which columns share equally."""
         shares = np.zeros(self.axes.n_columns)
