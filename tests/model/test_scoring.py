@@ -149,7 +149,7 @@ def test_rows_with_missing_values_are_left_out_and_counted(fitted):
     score = score_model(fitted.directory, frame)
     assert (score.n_incomplete, score.n_unmeasured) == (2, 0)
     assert score.errors == expected.errors
-    assert "2 rows with missing values left out" in str(score)
+    assert "2 rows with missing or invalid values left out" in str(score)
     assert score.to_json()["n_incomplete"] == 2
     with pytest.raises(DatasetError, match=r"'nodes' has .* missing values"):
         score_model(fitted.directory, frame.assign(nodes=np.nan))

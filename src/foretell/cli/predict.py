@@ -11,8 +11,15 @@ import click
 
 from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
-from foretell.errors import UsageError
-from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_MISSING
+from foretell.errors import listing
+from foretell.predictor import (
+    TRUST_FAR,
+    TRUST_INSIDE,
+    TRUST_INVALID,
+    TRUST_MISSING,
+    TRUST_NEAR,
+    TRUST_UNKNOWN,
+)
 from foretell.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -46,45 +53,48 @@ def command(
 
     MODEL is a model file, or a directory of `foretell fit`, whose best model is used.
     DATA is a table with the model's columns, in any order, with or without the target; or a
-    prediction file of aMLLibrary (.ini), which names the table. Rows that lack a value get no
-    prediction.
+    prediction file of aMLLibrary (.ini), which names the table. Rows with a value that is missing
+    or cannot be used get no prediction.
     """
+    from foretell.dataset import read_text_once
     from foretell.model.campaigns.sources import table_to_predict
-    from foretell.model.saved.gaps import forecast_complete_rows
     from foretell.model.saved.model import load_model
-    from foretell.predictor import FORECAST_COLUMNS
+    from foretell.model.saved.predicted_table import cells_as_given, with_predictions
+    from foretell.model.saved.usable_rows import forecast_usable_rows
 
     loaded = load_model(model)
     data = table_to_predict(data, loaded.target)
-    dataset = loaded.configurations(data)
-    for name in FORECAST_COLUMNS:
-        if name in dataset.frame.columns:
-            raise UsageError(f"{data} has a column '{name}' already; rename or remove it")
-    passports = forecast_complete_rows(dataset, interval)
-    predicted = dataset.frame.reset_index(drop=True).join(passports.to_frame())
+    source = read_text_once(data)
+    dataset = loaded.configurations(source)
+    passports = forecast_usable_rows(dataset, interval)
+    given = cells_as_given(source, dataset)
+    predicted = with_predictions(given, passports, dataset.name)
     if output is not None:
         write_file(output, predicted.to_csv(index=False), force=force)
-    echo_notes(_notes(dataset, predicted))
+    echo_notes(_notes(dataset, passports))
     if as_json:
-        echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")
+        numbers = with_predictions(dataset.frame, passports, dataset.name)
+        echo_unchanged(numbers.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
     echo(_summary(loaded, predicted, passports, interval))
     echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
-def _notes(dataset: Configurations, predicted: pd.DataFrame) -> list[str]:
+def _notes(dataset: Configurations, passports: Forecast) -> list[str]:
     notes = [
         f"column '{name}' is not in the output: it holds {what}"
         for name, what in dataset.unreadable.items()
     ]
-    is_missing = predicted["trust"] == TRUST_MISSING
-    if is_missing.any():
-        gaps = dataset.frame[dataset.model.columns].isna().sum()
-        counts = ", ".join(f"{name}: {n}" for name, n in gaps[gaps > 0].items())
+    import numpy as np
+
+    n_without = int(np.isin(passports.trust, (TRUST_MISSING, TRUST_INVALID)).sum())
+    if n_without:
+        told = [fault.text(dataset.row_numbers) for fault in dataset.faults]
+        n_too_far = n_without - int((~dataset.is_usable).sum())
+        told += [f"{counted(n_too_far, 'row')} too far outside the data"] if n_too_far else []
         notes.append(
-            f"no prediction for {is_missing.sum()} of {len(predicted)} rows: values are missing "
-            f"({counts})"
+            f"no prediction for {n_without} of {len(passports.value)} rows: {listing(told)}"
         )
     return notes
 
@@ -103,7 +113,7 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
         shown[f"{100 * interval:g} % interval"] = [
             f"{low:.4g} – {high:.4g}" if low == low else "" for low, high in ends
         ]
-    if (head["trust"] != "inside").any():
+    if (head["trust"] != TRUST_INSIDE).any():
         shown["trust"] = [_trust(row) for _, row in head.iterrows()]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     text = shown.to_string(index=False, formatters=texts, line_width=width, na_rep="")
@@ -132,7 +142,8 @@ def _trust(row: pd.Series[Any]) -> str:
 def _summary(
     model: SavedModel, predicted: pd.DataFrame, passports: Forecast, interval: float
 ) -> str:
-    n_outside = int((~predicted["trust"].isin([TRUST_INSIDE, TRUST_MISSING])).sum())
+    is_outside = predicted["trust"].isin([TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN])
+    n_outside = int(is_outside.sum())
     columns = f" ({', '.join(passports.along)})" if passports.along else ""
     parts = [f"{counted(len(predicted), 'row')}, {n_outside} outside the data{columns}."]
     measured = _measured(model, predicted)

@@ -69,7 +69,8 @@ class Score:
     n_rows
         With measured runs: how many ask each question.
     n_unmeasured, n_incomplete
-        How many rows were left out because they have no target, or lack a value of another column.
+        How many rows were left out because they have no target, or because a value of another
+        column is missing or invalid.
     by_trust
         With measured runs: errors and coverage of the intervals by trust class.
     drift
@@ -113,7 +114,9 @@ class Score:
         if self.n_unmeasured:
             parts.append(f"{counted(self.n_unmeasured, 'row')} without a target left out.")
         if self.n_incomplete:
-            parts.append(f"{counted(self.n_incomplete, 'row')} with missing values left out.")
+            parts.append(
+                f"{counted(self.n_incomplete, 'row')} with missing or invalid values left out."
+            )
         if self.drift is not None:
             parts.append(str(self.drift))
         return "\n\n".join(parts)
@@ -170,9 +173,9 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     table = model.configurations(data)
     chosen = np.ones(len(table.frame), dtype=bool) if since is None else is_since(table, since)
     is_measured, truth = _targets(table, chosen)
-    is_scored = is_measured & table.frame[model.columns].notna().all(axis=1).to_numpy()
+    is_scored = is_measured & table.is_usable
     if not is_scored.any():
-        table.refuse_missing(model.columns)
+        is_scored = is_measured  # and reading them says what is wrong
     rows, truth = table.take(is_scored), truth[is_scored]
     assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.dataset import describe_rows
-from foretell.errors import DatasetError
+from foretell.model.features.cells import Fault
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,24 +113,21 @@ def total_distance(distance: Array) -> Array:
     return total
 
 
-def refuse_not_positive(
-    ranges: Mapping[str, tuple[float, float]],
-    values: Mapping[str, NDArray[Any]],
-    table: str,
-    row_numbers: NDArray[np.int64],
-) -> None:
-    """Refuse zero and negative values of a column that was positive in every training row.
+def not_positive(
+    ranges: Mapping[str, tuple[float, float]], values: Mapping[str, NDArray[Any]]
+) -> list[Fault]:
+    """Find zero and negative values of columns that were positive in every training row.
 
     Such columns are compared by ratios, and nothing is any number of times smaller than zero.
     """
+    found = []
     for name, (low, high) in ranges.items():
         if low > 0 and (bad := values[name] <= 0).any():
-            first = values[name][bad][0]
-            raise DatasetError(
-                f"{table}, column '{name}' has {describe_rows(bad, row_numbers, 'value ≤ 0')} "
-                f"({first:g}), but was positive in every training row ({low:g} to {high:g}), so "
-                "nothing can be predicted there. Give positive values."
-            )
+            trained = f"in every training row ({low:g} to {high:g})"
+            end = f" ({values[name][bad][0]:g}), but was positive {trained}"
+            is_what = f"is not positive, as it was {trained}"
+            found.append(Fault(name, bad, "value ≤ 0", is_what, end=end))
+    return found
 
 
 def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:

@@ -21,11 +21,12 @@ from foretell.files.directory import write_whole
 from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
 from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
+from foretell.model.features.cells import MISSING, Fault, first_faults, read_cells
 from foretell.model.features.feature_map import Values
 from foretell.model.features.one_row import read_row
 from foretell.model.fitter import FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
-from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
+from foretell.model.passports.measured_range import MeasuredRange, not_positive
 from foretell.model.passports.passport import forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeader, Header
@@ -44,16 +45,36 @@ class Configurations(Dataset):
 
     model: SavedModel = field(kw_only=True)
 
-    @cached_property
+    @property
     def values(self) -> Values:
-        """What its columns hold, checked."""
-        self.refuse_missing(self.model.columns)
-        try:
-            return self.model.feature_map.values(
-                self.frame, name=self.name, row_numbers=self.row_numbers
-            )
-        except DatasetError as error:
-            raise error.placed() from None  # there is no campaign file to change
+        """What its columns hold; raise a DatasetError that names all cells that have a fault."""
+        values, faults = self._read
+        if faults:
+            told = listing(fault.text(self.row_numbers) for fault in faults)
+            are_missing = all(fault.what == MISSING for fault in faults)
+            what_to_do = "Fill them in" if are_missing else "Correct them"
+            raise DatasetError(f"{self.name}, {told}. {what_to_do}, or drop those rows.")
+        return values
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The cells that the model cannot use."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[Values, list[Fault]]:
+        read = {c.name: read_cells(c, self.frame[c.name]) for c in self.model.feature_map.columns}
+        values = {name: found for name, (found, _) in read.items()}
+        faults = [fault for _, own in read.values() for fault in own]
+        return values, first_faults([*faults, *self.model.faults_of(values)])
+
+    @property
+    def is_usable(self) -> NDArray[np.bool_]:
+        """Which rows have no fault."""
+        usable: NDArray[np.bool_] = np.ones(len(self.frame), dtype=bool)
+        for fault in self.faults:
+            usable &= ~fault.mask
+        return usable
 
 
 @dataclass(frozen=True)
@@ -113,20 +134,12 @@ class SavedModel:
     def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
         """Return one prediction per row; other columns and their order do not matter."""
         configurations = self.configurations(frame)
-        return self._estimate(
-            configurations.values, configurations.name, configurations.row_numbers
-        )
+        return self._finite(configurations.values, configurations.name, configurations.row_numbers)
 
-    def _estimate(
+    def _finite(
         self, values: Values, name: str, row_numbers: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            try:
-                x = self.feature_map.matrix_of(values, name, row_numbers)
-            except DatasetError as error:
-                raise error.placed() from None  # there is no campaign file to change
-            refuse_not_positive(self.ranges, values, name, row_numbers)
-            predicted = by_blocks(self.fitted.estimate, x)
+        predicted = self.estimate(values, len(row_numbers))
         bad = ~np.isfinite(predicted)
         if bad.any():
             rows = describe_rows(bad, row_numbers, "prediction without value")
@@ -135,6 +148,16 @@ class SavedModel:
                 "fitted on. Correct or drop those rows."
             )
         return predicted
+
+    def estimate(self, values: Values, n_rows: int) -> NDArray[np.float64]:
+        """Predict from columns that were read; what is not finite is left to the caller."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = self.feature_map.matrix_of(values, "", np.arange(n_rows))
+            return by_blocks(self.fitted.estimate, x)
+
+    def faults_of(self, values: Values) -> list[Fault]:
+        """Find values, of columns that were read, that the model cannot use."""
+        return [*self.feature_map.step_faults(values), *not_positive(self.ranges, values)]
 
     def configurations(
         self, source: pd.DataFrame | Dataset | TextTable | str | Path
@@ -179,10 +202,12 @@ class SavedModel:
     def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
         """Predict one configuration with its passport: as ``forecast``, in less time."""
         values = None if self.rename else read_row(self.feature_map.columns, row)
-        if values is None:  # a table tells what is wrong, or reads it after all
+        if values is None or self.faults_of(
+            values
+        ):  # a table tells what is wrong, or reads it after all
             table = Dataset(pd.DataFrame([row]), "the row")
             return self.forecast(self.configurations(table), interval)
-        predicted = self._estimate(values, "the row", np.ones(1, dtype=np.int64))
+        predicted = self._finite(values, "the row", np.ones(1, dtype=np.int64))
         return forecast(self, values, predicted, interval)
 
     def outlook(

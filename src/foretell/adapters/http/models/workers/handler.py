@@ -32,10 +32,11 @@ from foretell.adapters.http.server.problems import (
 from foretell.dataset import Dataset, TextTable
 from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
-from foretell.errors import ForetellError, UsageError
-from foretell.model.saved.gaps import forecast_complete_rows
-from foretell.model.saved.model import Configurations, SavedModel
-from foretell.predictor import FORECAST_COLUMNS, Forecast
+from foretell.errors import ForetellError
+from foretell.model.saved.model import SavedModel
+from foretell.model.saved.predicted_table import cells_as_given, with_predictions
+from foretell.model.saved.usable_rows import forecast_usable_rows
+from foretell.predictor import Forecast
 
 _Header = dict[str, Any]
 _MAX_MODELS = 5
@@ -108,10 +109,11 @@ class RequestHandler:
     def _predict(self, header: _Header, body: bytes) -> Message:
         name, interval = header["name"], header["interval"]
         model = self._store.model(name)
+        source = None
         if header["media_type"] == "text/csv":
-            table = model.configurations(TextTable(body, "the table"))
+            source = TextTable(body, "the table")
+            table = model.configurations(source)
             self._check_count(len(table.frame))
-            forecast = forecast_complete_rows(table, interval)
         else:
             rows = read_body(Rows, body).rows
             self._check_count(len(rows))
@@ -119,12 +121,10 @@ class RequestHandler:
             if len(rows) == 1 and not header["as_csv"]:
                 return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
             table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
-            forecast = model.forecast(table, interval)
-        return (
-            _csv(table, forecast)
-            if header["as_csv"]
-            else _predictions(name, model, interval, forecast)
-        )
+        forecast = forecast_usable_rows(table, interval)
+        if not header["as_csv"]:
+            return _predictions(name, model, interval, forecast)
+        return _csv(with_predictions(cells_as_given(source, table), forecast, table.name))
 
     def _check_count(self, n_rows: int) -> None:
         if n_rows > self._max_rows:
@@ -173,13 +173,9 @@ def _predictions(name: str, model: SavedModel, interval: float, forecast: Foreca
     return _json(answer, n_rows=len(forecast.value))
 
 
-def _csv(table: Configurations, forecast: Forecast) -> Message:
-    for name in FORECAST_COLUMNS:
-        if name in table.frame.columns:
-            raise UsageError(f"{table.name} has a column '{name}' already; rename or remove it")
-    joined = table.frame.reset_index(drop=True).join(forecast.to_frame())
-    answer = {"status": 200, "media_type": "text/csv", "n_rows": len(joined)}
-    return answer, joined.to_csv(index=False).encode()
+def _csv(table: pd.DataFrame) -> Message:
+    answer = {"status": 200, "media_type": "text/csv", "n_rows": len(table)}
+    return answer, table.to_csv(index=False).encode()
 
 
 def _json(value: dict[str, Any], **more: Any) -> Message:

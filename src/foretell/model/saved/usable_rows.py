@@ -1,0 +1,82 @@
+"""Forecasts for a table with faults: rows the model cannot use are marked, the others predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.files.complaints import shown
+from foretell.model.features.cells import MISSING
+from foretell.model.passports.passport import forecast
+from foretell.model.saved.model import Configurations
+from foretell.predictor import TRUST_INVALID, TRUST_MISSING, Forecast
+
+_TOO_FAR = "too far outside the data: the model predicts no finite number"
+
+
+def forecast_usable_rows(configurations: Configurations, interval: float) -> Forecast:
+    """Predict the rows that the model can use; raise a DatasetError if there are none."""
+    model, is_usable = configurations.model, configurations.is_usable
+    if not is_usable.any():
+        return model.forecast(configurations, interval)  # which says what is wrong
+    rows = configurations.take(is_usable)
+    assert isinstance(rows, Configurations)
+    predicted = model.estimate(rows.values, len(rows.frame))
+    is_finite = np.isfinite(predicted)
+    if not is_finite.any():
+        return model.forecast(rows, interval)
+    values = {name: own[is_finite] for name, own in rows.values.items()}
+    found = forecast(model, values, predicted[is_finite], interval)
+    if is_usable.all() and is_finite.all():
+        return found
+    reasons = _reasons(configurations)
+    too_far = np.flatnonzero(is_usable)[~is_finite]
+    reasons |= dict.fromkeys(too_far.tolist(), (TRUST_INVALID, _TOO_FAR))
+    is_usable[too_far] = False
+
+    def spread(values: Any, fill: float | str) -> NDArray[Any]:
+        whole: NDArray[Any] = np.full(len(is_usable), fill, dtype=np.asarray(values).dtype)
+        whole[is_usable] = values
+        return whole
+
+    outside = spread(np.array(found.outside, dtype=object), "")
+    trust = spread(found.trust, "")
+    for row, (word, reason) in reasons.items():
+        trust[row], outside[row] = word, reason
+    return Forecast(
+        value=spread(found.value, np.nan),
+        lower=spread(found.lower, np.nan),
+        upper=spread(found.upper, np.nan),
+        outside=outside.tolist(),
+        expected_error=spread(found.expected_error, np.nan),
+        trust=trust,
+        along=found.along,
+    )
+
+
+def _reasons(configurations: Configurations) -> dict[int, tuple[str, str]]:
+    """Say of each row with a fault whether values are missing or invalid, and which."""
+    missing: dict[int, list[str]] = {}
+    invalid: dict[int, list[str]] = {}
+    for fault in configurations.faults:
+        cells = configurations.frame[fault.column]
+        for row in np.flatnonzero(fault.mask).tolist():
+            if fault.what == MISSING:
+                missing.setdefault(row, []).append(fault.column)
+            else:
+                text = f"{fault.column}: {shown(str(cells.iloc[row]))} {fault.is_what}"
+                invalid.setdefault(row, []).append(text)
+    return {
+        row: (
+            TRUST_INVALID if row in invalid else TRUST_MISSING,
+            "; ".join(
+                [
+                    *([f"no value: {', '.join(missing[row])}"] if row in missing else []),
+                    *invalid.get(row, []),
+                ]
+            ),
+        )
+        for row in {**missing, **invalid}
+    }
