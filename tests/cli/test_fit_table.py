@@ -251,6 +251,12 @@ def test_rows_with_gaps_are_marked_and_the_others_predicted_as_without_them(fold
     assert [r["prediction"] is None for r in rows] == [True, False, False, True] + [False] * 3
 
 
+def test_predict_says_how_many_rows_were_in_the_fit(folder):
+    shown = run("predict", "out", "runs.csv").stdout
+    assert "32 of 32 rows were in the fit; on those, the error is optimistic." in shown
+    assert "in the fit" not in run("predict", "out", "new.csv").stdout
+
+
 def test_wrong_cells_of_any_kind_mark_their_rows_all_at_once(folder):
     cells = ["20", "", "0", "big", "inf", "1e400"]
     lines = [f"m4,{cell},4" for cell in cells]

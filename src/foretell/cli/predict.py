@@ -77,7 +77,7 @@ def command(
         echo_unchanged(numbers.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
-    echo(_summary(loaded, predicted, passports, interval))
+    echo(_summary(model, dataset, predicted, passports, interval))
     echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
@@ -140,15 +140,20 @@ def _trust(row: pd.Series[Any]) -> str:
 
 
 def _summary(
-    model: SavedModel, predicted: pd.DataFrame, passports: Forecast, interval: float
+    path: Path,
+    dataset: Configurations,
+    predicted: pd.DataFrame,
+    passports: Forecast,
+    interval: float,
 ) -> str:
+    model = dataset.model
     is_outside = predicted["trust"].isin([TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN])
     n_outside = int(is_outside.sum())
     columns = f" ({', '.join(passports.along)})" if passports.along else ""
     parts = [f"{counted(len(predicted), 'row')}, {n_outside} outside the data{columns}."]
     measured = _measured(model, predicted)
     if measured is not None:
-        parts += _comparison(model, passports, measured.to_numpy(float), interval)
+        parts += _comparison(path, dataset, passports, measured.to_numpy(float), interval)
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         if model.calibration is None:
             parts.append(f"In validation this model was {percent(expected)} off on average.")
@@ -162,12 +167,18 @@ def _summary(
 
 
 def _comparison(
-    model: SavedModel, passports: Forecast, truth: NDArray[np.float64], interval: float
+    path: Path,
+    dataset: Configurations,
+    passports: Forecast,
+    truth: NDArray[np.float64],
+    interval: float,
 ) -> list[str]:
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
     from foretell.model.campaigns.validation import score
+    from foretell.model.evidence import seen_rows
+    from foretell.model.saved.model import Configurations
     from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)
@@ -177,9 +188,13 @@ def _comparison(
     scores = score(truth, known.value)
     some = "" if is_known.all() else f" of {len(truth)} rows"
     parts = [
-        f"Against the measured {model.target}{some}: MAPE {percent(scores.mape)}, median "
+        f"Against the measured {dataset.model.target}{some}: MAPE {percent(scores.mape)}, median "
         f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
     ]
+    rows = dataset.take(is_known)
+    assert isinstance(rows, Configurations)
+    seen = seen_rows(path, rows, truth)
+    parts += [str(seen)] if seen is not None and seen.n_seen else []
     by_trust = coverage_by_trust(known, truth)
     held = [of.n_held for of in by_trust if of.n_held is not None]
     if held:

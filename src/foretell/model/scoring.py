@@ -13,6 +13,7 @@ from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, ModelError, Option, UsageError
 from foretell.model import directory as layout
 from foretell.model.drift import Drift, Since, check_drift, is_since
+from foretell.model.evidence import SeenRows, seen_rows
 from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.model.passports.passport import places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
@@ -71,6 +72,8 @@ class Score:
     n_unmeasured, n_incomplete
         How many rows were left out because they have no target, or because a value of another
         column is missing or invalid.
+    seen
+        How many of the runs the model was fitted on; None if that is not known.
     by_trust
         With measured runs: errors and coverage of the intervals by trust class.
     drift
@@ -82,6 +85,7 @@ class Score:
     n_rows: dict[str, int] | None = None
     n_unmeasured: int = 0
     n_incomplete: int = 0
+    seen: SeenRows | None = None
     by_trust: tuple[TrustScore, ...] = ()
     drift: Drift | None = None
 
@@ -93,6 +97,7 @@ class Score:
                 "n_rows": self.n_rows,
                 "n_unmeasured": self.n_unmeasured,
                 "n_incomplete": self.n_incomplete,
+                "n_in_fit": None if self.seen is None else self.seen.n_seen,
                 "interval": INTERVAL,
                 "by_trust": {
                     s.trust: {k: v for k, v in asdict(s).items() if k != "trust"}
@@ -111,6 +116,8 @@ class Score:
         parts = [align(rows)]
         if self.by_trust:
             parts.append(trust_text(self.by_trust))
+        if self.seen is not None and self.seen.n_seen:
+            parts.append(str(self.seen))
         if self.n_unmeasured:
             parts.append(f"{counted(self.n_unmeasured, 'row')} without a target left out.")
         if self.n_incomplete:
@@ -187,6 +194,7 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
         n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
         n_unmeasured=int((chosen & ~is_measured).sum()),
         n_incomplete=int((is_measured & ~is_scored).sum()),
+        seen=seen_rows(path, rows, truth),
         by_trust=coverage_by_trust(forecast, truth),
         drift=None if since is None else check_drift(forecast, truth, _groups(model, rows), since),
     )
