@@ -64,7 +64,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     columns = ColumnChoice(use, skip, categorical, drop_missing)
     one, several = (target[0], None) if len(target) == 1 else (None, target or None)
     request = FitRequest(source, data, one, several, columns, seed, racing)
-    with shown_progress("trial", _best, quiet=quiet) as progress:
+    piece = "rehearsal" if request.is_table else "trial"
+    with shown_progress(piece, _best, quiet=quiet) as progress:
         fitted = request.run(_run_options(output, progress, **how), warn=_warn)
     if not isinstance(fitted, dict):
         _print_one(fitted, as_json=as_json)
@@ -96,7 +97,7 @@ def _warn(warning: str) -> None:
 
 def _best(progress: Progress) -> str:
     if progress.best_error == float("inf"):
-        return ", best –"
+        return ""
     if progress.score_name == "mape":
         return f", best {percent(progress.best_error)}"
     return f", best {progress.best_error:.4g}"

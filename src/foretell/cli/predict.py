@@ -114,9 +114,12 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
             f"{low:.4g} – {high:.4g}" if low == low else "" for low, high in ends
         ]
     if (head["trust"] != TRUST_INSIDE).any():
-        shown["trust"] = [_trust(row) for _, row in head.iterrows()]
+        told = [_trust(row) for _, row in head.iterrows()]
+        longest = max(map(len, told))
+        shown["trust".ljust(longest)] = [text.ljust(longest) for text in told]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     text = shown.to_string(index=False, formatters=texts, line_width=width, na_rep="")
+    text = "\n".join(line.rstrip() for line in text.splitlines())
     rest = len(predicted) - len(shown)
     return text + (f"\n… and {counted(rest, 'more row')}" if rest > 0 else "")
 

@@ -172,7 +172,7 @@ class FitRequest:
         self, options: RunOptions, warn: Callable[[str], None] = lambda _: None
     ) -> Fit | dict[str, Fit]:
         """Fit; ``warn`` is called with each warning about a campaign as soon as it is read."""
-        if not self._is_table:
+        if not self.is_table:
             return self._run_campaign(options, warn)
         for name in ("data", "racing"):
             if getattr(self, name) not in (None, False):
@@ -192,7 +192,8 @@ class FitRequest:
         return run_automatic(dataset, self.target, options, seed=self.seed, columns=self.columns)
 
     @property
-    def _is_table(self) -> bool:
+    def is_table(self) -> bool:
+        """Whether the source is a table of runs, and not a campaign."""
         if isinstance(self.source, Mapping | Campaign):
             return False
         if not isinstance(self.source, str | Path):

@@ -132,7 +132,7 @@ def test_when_nothing_keeps_the_limits_the_closest_and_the_binding_one_are_told(
     assert plan.closest.margins["deadline"] == pytest.approx(-over)
     text = repr(plan)
     assert "No configuration keeps the limits" in text
-    assert "deadline binds" in text
+    assert "deadline is too tight" in text
     assert "workers=64" in text
 
 

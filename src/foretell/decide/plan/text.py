@@ -221,8 +221,8 @@ def _refusal(plan: Plan, write: Write) -> list[str]:
             limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
             state = f"{rough_percent(abs(margin))} {'over' if margin < 0 else 'to spare'}"
             lines.append(
-                f"    {write(Option(word))} {limit}: {state} at {asked}; it holds with "
-                f"{certainty_text(closest.certainties[word])}"
+                f"    {write(Option(word))} {limit}: {state} at {asked} confidence; it holds with "
+                f"a probability of {certainty_text(closest.certainties[word])}"
             )
     for share, found in plan.by_certainty.items():
         if found is not None and share < plan.question.confidence:
@@ -239,9 +239,12 @@ def _headline(plan: Plan, write: Write) -> str:
     if not plan.binding:
         return f"Every configuration lies far outside the data.{looked}"
     words = " and ".join(write(Option(word)) for word in plan.binding)
-    binds = "bind" if len(plan.binding) > 1 else "binds"
+    are = "are" if len(plan.binding) > 1 else "is"
     found = "was found that keeps" if plan.is_searched else "keeps"
-    return f"No configuration {found} the limits with {_asked(plan)}: {words} {binds}.{looked}"
+    return (
+        f"No configuration {found} the limits with {_asked(plan)} confidence: {words} {are} too "
+        f"tight.{looked}"
+    )
 
 
 def _asked(plan: Plan) -> str:

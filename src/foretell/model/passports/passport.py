@@ -93,8 +93,8 @@ def _with_limits(remarks: list[str], value: Array, limits: tuple[float, float]) 
     """Say of predictions that they were held at a limit: such values are the same further out."""
     low, high = limits
     held = {
-        f"held at the smallest value that the model predicts, {low:.4g}": value <= low * _ABOUT,
-        f"held at the largest value that the model predicts, {high:.4g}": value >= high / _ABOUT,
+        "held at the model's lower limit": value <= low * _ABOUT,
+        "held at the model's upper limit": value >= high / _ABOUT,
     }
     for text, is_held in held.items():
         for i in np.flatnonzero(is_held):

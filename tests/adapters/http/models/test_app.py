@@ -160,7 +160,7 @@ def test_a_plan_that_does_not_exist_is_an_answer_that_says_what_binds(server):
     assert plan["closest"] is not None
     assert plan["binding"] == ["deadline"]
     assert "--" not in plan["text"]
-    assert "deadline binds" in plan["text"]
+    assert "deadline is too tight" in plan["text"]
 
 
 def test_a_plan_over_very_large_ranges_is_searched(server):
