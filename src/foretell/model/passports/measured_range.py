@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.features.cells import Fault
-
 if TYPE_CHECKING:
     import pandas as pd
 
     from foretell.model.features import FeatureMap
+    from foretell.model.features.cells import Fault
 
 Array = NDArray[np.float64]
 
@@ -120,6 +119,8 @@ def not_positive(
 
     Such columns are compared by ratios, and nothing is any number of times smaller than zero.
     """
+    from foretell.model.features.cells import Fault
+
     found = []
     for name, (low, high) in ranges.items():
         if low > 0 and (bad := values[name] <= 0).any():
