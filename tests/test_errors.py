@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from foretell.errors import DatasetError, Option, nearest, suggest
-from foretell.printable import printable, printable_lines
+from foretell.wording import printable, printable_lines
 
 HOSTILE = "m5\x1b[2J\x07\r\n\x9b31m\u202e\u2028\u200b\x7f\0"
 

@@ -97,7 +97,7 @@ def test_what_is_no_trace_is_refused_with_a_remedy(tmp_path, content):
 
 def test_a_file_that_never_ends_is_not_read_to_its_end(monkeypatch):
     monkeypatch.setattr("foretell.traces._MOST_BYTES", 2**20)
-    with pytest.raises(DatasetError, match="more than 1 MiB"):
+    with pytest.raises(DatasetError, match="does not end within 1,048,576 bytes"):
         read_trace("/dev/zero")
 
 

@@ -13,93 +13,65 @@ from typing import TYPE_CHECKING, Any
 from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from foretell.dataset import Dataset, read_dataset
-    from foretell.decide.advise.advice import Advice
-    from foretell.decide.advise.next_run import advise
-    from foretell.decide.plan.answer import Plan
-    from foretell.decide.plan.plan import make_plan
-    from foretell.errors import (
-        DatasetError,
-        ForetellError,
-        ModelError,
-        NothingUsableError,
-        StorageError,
-        UsageError,
-    )
-    from foretell.learn.loop import learn_plan
-    from foretell.learn.result import Learned
-    from foretell.measure.measure import measure_sweep
-    from foretell.model.campaigns import Campaign
-    from foretell.model.estimator import ForetellRegressor
-    from foretell.model.fit import fit_model
-    from foretell.model.results.fit import AutomaticFit, Fit
-    from foretell.model.saved.model import SavedModel, load_model, load_models
-    from foretell.model.scoring import Score, score_model
-    from foretell.predictor import Forecast, Predictor
-    from foretell.report.write import write_report
+    from foretell.dataset import Dataset as Dataset
+    from foretell.dataset import read_dataset as read_dataset
+    from foretell.decide.advise.advice import Advice as Advice
+    from foretell.decide.advise.next_run import advise as advise
+    from foretell.decide.plan.answer import Plan as Plan
+    from foretell.decide.plan.plan import make_plan as make_plan
+    from foretell.errors import DatasetError as DatasetError
+    from foretell.errors import ForetellError as ForetellError
+    from foretell.errors import ModelError as ModelError
+    from foretell.errors import NothingUsableError as NothingUsableError
+    from foretell.errors import StorageError as StorageError
+    from foretell.errors import UsageError as UsageError
+    from foretell.learn.loop import learn_plan as learn_plan
+    from foretell.learn.result import Learned as Learned
+    from foretell.measure.measure import measure_sweep as measure_sweep
+    from foretell.model.campaigns.schema import Campaign as Campaign
+    from foretell.model.estimator import ForetellRegressor as ForetellRegressor
+    from foretell.model.fit import fit_model as fit_model
+    from foretell.model.results.fit import AutomaticFit as AutomaticFit
+    from foretell.model.results.fit import Fit as Fit
+    from foretell.model.saved.model import SavedModel as SavedModel
+    from foretell.model.saved.model import load_model as load_model
+    from foretell.model.saved.model import load_models as load_models
+    from foretell.model.scoring import Score as Score
+    from foretell.model.scoring import score_model as score_model
+    from foretell.predictor import Forecast as Forecast
+    from foretell.predictor import Predictor as Predictor
+    from foretell.report.write import write_report as write_report
 
-#: Where each public name lives; it is imported on first use, so that `import foretell` is quick.
-_HOMES = {
-    "Advice": "foretell.decide.advise.advice",
-    "AutomaticFit": "foretell.model.results.fit",
-    "Campaign": "foretell.model.campaigns",
-    "Dataset": "foretell.dataset",
-    "DatasetError": "foretell.errors",
-    "Fit": "foretell.model.results.fit",
-    "Forecast": "foretell.predictor",
-    "ForetellError": "foretell.errors",
-    "ForetellRegressor": "foretell.model.estimator",
-    "Learned": "foretell.learn.result",
-    "ModelError": "foretell.errors",
-    "NothingUsableError": "foretell.errors",
-    "Plan": "foretell.decide.plan.answer",
-    "Predictor": "foretell.predictor",
-    "SavedModel": "foretell.model.saved.model",
-    "Score": "foretell.model.scoring",
-    "StorageError": "foretell.errors",
-    "UsageError": "foretell.errors",
-    "advise": "foretell.decide.advise.next_run",
-    "fit_model": "foretell.model.fit",
-    "learn_plan": "foretell.learn.loop",
-    "load_model": "foretell.model.saved.model",
-    "load_models": "foretell.model.saved.model",
-    "make_plan": "foretell.decide.plan.plan",
-    "measure_sweep": "foretell.measure.measure",
-    "read_dataset": "foretell.dataset",
-    "score_model": "foretell.model.scoring",
-    "write_report": "foretell.report.write",
+#: The public names by module. They are imported on first use, so that `import foretell` is quick.
+_NAMES = {
+    "foretell.dataset": ("Dataset", "read_dataset"),
+    "foretell.decide.advise.advice": ("Advice",),
+    "foretell.decide.advise.next_run": ("advise",),
+    "foretell.decide.plan.answer": ("Plan",),
+    "foretell.decide.plan.plan": ("make_plan",),
+    "foretell.errors": (
+        "DatasetError",
+        "ForetellError",
+        "ModelError",
+        "NothingUsableError",
+        "StorageError",
+        "UsageError",
+    ),
+    "foretell.learn.loop": ("learn_plan",),
+    "foretell.learn.result": ("Learned",),
+    "foretell.measure.measure": ("measure_sweep",),
+    "foretell.model.campaigns.schema": ("Campaign",),
+    "foretell.model.estimator": ("ForetellRegressor",),
+    "foretell.model.fit": ("fit_model",),
+    "foretell.model.results.fit": ("AutomaticFit", "Fit"),
+    "foretell.model.saved.model": ("SavedModel", "load_model", "load_models"),
+    "foretell.model.scoring": ("Score", "score_model"),
+    "foretell.predictor": ("Forecast", "Predictor"),
+    "foretell.report.write": ("write_report",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "Advice",
-    "AutomaticFit",
-    "Campaign",
-    "Dataset",
-    "DatasetError",
-    "Fit",
-    "Forecast",
-    "ForetellError",
-    "ForetellRegressor",
-    "Learned",
-    "ModelError",
-    "NothingUsableError",
-    "Plan",
-    "Predictor",
-    "SavedModel",
-    "Score",
-    "StorageError",
-    "UsageError",
-    "advise",
-    "fit_model",
-    "learn_plan",
-    "load_model",
-    "load_models",
-    "make_plan",
-    "measure_sweep",
-    "read_dataset",
-    "score_model",
-    "write_report",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -264,7 +264,10 @@ def read_with_text(
         frame, name = parse_text(source.content, source.name, text_columns), source.name
     elif isinstance(source, str | Path):
         path = Path(source)
-        frame, name, roles = read_table(path, text_columns), str(source), _read_roles(path)
+        frame, name = read_table(path, text_columns), str(source)
+        columns = read_description(path).get("columns")
+        if isinstance(columns, dict):
+            roles = {str(column): str(role) for column, role in columns.items()}
     else:
         raise DatasetError(
             f"a table is a file or a pandas DataFrame, not a {type(source).__name__}; convert it "
@@ -291,14 +294,6 @@ def read_description(table: Path) -> dict[str, Any]:
         return {}
     is_ours = isinstance(found, dict) and found.get("kind") == KIND_OF_RUNS
     return found if is_ours and found.get("table") == table.name else {}
-
-
-def _read_roles(table: Path) -> dict[str, str]:
-    """Return what each column is, if a description says so."""
-    columns = read_description(table).get("columns")
-    if not isinstance(columns, dict):
-        return {}
-    return {str(name): str(role) for name, role in columns.items()}
 
 
 def _roles_of_layout(columns: list[str]) -> dict[str, str]:
@@ -379,10 +374,7 @@ def _as_number(value: Any) -> float:
 def describe_rows(mask: NDArray[np.bool_], row_numbers: NDArray[Any], what: str = "value") -> str:
     """Say how many values a mask marks and in which rows: ``3 values ≤ 0 (rows 4, 9, 17)``.
 
-    Parameters
-    ----------
-    what
-        What one such value is called; the word ``value`` in it becomes a plural.
+    The word ``value`` in what such a value is called becomes a plural.
     """
     marked = row_numbers[mask]
     many = what if len(marked) == 1 else what.replace("value", "values", 1)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from foretell.printable import printable
+from foretell.wording import printable
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from foretell.errors import UsageError
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -60,6 +62,13 @@ class Forecast:
         parts = (self.value, self.lower, self.upper, self.outside, self.expected_error, self.trust)
         return pd.DataFrame(dict(zip(FORECAST_COLUMNS, parts, strict=True)))
 
+    def beside(self, table: pd.DataFrame, name: str) -> pd.DataFrame:
+        """Return the predicted table with these columns added; refuse one that has them already."""
+        for column in FORECAST_COLUMNS:
+            if column in table.columns:
+                raise UsageError(f"{name} has a column '{column}' already; rename or remove it")
+        return table.reset_index(drop=True).join(self.to_frame())
+
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
@@ -82,15 +91,7 @@ class Quantiles:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What choosing among many configurations needs: no texts, and any quantiles.
-
-    Attributes
-    ----------
-    value
-        One prediction per configuration.
-    trust
-        As in a forecast.
-    """
+    """What choosing among many configurations needs: no texts, and any quantiles."""
 
     value: NDArray[np.float64]
     quantiles: Quantiles

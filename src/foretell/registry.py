@@ -30,7 +30,6 @@ class Registry(Generic[Plugin]):
         self.kind = kind
         self._table = table
         self._group = group
-        self._loaded: dict[str, type[Plugin]] = {}
 
     @cached_property
     def _foreign(self) -> dict[str, Any]:
@@ -42,16 +41,12 @@ class Registry(Generic[Plugin]):
 
     def get(self, name: str) -> type[Plugin]:
         """Return the plug-in class of that name, or raise a UsageError with the nearest one."""
-        if name not in self._loaded:
-            self._loaded[name] = self._load(name)
-        return self._loaded[name]
-
-    def _load(self, name: str) -> type[Plugin]:
+        found: type[Plugin]
         if name in self._table:
             module, _, attribute = self._table[name].partition(":")
-            found: type[Plugin] = getattr(import_module(module), attribute)
-            return found
-        if name in self._foreign:
-            foreign: type[Plugin] = self._foreign[name].load()
-            return foreign
-        raise UsageError(f"unknown {self.kind} '{name}'. {suggest(name, self.names())}")
+            found = getattr(import_module(module), attribute)
+        elif name in self._foreign:
+            found = self._foreign[name].load()
+        else:
+            raise UsageError(f"unknown {self.kind} '{name}'. {suggest(name, self.names())}")
+        return found

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import DatasetError
+from foretell.files.content import read_content
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,14 +122,9 @@ def _header(text: bytes) -> tuple[list[str], int, dict[str, Any]]:
 def read_trace(path: Path | str) -> Trace:
     """Read a trace that `foretell measure` wrote; raise a DatasetError if it is none."""
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+        return Trace.from_bytes(read_content(Path(path), _MOST_BYTES))
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}; check the path") from None
-    try:
-        if len(content) > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES >> 20} MiB")
-        return Trace.from_bytes(content)
     except ValueError as error:
         raise DatasetError(
             f"{path} is not a trace of foretell: {error}. A sweep with traces = true writes them."

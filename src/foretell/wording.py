@@ -6,7 +6,6 @@ import math
 import re
 import unicodedata
 
-_SHORT = 32
 #: Categories of characters that end a line, change the direction of writing, or are not allowed
 #: in XML.
 _UNSHOWN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -36,7 +35,26 @@ def plain(text: object, most: int = 2_000) -> str:
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 
-def short(text: object, most: int = _SHORT) -> str:
+def printable(text: str) -> str:
+    r"""Write control characters, line breaks and invisible characters as escapes.
+
+    A column or a level may have any name. Printed raw, some of them move the cursor, change
+    colors, or reverse the order of a line.
+
+    >>> print(printable("m5\x1b[31m\n"))
+    m5\x1b[31m\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Make a text of several lines safe to print; its line breaks stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def short(text: object, most: int = 32) -> str:
     """Shorten a name, keeping both ends.
 
     >>> short("a" * 30 + "b" * 30, most=11)
@@ -127,8 +145,3 @@ def labeled(name: str, most: int | None = None) -> str:
     unit = unit_of(name)
     text = plain(name) if most is None else short(name, most)
     return f"{text} ({unit})" if unit else text
-
-
-def axis_label(name: str, most: int = _SHORT) -> str:
-    """Name a column beside its axis."""
-    return labeled(name, most)

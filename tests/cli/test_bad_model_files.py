@@ -264,7 +264,7 @@ CASES = {
     "positions-none": (array("columns", lambda a: a[:0]), [SOUND, "columns"]),
     "scaling-missing": (replaced("x_mean.npy", None), [SOUND, "'x_mean' is missing"]),
     "scaling-of-zero": (array("x_deviation", lambda a: a * 0), [SOUND, "scaling", "positive"]),
-    "scaling-of-another-shape": (array("x_mean", lambda a: a[:-1]), [SOUND, "scaling"]),
+    "scaling-of-another-shape": (array("x_mean", lambda a: a[:-1]), [SOUND, "x_mean", "shape"]),
     "claims-three-gibibytes": (claiming(3 << 30), ["more than 2 GiB"]),
     "claims-less-than-it-holds": (claiming(10), [SOUND]),
     "part-twice": (twice(HEADER), [SOUND, "same name"]),

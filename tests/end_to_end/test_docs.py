@@ -28,10 +28,10 @@ from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
 from foretell.measure.workloads.ray_train import RayTrainOptions
 from foretell.measure.workloads.torch_layers import TorchLayersOptions
-from foretell.model import campaigns
-from foretell.model.campaigns import Campaign, read_campaign
+from foretell.model.campaigns import schema
 from foretell.model.campaigns.ini.campaign import parse_ini, read_sections
 from foretell.model.campaigns.ini.options import OPTIONS
+from foretell.model.campaigns.schema import Campaign, read_campaign
 from foretell.model.campaigns.search.priors import PRIORS, parse_prior
 from foretell.model.techniques import TECHNIQUES
 from foretell.spaces.values import Range
@@ -204,16 +204,16 @@ CAMPAIGN = "docs/reference/campaign.md"
 #: Heading of each table of options: its model, and where the table stands in a campaign.
 TABLES = {
     "Top level": (Campaign, ()),
-    "`[data]`": (campaigns.Data, ("data",)),
-    "`[features]`": (campaigns.Features, ("features",)),
-    "Selection with `SFS`": (campaigns.SFS, ("feature_selection",)),
-    "Selection with `XGBoost`": (campaigns.XGBoostImportance, ("feature_selection",)),
-    "`[search]`": (campaigns.Search, ("search",)),
-    "`All`": (campaigns.AllRows, ("validation",)),
-    "`HoldOut`": (campaigns.HoldOut, ("validation",)),
-    "`KFold`": (campaigns.KFold, ("search", "splits")),
-    "`Interpolation`": (campaigns.Interpolation, ("validation",)),
-    "`Extrapolation`": (campaigns.Extrapolation, ("search", "splits")),
+    "`[data]`": (schema.Data, ("data",)),
+    "`[features]`": (schema.Features, ("features",)),
+    "Selection with `SFS`": (schema.SFS, ("feature_selection",)),
+    "Selection with `XGBoost`": (schema.XGBoostImportance, ("feature_selection",)),
+    "`[search]`": (schema.Search, ("search",)),
+    "`All`": (schema.AllRows, ("validation",)),
+    "`HoldOut`": (schema.HoldOut, ("validation",)),
+    "`KFold`": (schema.KFold, ("search", "splits")),
+    "`Interpolation`": (schema.Interpolation, ("validation",)),
+    "`Extrapolation`": (schema.Extrapolation, ("search", "splits")),
 }
 
 
@@ -310,7 +310,7 @@ def test_features_have_the_names_and_values_described():
         campaign = {**LEAST_TOML, "features": options, "techniques": {"Dummy": {}}}
         everything = {"search": {"splits": {"method": "All"}}, "validation": {"method": "All"}}
         model = foretell.fit_model({**campaign, **everything}, runs).best
-        values = model.feature_map.matrix(runs)[0]
+        values = model.feature_map.matrix(foretell.Dataset(runs, "runs"))[0]
         return dict(zip(model.feature_map.names, values, strict=True))
 
     made = {

@@ -24,7 +24,7 @@ from foretell.executors import (
     open_executor,
     single_threaded,
 )
-from foretell.executors._retries import RetryQueue
+from foretell.executors._retries import RetryQueue, Ticket
 from foretell.machines import Needs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, and forks")
@@ -274,23 +274,23 @@ def losing_queue(most_losses):
     log.warning = lambda text, *values: warnings.append(text % values)
     queue = RetryQueue(most_losses, log, name=lambda task: f"task {task}")
     for task in range(3):
-        queue.add(add, task, Needs())
+        queue.append(Ticket(add, task, Needs()))
     return queue, warnings
 
 
 def test_a_task_whose_worker_was_lost_is_the_next_until_it_was_lost_too_often():
     queue, warnings = losing_queue(most_losses=2)
     for n_lost in (1, 2):
-        ticket = queue.pop()
+        ticket = queue.popleft()
         assert ticket.task == 0
         assert queue.lost(ticket, "no power") is None
         assert len(queue) == 3
         assert warnings == ["task 0 was lost: no power"] * n_lost
-    ticket = queue.pop()
+    ticket = queue.popleft()
     done = queue.lost(ticket, "no power")
     assert (done.task, done.n_lost, str(done.result)) == (0, 3, "no power")
     assert isinstance(done.result, WorkerDied)
-    assert [queue.pop().task, queue.pop().task, len(queue)] == [1, 2, 0]
+    assert [queue.popleft().task, queue.popleft().task, len(queue)] == [1, 2, 0]
 
 
 # Processes

@@ -113,7 +113,9 @@ def test_normalization_changes_a_penalized_fit_and_the_formula_stays_in_units():
     frame = runs().head(5)
     assert not np.allclose(plain.predict(frame), scaled.predict(frame))
     coefficients, intercept = scaled.best.fitted.coefficients()
-    x = scaled.best.feature_map.matrix(frame)[:, scaled.best.fitted.columns]
+    x = scaled.best.feature_map.matrix(foretell.Dataset(frame, "runs"))[
+        :, scaled.best.fitted.columns
+    ]
     floor = scaled.best.fitted.floor
     assert np.maximum(x @ coefficients + intercept, floor) == pytest.approx(scaled.predict(frame))
 

@@ -13,7 +13,7 @@ import pytest
 import foretell
 from foretell import fit_model
 from foretell.errors import StorageError
-from foretell.model.campaigns import read_campaign
+from foretell.model.campaigns.schema import read_campaign
 from foretell.model.fingerprint import fingerprint
 
 

@@ -307,10 +307,9 @@ def test_means_are_of_single_runs_and_of_nothing_there_is_none():
     means = mean_by_question(
         [np.array([0.1, 0.2]), np.array([0.6])],
         [np.array(["inside", "inside"]), np.array(["inside"])],
-        QUESTIONS,
     )
     assert means == {**dict.fromkeys(QUESTIONS), "inside": pytest.approx(0.3)}
-    assert mean_by_question([], [], QUESTIONS) == dict.fromkeys(QUESTIONS)
+    assert mean_by_question([], []) == dict.fromkeys(QUESTIONS)
 
 
 def test_relative_error_is_relative_to_what_was_measured_and_never_endless():

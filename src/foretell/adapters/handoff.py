@@ -7,12 +7,14 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from foretell.decide.plan.answer import Candidate, Plan
 from foretell.errors import Option, UsageError, listing, suggest
+from foretell.machines import Needs, Resources
 from foretell.spaces.quantities import MEMORY
+
+Configuration = Mapping[str, Any]
 
 #: What a system needs to know, and the names of columns that usually say it.
 ROLES = {
@@ -28,29 +30,12 @@ _MEBIBYTE = 2**20
 _PLAIN_KEY = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True)
-class Ask:
-    """What a plan asks of a system.
-
-    Attributes
-    ----------
-    memory_bytes
-        From a column; or what the job stays below with 95 %, if a model predicts it; or None.
-    """
-
-    workers: int
-    cpus: float | None
-    gpus: float
-    memory_bytes: float | None
-    configuration: Mapping[str, Any]
-
-
 def hand_off(plan: Plan, form: str, roles: Mapping[str, str] | None = None) -> str:
     """Write the chosen configuration in the format of another system."""
     check_form(form)
     if plan.chosen is None:
         raise UsageError("there is no plan to hand off: no configuration keeps the limits")
-    return FORMS[form](plan, _ask(plan.chosen, roles or {}))
+    return FORMS[form](plan, plan.chosen.configuration, _needs(plan.chosen, roles or {}))
 
 
 def check_form(form: str) -> None:
@@ -72,8 +57,12 @@ def read_roles(texts: Sequence[str]) -> dict[str, str]:
     return roles
 
 
-def _ask(chosen: Candidate, roles: Mapping[str, str]) -> Ask:
-    found: dict[str, float | None] = {}
+def _needs(chosen: Candidate, roles: Mapping[str, str]) -> Needs:
+    """Return what a plan needs; an amount that nothing says is 0.
+
+    Without a column for the memory, it is what the job stays below with 95 %, if that is predicted.
+    """
+    found = dict.fromkeys(ROLES, 0.0)
     for role, names in ROLES.items():
         if role in roles and roles[role] not in chosen.configuration:
             raise UsageError(
@@ -81,19 +70,17 @@ def _ask(chosen: Candidate, roles: Mapping[str, str]) -> Ask:
                 option=Option("role", roles[role], key=role),
             )
         looked = (roles[role],) if role in roles else names
-        name = next((n for n in looked if n in chosen.configuration), None)
-        found[role] = None if name is None else _amount(chosen.configuration[name], name, role)
+        for name in [n for n in looked if n in chosen.configuration][:1]:
+            found[role] = _amount(chosen.configuration[name], name, role)
+    workers, memory = found["workers"] or 1.0, found["memory_bytes"]
+    if not workers.is_integer():
+        raise UsageError(
+            f"{workers:g} workers cannot be handed off; vary whole numbers, such as workers=1..64"
+        )
     predicted = chosen.estimates.get(MEMORY)
-    memory = found["memory_bytes"]
-    if memory is None and predicted is not None and math.isfinite(predicted.upper):
+    if not memory and predicted is not None and math.isfinite(predicted.upper):
         memory = predicted.upper
-    return Ask(
-        workers=_whole(found["workers"] or 1.0),
-        cpus=found["cpus"],
-        gpus=found["gpus"] or 0.0,
-        memory_bytes=memory,
-        configuration=chosen.configuration,
-    )
+    return Needs(Resources(found["cpus"], math.ceil(memory), found["gpus"]), int(workers))
 
 
 def _amount(value: Any, name: str, role: str) -> float:
@@ -105,43 +92,42 @@ def _amount(value: Any, name: str, role: str) -> float:
     return float(value)
 
 
-def _whole(workers: float) -> int:
-    if not workers.is_integer():
-        raise UsageError(
-            f"{workers:g} workers cannot be handed off; vary whole numbers, such as workers=1..64"
-        )
-    return int(workers)
-
-
 def _number(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
 
 
-def _as_ray(plan: Plan, ask: Ask) -> str:
+def _as_ray(plan: Plan, configuration: Configuration, needs: Needs) -> str:
     """Return the arguments of ray.train.ScalingConfig."""
-    each: dict[str, Any] = {"CPU": _number(ask.cpus or 1.0)}
-    if ask.gpus:
-        each["GPU"] = _number(ask.gpus)
-    if ask.memory_bytes is not None:
-        each["memory"] = math.ceil(ask.memory_bytes)
-    values = {"num_workers": ask.workers, "use_gpu": ask.gpus > 0, "resources_per_worker": each}
-    return _json_text({"scaling_config": values, "configuration": ask.configuration})
+    each = needs.each
+    resources: dict[str, Any] = {"CPU": _number(each.cpus or 1.0)}
+    if each.gpus:
+        resources["GPU"] = _number(each.gpus)
+    if each.memory_bytes:
+        resources["memory"] = each.memory_bytes
+    values = {
+        "num_workers": needs.n_parts,
+        "use_gpu": each.gpus > 0,
+        "resources_per_worker": resources,
+    }
+    return _json_text({"scaling_config": values, "configuration": configuration})
 
 
-def _as_kubernetes(plan: Plan, ask: Ask) -> str:
+def _as_kubernetes(plan: Plan, configuration: Configuration, needs: Needs) -> str:
     """Return a Job; its image is for the user to fill in."""
-    resources: dict[str, Any] = {"cpu": f"{math.ceil(1000 * (ask.cpus or 1.0))}m"}
-    if ask.memory_bytes is not None:
-        resources["memory"] = f"{math.ceil(ask.memory_bytes / _MEBIBYTE)}Mi"
-    if ask.gpus:
-        resources["nvidia.com/gpu"] = math.ceil(ask.gpus)
+    each = needs.each
+    resources: dict[str, Any] = {"cpu": f"{math.ceil(1000 * (each.cpus or 1.0))}m"}
+    if each.memory_bytes:
+        resources["memory"] = f"{math.ceil(each.memory_bytes / _MEBIBYTE)}Mi"
+    if each.gpus:
+        resources["nvidia.com/gpu"] = math.ceil(each.gpus)
+    variables = _variables(configuration)
     container = {
         "name": "job",
         "image": "YOUR-IMAGE",
-        "env": [{"name": name, "value": value} for name, value in _variables(ask).items()],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": {"requests": resources, "limits": resources},
     }
-    spec: dict[str, Any] = {"parallelism": ask.workers, "completions": ask.workers}
+    spec: dict[str, Any] = {"parallelism": needs.n_parts, "completions": needs.n_parts}
     deadline = plan.question.limits.get("deadline")
     if deadline is not None:
         spec["activeDeadlineSeconds"] = math.ceil(deadline)
@@ -151,47 +137,44 @@ def _as_kubernetes(plan: Plan, ask: Ask) -> str:
     return "".join(f"{line}\n" for line in yaml_lines(job))
 
 
-def _as_spark(plan: Plan, ask: Ask) -> str:
+def _as_spark(plan: Plan, configuration: Configuration, needs: Needs) -> str:
     """Return options of spark-submit."""
-    settings: dict[str, Any] = {"spark.executor.instances": ask.workers}
-    if ask.cpus is not None:
-        settings["spark.executor.cores"] = math.ceil(ask.cpus)
-    if ask.memory_bytes is not None:
-        settings["spark.executor.memory"] = f"{math.ceil(ask.memory_bytes / _MEBIBYTE)}m"
-    if ask.gpus:
-        settings["spark.executor.resource.gpu.amount"] = _number(ask.gpus)
-    settings |= _named(ask, lambda name: f"spark.foretell.{name.lower()}")
+    each = needs.each
+    settings: dict[str, Any] = {"spark.executor.instances": needs.n_parts}
+    if each.cpus:
+        settings["spark.executor.cores"] = math.ceil(each.cpus)
+    if each.memory_bytes:
+        settings["spark.executor.memory"] = f"{math.ceil(each.memory_bytes / _MEBIBYTE)}m"
+    if each.gpus:
+        settings["spark.executor.resource.gpu.amount"] = _number(each.gpus)
+    settings |= _named(configuration, lambda name: f"spark.foretell.{name.lower()}")
     return "".join(f"--conf {shlex.quote(f'{name}={value}')}\n" for name, value in settings.items())
 
 
-def _as_env(plan: Plan, ask: Ask) -> str:
+def _as_env(plan: Plan, configuration: Configuration, needs: Needs) -> str:
     """Return assignments that a shell reads."""
-    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in _variables(ask).items())
+    variables = _variables(configuration)
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
-def _variables(ask: Ask) -> dict[str, str]:
+def _as_json(plan: Plan, configuration: Configuration, needs: Needs) -> str:
+    return _json_text(plan.to_json())
+
+
+def _variables(configuration: Configuration) -> dict[str, str]:
     """Return variables for a shell; the prefix keeps a column called ``path`` from doing harm."""
-    return _named(ask, lambda name: f"FORETELL_{name.upper()}")
+    return _named(configuration, lambda name: f"FORETELL_{name.upper()}")
 
 
-def _named(ask: Ask, rename: Callable[[str], str]) -> dict[str, str]:
+def _named(configuration: Configuration, rename: Callable[[str], str]) -> dict[str, str]:
     """Return the configuration under other names; no two columns may have the same one."""
     found: dict[str, str] = {}
-    for column, value in ask.configuration.items():
-        name = rename(_identifier(column))
+    for column, value in configuration.items():
+        name = rename(re.sub(r"[^A-Za-z0-9_]", "_", column))
         if name in found:
             raise UsageError(f"'{column}' and another column would both become {name}; rename one")
         found[name] = str(value)
     return found
-
-
-def _identifier(name: str) -> str:
-    """Replace all but letters, digits and _."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", name)
-
-
-def _as_json(plan: Plan, ask: Ask) -> str:
-    return _json_text(plan.to_json())
 
 
 def _json_text(values: Mapping[str, Any]) -> str:
@@ -231,17 +214,12 @@ def yaml_lines(value: Any) -> Iterator[str]:
 
 def _quoted(text: str) -> str:
     """Quote a text; what does not print is written by its number."""
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    parts = (f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+    return f'"{"".join(parts)}"'
 
 
 #: The formats, and the function that writes each.
-FORMS: dict[str, Callable[[Plan, Ask], str]] = {
+FORMS: dict[str, Callable[[Plan, Configuration, Needs], str]] = {
     "ray": _as_ray,
     "kubernetes": _as_kubernetes,
     "spark": _as_spark,

@@ -11,7 +11,7 @@ import click
 
 from foretell._version import __version__
 from foretell.cli._options import flag
-from foretell.cli._output import echo
+from foretell.cli._output import INTERRUPTED, NOTHING_USABLE, WRONG_INPUT, echo
 from foretell.errors import ForetellError, NothingUsableError, suggest
 
 #: What the verbs are for, and each verb's one-line help. A module loads only when its verb is used.
@@ -40,8 +40,6 @@ GROUPS = {
     },
 }
 VERBS = {verb: text for verbs in GROUPS.values() for verb, text in verbs.items()}
-
-NOTHING_USABLE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
 
 class _Verbs(click.Group):

@@ -1,15 +1,16 @@
-"""What verbs print: text that is safe on a terminal, and JSON for programs."""
+"""What verbs print: text that is safe on a terminal, JSON for programs, and exit codes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
 
-from foretell.printable import printable_lines
+from foretell.wording import printable_lines
+
+NOTHING_USABLE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -31,10 +32,3 @@ def echo_notes(notes: Iterable[str]) -> None:
     """Print notes for the user beside the result."""
     for note in notes:
         echo(f"note: {note}", err=True)
-
-
-def write_file(path: Path, content: str, *, force: bool) -> None:
-    """Write a file that the user named; one that exists is kept unless forced."""
-    from foretell.files.directory import write_new
-
-    write_new(path, content.encode(), force=force)

@@ -90,14 +90,10 @@ def read_options(given: dict[str, Any]) -> PlanRequest:
     if given.get("request") is not None:
         asked = read_request(given["request"])
         base = asked.model_dump(by_alias=True, exclude_unset=True)
-    for word in _TEXTS:
-        if given.get(word) is not None:
-            base[word] = given[word]
-    for word in ("most", "least"):
+    base |= {word: given[word] for word in _TEXTS if given.get(word) is not None}
+    for word, read in (("most", _numbers), ("least", _numbers), ("derive", _derived)):
         if given[word]:
-            base[word] = {**base.get(word, {}), **_numbers(given[word], word)}
-    if given["derive"]:
-        base["derive"] = {**base.get("derive", {}), **_derived(given["derive"])}
+            base[word] = {**base.get(word, {}), **read(given[word], word)}
     if given["only"]:
         base["only"] = [*base.get("only", []), *given["only"]]
     if given["allow_far"]:
@@ -132,24 +128,25 @@ def _fixed(texts: Sequence[str], flag: str = "--fix") -> dict[str, Any]:
     return fixed
 
 
-def _derived(texts: Sequence[str]) -> dict[str, str]:
-    parts = [tuple(part.strip() for part in text.partition("=")) for text in texts]
-    for text, (name, _, expression) in zip(texts, parts, strict=True):
+def _derived(texts: Sequence[str], _: str) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, _, expression = (part.strip() for part in text.partition("="))
         if not (name and expression):
             raise UsageError(
                 f"--derive {text}: write COLUMN=EXPRESSION, such as num_cpus=workers * cpus"
             )
-    return {name: expression for name, _, expression in parts}
+        found[name] = expression
+    return found
 
 
 def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
     flag = {"most": "--max", "least": "--min"}[word]
-    found = {}
-    for name, value in _fixed(texts, flag).items():
+    found = _fixed(texts, flag)
+    for name, value in found.items():
         if isinstance(value, str):
             raise UsageError(f"{flag} {name}={value}: '{value}' is not a number")
-        found[name] = float(value)
-    return found
+    return {name: float(value) for name, value in found.items()}
 
 
 def load_models(paths: Sequence[Path]) -> list[SavedModel]:

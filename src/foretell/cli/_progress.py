@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from foretell.cli._output import echo
-from foretell.printable import printable
 from foretell.spaces.quantities import duration
+from foretell.wording import printable
 
 _LINE_EVERY_S = 10.0
 
@@ -49,18 +49,16 @@ class Display:
         self.last_line = f"No {piece} is finished."
 
     def __call__(self, progress: Progress) -> None:
-        if progress.n_done:
-            self.last_line = self.line(progress) + "."
-
-    def line(self, progress: Progress) -> str:
-        """Describe the progress in one line."""
-        return f"{progress.n_done}/{progress.n_total} {self.piece}s{self.remarks(progress)}"
-
-    def remarks(self, progress: Progress) -> str:
-        """Say how the work goes, and how long the rest will take at this rate."""
         left_s = progress.left_s or 0.0
         left = f", about {duration(round(left_s))} left" if left_s >= 1 else ""
-        return self._remark(progress) + left
+        remarks = self._remark(progress) + left
+        line = f"{progress.n_done}/{progress.n_total} {self.piece}s{remarks}"
+        if progress.n_done:
+            self.last_line = f"{line}."
+        self.show(progress, line, remarks)
+
+    def show(self, progress: Progress, line: str, remarks: str) -> None:
+        """Show the progress as a line, or draw it with the remarks beside."""
 
     def stop(self) -> None:
         """End the display."""
@@ -73,15 +71,14 @@ class _Lines(Display):
         super().__init__(piece, remark)
         self._next = time.monotonic() + _LINE_EVERY_S
 
-    def __call__(self, progress: Progress) -> None:
-        super().__call__(progress)
+    def show(self, progress: Progress, line: str, remarks: str) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _LINE_EVERY_S
-            echo(self.line(progress), err=True)
+            echo(line, err=True)
 
 
 class _Bar(Display):
-    """Draws a bar, with the remarks behind it."""
+    """Draws a bar, with the remarks behind it; it is removed at the end."""
 
     def __init__(self, piece: str, remark: Callable[[Any], str]) -> None:
         super().__init__(piece, remark)
@@ -98,19 +95,13 @@ class _Bar(Display):
         )
         self._task = self._bar.add_task(piece, total=None, remarks="")
 
-    def __call__(self, progress: Progress) -> None:
-        super().__call__(progress)
+    def show(self, progress: Progress, line: str, remarks: str) -> None:
         if not self._bar.live.is_started:
             self._bar.start()  # only now: worker processes must not be forked beside its thread
-        self._bar.update(
-            self._task,
-            completed=progress.n_done,
-            total=progress.n_total,
-            remarks=printable(self.remarks(progress)),
-        )
+        n_done, n_total, shown = progress.n_done, progress.n_total, printable(remarks)
+        self._bar.update(self._task, completed=n_done, total=n_total, remarks=shown)
 
     def stop(self) -> None:
-        """Remove the bar."""
         self._bar.stop()
 
 

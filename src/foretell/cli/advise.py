@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_json, echo_notes, write_file
+from foretell.cli._output import echo, echo_json, echo_notes
 from foretell.cli._plan_options import (
     candidates_option,
     least_chance_option,
@@ -21,10 +21,9 @@ from foretell.cli._plan_options import (
     runs_option,
 )
 from foretell.errors import UsageError
-from foretell.printable import printable_lines
+from foretell.wording import printable_lines
 
 if TYPE_CHECKING:
-    from foretell.decide.advise.advice import Advice
     from foretell.model.saved.model import SavedModel
 
 
@@ -76,7 +75,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     that most narrow the interval of the prediction.
     """
     from foretell.decide.advise.next_run import advise
+    from foretell.decide.advise.next_sweep import next_sweep, sweep_toml
     from foretell.decide.advise.options import AdviceOptions
+    from foretell.files.directory import write_new
 
     loaded = load_models(models)
     if data is None:
@@ -98,13 +99,18 @@ def command(  # noqa: PLR0913 - one parameter per option
     _note_unseen(loaded, data)
     advice = advise(loaded, read_options(given), data=data, candidates=candidates, options=options)
     if output is not None and used is not None and advice.proposals:
-        _write(advice, used, output, force=force)
+        runs = [proposal.configuration for proposal in advice.proposals]
+        remark = printable_lines(f"Proposed by foretell advise.\n{advice!r}")
+        text = sweep_toml(next_sweep(used, runs, advice.n_past), remark)
+        write_new(output, text.encode(), force=force)
     if as_json:
         echo_json(advice.to_json(option.flag))
         return
     echo(repr(advice))
     if output is not None and advice.proposals:
-        echo(f"sweep written to {output}   ·  {_how_to_measure(output, data)}")
+        has_journal = data is not None and data.with_suffix(".journal").is_file()
+        where = f"--append {data}" if has_journal else "-o new_runs.csv"
+        echo(f"sweep written to {output}   ·  foretell measure {output} {where}")
 
 
 def _runs_of_models(paths: Sequence[Path], models: Sequence[SavedModel]) -> Path | None:
@@ -139,31 +145,13 @@ def _note_unseen(models: Sequence[SavedModel], data: Path | None) -> None:
             echo_notes([note])
 
 
-def _how_to_measure(output: Path, data: Path | None) -> str:
-    has_journal = data is not None and data.with_suffix(".journal").is_file()
-    where = f"--append {data}" if has_journal else "-o new_runs.csv"
-    return f"foretell measure {output} {where}"
-
-
 def _sweep(sweep: Path | None, data: Path | None) -> dict[str, Any] | None:
     """Return the sweep that measured the data, as plain values; None if it is not known."""
     from foretell.dataset import read_description
     from foretell.measure.sweep import read_sweep
     from foretell.measure.table_sweeps import dumped
 
-    if sweep is not None:
-        return dumped(read_sweep(sweep))
-    if data is None:
-        return None
-    found = read_description(data).get("sweep")
-    return dumped(read_sweep(found)) if isinstance(found, dict) else None
-
-
-def _write(advice: Advice, sweep: dict[str, Any], output: Path, *, force: bool) -> None:
-    from foretell.decide.advise.next_sweep import next_sweep, sweep_toml
-
-    runs = [proposal.configuration for proposal in advice.proposals]
-    proposed = next_sweep(sweep, runs, advice.n_past)
-    remark = printable_lines(f"Proposed by foretell advise.\n{advice!r}")
-    text = sweep_toml(proposed, remark)
-    write_file(output, text, force=force)
+    found = sweep
+    if found is None and data is not None:
+        found = read_description(data).get("sweep")
+    return dumped(read_sweep(found)) if isinstance(found, Path | dict) else None

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_json, echo_unchanged, write_file
+from foretell.cli._output import echo, echo_json, echo_unchanged
 from foretell.errors import ModelError
 
 
@@ -30,6 +30,8 @@ def command(model: Path, form: str, output: Path | None, force: bool, as_json: b
     MODEL is a model file, or a directory of `foretell fit`, whose best model is used. It must
     have a formula, as linear models and laws do. Columns have the names they were trained with.
     """
+    from foretell.files.directory import write_new
+
     text = _exported(model, form)
     if output is None:
         if as_json:
@@ -39,7 +41,7 @@ def command(model: Path, form: str, output: Path | None, force: bool, as_json: b
         else:
             echo_unchanged(text)
         return
-    write_file(output, text, force=force)
+    write_new(output, text.encode(), force=force)
     if as_json:
         echo_json({"form": form, "file": str(output), "bytes": len(text.encode())})
     else:

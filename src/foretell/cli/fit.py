@@ -62,19 +62,20 @@ def command(  # noqa: PLR0913 - one parameter per option
     from foretell.model.table import ColumnChoice
 
     columns = ColumnChoice(use, skip, categorical, drop_missing)
-    one, several = (target[0], None) if len(target) == 1 else (None, target or None)
-    request = FitRequest(source, data, one, several, columns, seed, racing)
+    targets = target[0] if len(target) == 1 else target or None
+    request = FitRequest(source, data, targets, columns, seed, racing)
     piece = "rehearsal" if request.is_table else "trial"
     with shown_progress(piece, _best, quiet=quiet) as progress:
-        fitted = request.run(_run_options(output, progress, **how), warn=_warn)
+        options = _run_options(output, progress, **how)
+        fitted = request.run(options, warn=lambda text: echo(f"warning: {text}", err=True))
     if not isinstance(fitted, dict):
-        _print_one(fitted, as_json=as_json)
+        _print(fitted, as_json=as_json)
     elif as_json:
         echo_json({name: fit.results.to_json() for name, fit in fitted.items()})
     else:
         for name, fit in fitted.items():
             echo(f"{name}\n")
-            _print_one(fit, as_json=False)
+            _print(fit, as_json=False)
             echo("")
         echo(f"plan with all of them: foretell plan {output} --vary COLUMN=VALUES")
 
@@ -91,10 +92,6 @@ def _run_options(
     return options if cli.started_at is None else replace(options, started=cli.started_at)
 
 
-def _warn(warning: str) -> None:
-    echo(f"warning: {warning}", err=True)
-
-
 def _best(progress: Progress) -> str:
     if progress.best_error == float("inf"):
         return ""
@@ -103,7 +100,7 @@ def _best(progress: Progress) -> str:
     return f", best {progress.best_error:.4g}"
 
 
-def _print_one(fit: Fit, *, as_json: bool) -> None:
+def _print(fit: Fit, *, as_json: bool) -> None:
     if as_json:
         echo_json(fit.results.to_json())
         return

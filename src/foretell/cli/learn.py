@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_json
+from foretell.cli._output import NOTHING_USABLE, echo, echo_json
 from foretell.cli._plan_options import (
     least_chance_option,
     plan_options,
@@ -23,8 +23,6 @@ from foretell.wording import counted, rough_percent
 
 if TYPE_CHECKING:
     from foretell.learn.result import Learned, Round
-
-_NO_PLAN = 1
 
 
 @click.command()
@@ -81,7 +79,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     else:
         echo(_text(learned))
     if learned.plan.chosen is None:
-        sys.exit(_NO_PLAN)
+        sys.exit(NOTHING_USABLE)
 
 
 def _show(found: Round) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,7 +56,8 @@ def command(  # noqa: PLR0913 - one parameter per option
         prepared = prepare_sweep(sweep, is_sure=True)
         estimate = estimate_time(prepared, table)
         if as_json:
-            echo_json(_plan_json(prepared, estimate))
+            runs = [{"configuration": r.configuration, "repeat": r.repeat} for r in prepared.runs]
+            echo_json({"runs": runs, "n_left": estimate.n_left, "total_s": estimate.total_s})
         else:
             echo(f"{_plan_text(prepared)}\n\n{_estimate_text(prepared, estimate)}")
         return
@@ -64,7 +65,11 @@ def command(  # noqa: PLR0913 - one parameter per option
         raise click.UsageError("Missing option '-o': name the table to write, such as runs.csv")
     if table.suffix != ".csv":
         raise click.UsageError(f"the table must be a .csv file, not {table}")
-    with shown_progress("run", _failed, quiet=quiet) as progress:
+
+    def failed(progress: SweepProgress) -> str:
+        return f", {progress.n_failed} failed" if progress.n_failed else ""
+
+    with shown_progress("run", failed, quiet=quiet) as progress:
         options = MeasureOptions(on, yes, progress, append=append is not None)
         measured = measure_sweep(sweep, table, options)
     if as_json:
@@ -73,14 +78,6 @@ def command(  # noqa: PLR0913 - one parameter per option
         echo_unchanged(description_path(measured.table).read_text())
     else:
         echo(_summary(measured))
-
-
-def _plan_json(prepared: PreparedSweep, estimate: Estimate) -> dict[str, Any]:
-    return {
-        "runs": [{"configuration": r.configuration, "repeat": r.repeat} for r in prepared.runs],
-        "n_left": estimate.n_left,
-        "total_s": estimate.total_s,
-    }
 
 
 def _plan_text(prepared: PreparedSweep) -> str:
@@ -147,7 +144,3 @@ def _free_directory() -> str:
     """Return a name for models that is not taken: a fit on other data goes elsewhere."""
     names = ("models", *(f"models-{i}" for i in range(2, 1000)))
     return next(name for name in names if not Path(name).exists())
-
-
-def _failed(progress: SweepProgress) -> str:
-    return f", {progress.n_failed} failed" if progress.n_failed else ""

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_json, echo_unchanged, write_file
+from foretell.cli._output import NOTHING_USABLE, echo, echo_json, echo_unchanged
 from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
 from foretell.wording import counted
 
 if TYPE_CHECKING:
     from foretell.decide.plan.answer import Plan
 
-_NO_PLAN = 1
 _FRONT = ("time", "cost", "energy")
 
 
@@ -56,13 +55,14 @@ def command(
     from foretell.adapters.handoff import check_form, hand_off, read_roles
     from foretell.decide.plan.plan import make_plan
     from foretell.decide.plan.text import plan_text
+    from foretell.files.directory import write_new
 
     roles = read_roles(role)
     if form is not None:
         check_form(form)
     plan = make_plan(load_models(models), read_options(given), candidates)
     if output is not None:
-        write_file(output, plan.front.to_csv(index=False), force=force)
+        write_new(output, plan.front.to_csv(index=False).encode(), force=force)
     text = plan_text(plan, option.flag)
     if as_json and (form is None or plan.chosen is None):
         echo_json(plan.to_json(option.flag))
@@ -75,7 +75,7 @@ def command(
         echo(text)
         _echo_front(plan, output)
     if plan.chosen is None:
-        sys.exit(_NO_PLAN)
+        sys.exit(NOTHING_USABLE)
 
 
 def _echo_front(plan: Plan, output: Path | None) -> None:

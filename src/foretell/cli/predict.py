@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_notes, echo_unchanged, write_file
+from foretell.cli._output import echo, echo_notes, echo_unchanged
 from foretell.errors import listing
 from foretell.predictor import (
     TRUST_FAR,
@@ -57,23 +57,21 @@ def command(
     or cannot be used get no prediction.
     """
     from foretell.dataset import read_text_once
+    from foretell.files.directory import write_new
     from foretell.model.campaigns.sources import table_to_predict
     from foretell.model.saved.model import load_model
-    from foretell.model.saved.predicted_table import cells_as_given, with_predictions
-    from foretell.model.saved.usable_rows import forecast_usable_rows
+    from foretell.model.saved.usable_rows import cells_as_given, forecast_usable_rows
 
     loaded = load_model(model)
-    data = table_to_predict(data, loaded.target)
-    source = read_text_once(data)
+    source = read_text_once(table_to_predict(data, loaded.target))
     dataset = loaded.configurations(source)
     passports = forecast_usable_rows(dataset, interval)
-    given = cells_as_given(source, dataset)
-    predicted = with_predictions(given, passports, dataset.name)
+    predicted = passports.beside(cells_as_given(source, dataset), dataset.name)
     if output is not None:
-        write_file(output, predicted.to_csv(index=False), force=force)
+        write_new(output, predicted.to_csv(index=False).encode(), force=force)
     echo_notes(_notes(dataset, passports))
     if as_json:
-        numbers = with_predictions(dataset.frame, passports, dataset.name)
+        numbers = passports.beside(dataset.frame, dataset.name)
         echo_unchanged(numbers.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
@@ -179,7 +177,7 @@ def _comparison(
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
-    from foretell.model.campaigns.validation import score
+    from foretell.model.campaigns.validation.scores import score
     from foretell.model.evidence import seen_rows
     from foretell.model.saved.model import Configurations
     from foretell.model.scoring import coverage_by_trust, trust_text

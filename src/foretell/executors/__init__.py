@@ -6,9 +6,8 @@ import logging
 
 from foretell.executors._base import Done, Executor, WorkerDied
 from foretell.executors.cores import by_blocks, n_cores, single_threaded
+from foretell.executors.in_process import SerialExecutor, ThreadExecutor
 from foretell.executors.processes import ProcessExecutor
-from foretell.executors.serial import SerialExecutor
-from foretell.executors.threaded import ThreadExecutor
 
 __all__ = [
     "Done",

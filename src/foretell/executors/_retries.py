@@ -22,7 +22,7 @@ class Ticket:
     n_lost: int = 0
 
 
-class RetryQueue:
+class RetryQueue(deque[Ticket]):
     """Tasks in their order; one whose worker was lost comes first, until it was lost too often.
 
     Parameters
@@ -41,35 +41,16 @@ class RetryQueue:
         log: logging.Logger | None = None,
         name: Callable[[Any], str] = lambda task: "a worker",
     ) -> None:
+        super().__init__()
         self._most_losses = most_losses
         self._log = log or logging.getLogger(__name__)
         self._name = name
-        self._waiting: deque[Ticket] = deque()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, work: Work, task: Any, needs: Needs) -> None:
-        """Add a new task at the end."""
-        self._waiting.append(Ticket(work, task, needs))
-
-    def pop(self) -> Ticket:
-        """Take the task whose turn it is."""
-        return self._waiting.popleft()
-
-    def put_back(self, ticket: Ticket) -> None:
-        """Let a task that has not begun be the next one."""
-        self._waiting.appendleft(ticket)
 
     def lost(self, ticket: Ticket, reason: str) -> Done | None:
         """Let a task whose worker was lost run again; return its end if that was too often."""
         ticket.n_lost += 1
         self._log.warning("%s was lost: %s", self._name(ticket.task), reason)
         if ticket.n_lost <= self._most_losses:
-            self.put_back(ticket)
+            self.appendleft(ticket)
             return None
         return Done(ticket.task, WorkerDied(reason), n_lost=ticket.n_lost)
-
-    def clear(self) -> None:
-        """Forget all tasks."""
-        self._waiting.clear()

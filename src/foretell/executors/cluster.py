@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
+import re
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from foretell._version import (
-    NUMERIC_LIBRARIES,
-    RESULTS_VERSION,
-    __version__,
-    library_versions,
-)
+from foretell._version import NUMERIC_LIBRARIES, RESULTS_VERSION, __version__, library_versions
 from foretell.errors import Option, UsageError, error_lines, listing
 from foretell.executors.cores import n_cores
-from foretell.executors.ray_address import check_cluster, is_installed, set_environment
 from foretell.machines import Needs, Node, NodeType, Resources
 
 #: How the option ``on`` names any cluster: that of RAY_ADDRESS, one that runs here, or a new one.
 ANY = "ray"
 
+_REACH_S, _LOGIN_S = 5.0, 30.0
+#: Ray prints less, and does not report over the network that it was used.
+_ENVIRONMENT = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
 _ANSWER_S = 90.0
 #: How long a cluster may lack a node that a task fits on: lost nodes are often replaced.
 _GRACE_S = 30.0
@@ -51,7 +56,9 @@ class Cluster:
         self._unfit_since: dict[Needs, float] = {}
         self._names: dict[str, str] = {}
         if self._is_ours:
-            _connect(_address(on), n_cpus)
+            _keep_off_standard_output()
+            local = {"num_cpus": n_cpus or n_cores(), "object_store_memory": _LOCAL_STORE_BYTES}
+            connect(_address(on), local=local, log_to_driver=False, logging_level=logging.ERROR)
         self.address: str = ray.get_runtime_context().gcs_address
 
     def name_of(self, key: str) -> str:
@@ -182,7 +189,8 @@ def check_room(needs: Needs) -> None:
         lacking = f"no node of the Ray cluster has {needs}"
         if needs.n_parts > 1:
             lacking = f"the Ray cluster has no room for {needs}"
-        raise UsageError(f"{lacking}. {_listed(nodes.values())}")
+        there = (f"{node.name} with {node.type.capacity}" for node in nodes.values())
+        raise UsageError(f"{lacking}. It has {listing(there, most=8) or 'no nodes'}.")
 
 
 def losses() -> tuple[type[BaseException], ...]:
@@ -259,20 +267,19 @@ def _running_here() -> str | None:
     return found
 
 
-def _connect(address: str | None, n_cpus: int | None) -> None:
+def connect(address: str | None, *, local: Mapping[str, Any], **always: Any) -> None:
+    """Connect to a cluster, or start one on this machine; raise a UsageError if that fails.
+
+    Parameters
+    ----------
+    local, always
+        Options of ``ray.init``: for a cluster that is started here, and for any.
+    """
     import ray
 
-    options: dict[str, Any] = {"address": address}
-    if address is None:
-        options = {
-            "address": "local",
-            "num_cpus": n_cpus or n_cores(),
-            "include_dashboard": False,
-            "object_store_memory": _LOCAL_STORE_BYTES,
-        }
-    _keep_off_standard_output()
+    options = {"include_dashboard": False, **local} if address is None else {}
     try:
-        ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+        ray.init(address or "local", **options, **always)
     except (Exception, SystemExit) as error:
         where = "here" if address is None else f"at {address}"
         reason = error_lines(error)[-1].rstrip(".")
@@ -302,7 +309,76 @@ def _has_room(nodes: Mapping[str, Node], needs: Needs) -> bool:
     return n_fitting >= needs.n_parts
 
 
-def _listed(nodes: Collection[Node]) -> str:
-    if not nodes:
-        return "It has no nodes."
-    return f"It has {listing((f'{n.name} with {n.type.capacity}' for n in nodes), most=8)}."
+def set_environment(more: Mapping[str, str] | None = None) -> None:
+    """Set what Ray reads when it is imported, unless the user has set it."""
+    for name, value in {**_ENVIRONMENT, **(more or {})}.items():
+        os.environ.setdefault(name, value)
+
+
+def is_installed(name: str = "ray") -> bool:
+    """Whether a library is there, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
+def check_cluster(address: str, *, variable: str = "", option: Option | None = None) -> None:
+    """Raise a UsageError unless a Ray cluster answers there, and lets us in.
+
+    Ray itself tries for 80 seconds and then ends the process, so it is tried in another one.
+
+    Parameters
+    ----------
+    variable, option
+        What the address was given by, for the message.
+    """
+    try:
+        _check_listening(address)
+        _check_answering(address)
+    except UsageError as error:
+        named = f"{variable}={address}" if variable else address
+        text = error.text if option else f"{named}: {error.text}"
+        raise UsageError(text, option=option) from None
+
+
+def _check_listening(address: str) -> None:
+    """Raise a UsageError unless something listens at an address of the form host:port."""
+    if address.startswith("ray://"):
+        raise UsageError("run this on a node of the cluster, and give its host:port")
+    parts = re.fullmatch(r"(\[[^\]]+\]|[^\[\]:/]+):(\d{1,5})", address)
+    if parts is None or int(parts[2]) > 65535:
+        raise UsageError("must be 'ray', or an address such as 10.0.0.5:6379")
+    try:
+        socket.create_connection((parts[1].strip("[]"), int(parts[2])), _REACH_S).close()
+    except OSError as error:
+        raise UsageError(
+            f"no Ray cluster can be reached there ({error.strerror or error}). Start one with: "
+            f"ray start --head --port={parts[2]}"
+        ) from None
+
+
+def _check_answering(address: str) -> None:
+    code = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False)"
+    try:
+        tried = subprocess.run(  # noqa: S603 - our own line of code
+            [sys.executable, "-c", code, address],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LOGIN_S,
+            env={**os.environ, "RAY_BACKEND_LOG_LEVEL": "warning"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError("something answers there, but not a Ray cluster") from None
+    if tried.returncode != 0:
+        raise UsageError(_refusal(tried.stderr))
+
+
+def _refusal(text: str) -> str:
+    if "AuthToken" in text or "AuthenticationError" in text:
+        return (
+            "the Ray cluster does not accept our token; set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH "
+            "to a file that holds that of the cluster"
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"Ray refuses: {lines[-1] if lines else 'it does not say why'}"

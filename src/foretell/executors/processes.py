@@ -63,7 +63,7 @@ class ProcessExecutor(Executor):
 
     def submit(self, work: Work, task: Any, needs: Needs = ONE_CORE) -> None:
         """Send one task to a worker that is free, or let it wait for one."""
-        self._queue.add(work, task, needs)
+        self._queue.append(Ticket(work, task, needs))
         self._send()
 
     def wait(self) -> Done:
@@ -86,13 +86,13 @@ class ProcessExecutor(Executor):
 
     def _send(self) -> None:
         for place, worker in enumerate(self._workers):
-            if worker.ticket is not None or not len(self._queue):
+            if worker.ticket is not None or not self._queue:
                 continue
-            ticket = self._queue.pop()
+            ticket = self._queue.popleft()
             try:
                 worker.pipe.send((ticket.work, ticket.task))
             except OSError:  # it died while it had nothing to do
-                self._queue.put_back(ticket)
+                self._queue.appendleft(ticket)
                 self._replace(place)
                 return self._send()
             except Exception as error:  # a task that cannot be sent

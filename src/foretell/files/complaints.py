@@ -153,18 +153,15 @@ def is_rule(details: ErrorDetails) -> bool:
 
 def must_be(alternatives: list[ErrorDetails], words: Words = TOML) -> str:
     """Say what was expected and what came."""
-    rules = [
-        _RULES[d["type"]].format(table=words.table, **_numbers(d.get("ctx", {})))
-        for d in alternatives
-    ]
+    rules = []
+    for details in alternatives:
+        context = details.get("ctx", {})
+        known = {k: f"{v:g}" if isinstance(v, float) else v for k, v in context.items()}
+        rules.append(_RULES[details["type"]].format(table=words.table, **known))
     value = alternatives[0]["input"]
     text = f"must be {' or '.join(dict.fromkeys(rules))}, not {shown(value)}"
     is_lone = isinstance(value, str) and alternatives[0]["type"] == "list_type"
     return f'{text}; write ["{value}"]' if is_lone else text
-
-
-def _numbers(context: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: f"{v:g}" if isinstance(v, float) else v for k, v in context.items()}
 
 
 def _special(

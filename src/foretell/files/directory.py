@@ -43,25 +43,20 @@ def locked(path: Path, results: Path) -> Iterator[None]:
         raise _unwritable(results, error) from None
     with lock:
         _acquire(lock, results)
-        with _claimed_here(path.resolve(), results):
+        # Other threads of this process, too: the whole process owns the lock of a file.
+        claim = path.resolve()
+        if claim in _claims:
+            raise _taken(results)
+        _claims.add(claim)
+        try:
             yield
+        finally:
+            _claims.discard(claim)
 
 
 def _unwritable(results: Path, error: OSError) -> StorageError:
     reason = error.strerror or type(error).__name__
     return StorageError(f"{results} cannot be written: {reason}.", remedy=_ELSEWHERE)
-
-
-@contextmanager
-def _claimed_here(path: Path, results: Path) -> Iterator[None]:
-    """Keep other threads of this process out, too: the whole process owns the lock of a file."""
-    if path in _claims:
-        raise _taken(results)
-    _claims.add(path)
-    try:
-        yield
-    finally:
-        _claims.discard(path)
 
 
 def _taken(results: Path) -> StorageError:
@@ -137,6 +132,16 @@ class _Log(logging.FileHandler):
         """Ignore the error; logging itself would print a traceback."""
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder unless it is there; raise a StorageError if that fails."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be made: {error.strerror}; check the permissions"
+        ) from None
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never half of one."""
     part = path.with_name(path.name + ".part")
@@ -155,15 +160,20 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from None
 
 
+def check_new(path: Path, *, force: bool) -> None:
+    """Raise a StorageError if the user named a file that exists, unless forced."""
+    if path.exists() and not force:
+        raise StorageError(
+            f"{path} exists already", remedy=("name another file, or set ", Option("force"))
+        )
+
+
 def write_new(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file that the user named; one that exists is kept unless forced."""
     try:
         if path.is_dir():
             raise StorageError(f"{path} is a directory; name a file to write")
-        if path.exists() and not force:
-            raise StorageError(
-                f"{path} exists already", remedy=("name another file, or set ", Option("force"))
-            )
+        check_new(path, force=force)
         if not path.parent.is_dir():
             raise StorageError(
                 f"{path} cannot be written: there is no directory {path.parent}; make it first"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.errors import DatasetError
+from foretell.errors import DatasetError, error_lines
 from foretell.files.content import read_content
 from foretell.files.text_file import near_file
 
@@ -132,7 +132,7 @@ def _parse_parquet(content: bytes, path: Path) -> pd.DataFrame:
         ) from None
     except Exception as error:
         raise DatasetError(
-            f"{path} is not a Parquet table ({_first_line(error)}); export it again"
+            f"{path} is not a Parquet table ({error_lines(error)[0]}); export it again"
         ) from None
 
 
@@ -173,7 +173,9 @@ def _header(first: str, name: str) -> tuple[str, list[str]]:
             raise DatasetError(f"{name} is not a table: it looks like {kind}; export it as CSV")
     try:
         # Parsed rather than counted: a quoted name may contain the other delimiters.
-        fields = {d: _fields(first, d) for d in _DELIMITERS}
+        fields = {
+            d: next(csv.reader([first], delimiter=d, skipinitialspace=True)) for d in _DELIMITERS
+        }
     except csv.Error as error:
         raise DatasetError(
             f"{name} is not a table: its first line must name the columns ({error})"
@@ -182,12 +184,8 @@ def _header(first: str, name: str) -> tuple[str, list[str]]:
     return delimiter, fields[delimiter]
 
 
-def _fields(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
-
-
 def _parsing_problem(error: Exception, name: str) -> str:
-    text = _first_line(error).removeprefix("Error tokenizing data. C error: ")
+    text = error_lines(error)[0].removeprefix("Error tokenizing data. C error: ")
     found = re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)\s*", text)
     if found is None:
         return f"{name} is not a table: {text}"
@@ -196,8 +194,3 @@ def _parsing_problem(error: Exception, name: str) -> str:
         f"{name}, line {line}: {came} values, and the header names {expected} columns; quote "
         "values that contain the delimiter"
     )
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0]

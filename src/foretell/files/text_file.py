@@ -29,9 +29,9 @@ def read_text(path: Path, kind: FileKind) -> str:
     except FileNotFoundError:
         raise UsageError(f"there is no {kind.name} file '{path}'{near_file(path)}") from None
     except IsADirectoryError:
-        raise UsageError(
-            f"{path} is a directory, and a {kind.name} is a file{_inside(path, kind)}"
-        ) from None
+        found = sorted(str(f) for f in path.iterdir() if f.suffix in kind.suffixes)
+        hint = f", such as {found[0]}" if found else ""
+        raise UsageError(f"{path} is a directory, and a {kind.name} is a file{hint}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; check the path") from None
     try:
@@ -67,8 +67,3 @@ def near_file(path: Path) -> str:
         return f": there is no directory '{path.parent}'" if not path.parent.is_dir() else ""
     near = nearest(path.name, others)
     return f". Did you mean '{path.parent / near}'?" if near is not None else ""
-
-
-def _inside(directory: Path, kind: FileKind) -> str:
-    found = sorted(str(f) for f in directory.iterdir() if f.suffix in kind.suffixes)
-    return f", such as {found[0]}" if found else ""

@@ -15,6 +15,17 @@ from foretell.files.text_file import FileKind, read_toml_file
 Typed = TypeVar("Typed", bound=pydantic.BaseModel)
 
 
+def validated(shape: type[Typed], values: Mapping[str, Any], *at: str) -> Typed:
+    """Check values; a UsageError names the place of what is wrong, below the steps ``at``."""
+    try:
+        return shape.model_validate(values)
+    except pydantic.ValidationError as error:
+        complaint = explain(error, values, shape)
+        place = (*at, *complaint.place)
+        where = f"{dotted(place)}: " if place else ""
+        raise UsageError(f"{where}{complaint.text}") from None
+
+
 def read_typed(
     source: Path | str | Mapping[str, Any] | Typed, shape: type[Typed], kind: FileKind
 ) -> Typed:

@@ -94,7 +94,8 @@ class _Learner:
         except OSError as error:
             raise StorageError(f"{self.output} cannot be made: {error.strerror}") from None
         with locked(self.output / "learn.lock", self.output):
-            self._complete(self._first(start))
+            begun = appended_sweeps(self.table)[-1:]  # one that was not finished, perhaps
+            self._complete(self._measure(*begun) if begun else self._measure(start, is_start=True))
             while True:
                 advice, reason = self._next(read_dataset(self.table))
                 if reason is not None:
@@ -141,18 +142,11 @@ class _Learner:
             return begun
         return next_sweep(dumped(self.sweep), self.possible.first())
 
-    def _first(self, start: dict[str, Any]) -> MeasuredSweep:
-        """Make the first runs that the budget allows, or finish the last sweep that was begun."""
-        for unfinished in appended_sweeps(self.table)[-1:]:
-            return self._measure(unfinished)
-        return self._measure(start, is_start=True)
-
     def _measure(self, sweep: dict[str, Any], *, is_start: bool = False) -> MeasuredSweep:
         """Make runs until the budget is used up; at the start, only those that fit into it."""
 
         def may_start(records: Sequence[Record], runs: Sequence[Mapping[str, Any]]) -> bool:
-            made = _frame(records)
-            return self.account.affords(made, runs) if is_start else self.account.has_room(made)
+            return self.account.affords(_frame(records), runs if is_start else ())
 
         options = MeasureOptions(
             on=self.options.on,
@@ -232,7 +226,10 @@ class _Learner:
 
     def _round(self, dataset: Dataset) -> tuple[Advice | None, str | None]:
         """Fit, plan, and ask what to measure next; say why to stop, if so."""
-        models = [self._fit(dataset, target) for target in self.options.targets]
+        models: list[SavedModel] = []
+        for target in self.options.targets:
+            models.append(fit_model(dataset, target=target, n_jobs=self.options.n_jobs).best)
+            models[-1].save(self._path(target))
         budget, cost = self.account.budget, self.account.spent(dataset.frame)
         left = Budget(budget.kind, budget.most - cost)
         advice, reason = None, None
@@ -259,11 +256,6 @@ class _Learner:
             least_chance=self.options.least_chance,
             sweep=dumped(self.sweep),
         )
-
-    def _fit(self, dataset: Dataset, target: str) -> SavedModel:
-        model = fit_model(dataset, target=target, n_jobs=self.options.n_jobs).best
-        model.save(self._path(target))
-        return model
 
 
 def _frame(records: Sequence[Record]) -> pd.DataFrame:

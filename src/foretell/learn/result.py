@@ -27,8 +27,6 @@ class LearnOptions:
         run that was started is finished, so the last one may exceed it.
     n_runs
         How many runs to make between two fits.
-    n_jobs
-        Worker processes of a fit.
     progress
         Called with a Round before its runs are made.
     """
@@ -68,10 +66,7 @@ class Round:
 class Learned:
     """The end of learning.
 
-    Attributes
-    ----------
-    reason
-        SURE or SPENT.
+    ``reason``: SURE or SPENT.
     """
 
     plan: Plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.dataset import read_description
-from foretell.errors import NothingUsableError, Option, StorageError, UsageError
-from foretell.files.directory import locked, logged, write_whole
+from foretell.dataset import description_path, read_description
+from foretell.errors import NothingUsableError, Option, UsageError
+from foretell.executors import Done
+from foretell.files.directory import locked, logged, make_folder, write_whole
 from foretell.files.journal import Journal
 from foretell.measure.running.attempt import now
 from foretell.measure.running.machine import describe_machine, describe_versions
-from foretell.measure.running.places import Finished, Place, open_place
+from foretell.measure.running.places import Place, open_place
+from foretell.measure.running.supervisor import Measured
 from foretell.measure.runs import MANY_RUNS, Run, count_runs, list_runs
 from foretell.measure.sweep import Sweep, read_sweep
 from foretell.measure.table import (
@@ -25,8 +28,8 @@ from foretell.measure.table import (
     deleted_rows,
     describe,
     n_usable,
+    to_csv,
     traces_folder,
-    write_table,
 )
 from foretell.measure.table_sweeps import SweepInTable, journaled
 from foretell.measure.workloads import Workload
@@ -109,7 +112,9 @@ class Estimate:
 def estimate_time(prepared: PreparedSweep, table: Path | None = None) -> Estimate:
     """Estimate how long a sweep takes: from its finished runs, from its file, or at most."""
     sweep = prepared.sweep
-    finished = _finished(sweep, table) if table is not None else []
+    records = journaled(table) if table is not None else []
+    runs = [record for record in records if record["kind"] == "run"]
+    finished = SweepInTable.of(records, sweep).own_runs(runs)
     n_left = len(prepared.runs) - len(finished)
     if finished:
         mean_s = sum(r["spent_s"] for r in finished) / len(finished)
@@ -119,12 +124,6 @@ def estimate_time(prepared: PreparedSweep, table: Path | None = None) -> Estimat
         return Estimate(n_left, share * sweep.expected_s, "expected")
     limit = sweep.time_limit_s
     return Estimate(n_left, None if limit is None else share * limit, "limit")
-
-
-def _finished(sweep: Sweep, table: Path) -> list[Record]:
-    """Return the finished runs of this very sweep, without touching any file."""
-    records = journaled(table)
-    return SweepInTable.of(records, sweep).own_runs(r for r in records if r["kind"] == "run")
 
 
 @dataclass
@@ -231,8 +230,13 @@ class _Measurement:
                 if self.records:  # what is finished is in the table, too
                     self._write(is_last=True)
                 raise
+            if not self.records and waiting:
+                raise NothingUsableError(f"none of {len(waiting)} runs may be started")
             if not self.records:
-                raise NothingUsableError(self._why_empty(len(waiting)))
+                raise NothingUsableError(
+                    f"all rows were deleted from {self.table}; write a new table to measure them "
+                    "again"
+                )
             self._write(is_last=True)
         return self._result()
 
@@ -266,30 +270,26 @@ class _Measurement:
         for i, batch in enumerate(self._batches(waiting)):
             if i == 0:
                 self._begin_session(journal)
-            for finished in self.place.measure(batch):
-                record = _record(finished, len(self.sessions) - 1) | self.in_table.mark
-                self._write_trace(finished, record)
+            for done in self.place.measure(batch):
+                record = _record(done, len(self.sessions) - 1) | self.in_table.mark
+                self._write_trace(done.result, record)
                 journal.append([record])
                 self.records.append(record)
                 self.n_new += 1
-                _log_problems(finished, log)
+                _log_problems(done, log)
                 self._report_progress()
                 self._write(is_last=False)
 
-    def _write_trace(self, finished: Finished, record: Record) -> None:
+    def _write_trace(self, measured: Measured, record: Record) -> None:
         """Write the trace of a run, if there is one, under its number: its row, if none is gone."""
-        trace = finished.attempted.measured.trace
-        if trace is None:
+        if measured.trace is None:
             return
         names = ("configuration", "repeat", "status", "started_at", "node")
         number = len(self.records) + len(self.deleted) + 1
         about = {n: record[n] for n in names if n in record}
         folder = traces_folder(self.table)
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{folder} cannot be made: {error.strerror}") from None
-        write_whole(folder / f"{number}{TRACE}", replace(trace, about=about).to_bytes())
+        make_folder(folder)
+        write_whole(folder / f"{number}{TRACE}", replace(measured.trace, about=about).to_bytes())
 
     def _batches(self, waiting: list[Run]) -> Iterator[list[Run]]:
         """Yield runs to start together: all of them, or those that may, as many as run at once."""
@@ -332,7 +332,9 @@ class _Measurement:
             **self.in_table.described(),
         }
         description = describe(self.records, self.sessions, self.table, about)
-        write_table(self.records, self.table, description)
+        write_whole(self.table, to_csv(self.records))
+        text = json.dumps(description, indent=1) + "\n"
+        write_whole(description_path(self.table), text.encode())
         self.written_at = time.monotonic()
 
     def _report_progress(self) -> None:
@@ -345,11 +347,6 @@ class _Measurement:
         n_failed = n_done - n_usable(own)
         self.options.progress(SweepProgress(n_done, n_failed, n_total, left_s))
 
-    def _why_empty(self, n_waiting: int) -> str:
-        if n_waiting:
-            return f"none of {n_waiting} runs may be started"
-        return f"all rows were deleted from {self.table}; write a new table to measure them again"
-
     def _result(self) -> MeasuredSweep:
         if not n_usable(self.records):
             first = self.records[0]
@@ -360,29 +357,28 @@ class _Measurement:
         return MeasuredSweep(self.table, self.records, self.missing, self.n_new, len(self.deleted))
 
 
-def _log_problems(finished: Finished, log: logging.Logger) -> None:
-    number, measured = finished.run.index + 1, finished.attempted.measured
+def _log_problems(done: Done, log: logging.Logger) -> None:
+    measured = done.result
     for complaint in measured.complaints:
-        log.warning("run %d: %s", number, complaint)
+        log.warning("%s: %s", done.task, complaint)
     if measured.status != Status.OK:
-        log.warning("run %d %s: %s\n%s", number, measured.status, measured.reason, measured.output)
+        log.warning("%s %s: %s\n%s", done.task, measured.status, measured.reason, measured.output)
 
 
-def _record(finished: Finished, session: int) -> dict[str, Any]:
-    run, attempted = finished.run, finished.attempted
-    of_cluster = {"node": finished.node, "n_lost": finished.n_lost}
+def _record(done: Done, session: int) -> dict[str, Any]:
+    run, measured = done.task, done.result
     return {
         "kind": "run",
         "run": run.index,
         "session": session,
         "configuration": run.configuration,
         "repeat": run.repeat,
-        "status": str(attempted.measured.status),
-        "reason": attempted.measured.reason,
-        "values": attempted.measured.values,
-        "n_attempts": attempted.n_attempts,
-        **({} if finished.node is None else of_cluster),
-        "started_at": attempted.started_at,
+        "status": str(measured.status),
+        "reason": measured.reason,
+        "values": measured.values,
+        "n_attempts": measured.n_attempts,
+        **({} if done.node is None else {"node": done.node, "n_lost": done.n_lost}),
+        "started_at": measured.started_at,
         "ended_at": now(),
-        "spent_s": attempted.spent_s,
+        "spent_s": measured.spent_s,
     }

@@ -30,6 +30,9 @@ class Run:
     configuration: Configuration
     repeat: int
 
+    def __str__(self) -> str:
+        return f"run {self.index + 1}"
+
 
 def list_runs(sweep: Sweep, workload: Workload) -> list[Run]:
     """List all runs in the order in which they are made."""

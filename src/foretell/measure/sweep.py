@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +18,7 @@ import pydantic
 from foretell.errors import UsageError, suggest
 from foretell.files.complaints import dotted, explain, shown
 from foretell.files.text_file import FileKind, read_toml_file
+from foretell.files.typed import validated
 from foretell.machines import Needs, Resources, read_amount
 from foretell.measure.meters import METERS
 from foretell.measure.workloads import Workload, load_workload
@@ -152,6 +153,12 @@ class Sweep(pydantic.BaseModel):
                 )
         return workload
 
+    def needs_of(self, configuration: Mapping[str, Any], workload: Workload) -> Needs:
+        """Return what the sweep says that a run needs, or what the workload says."""
+        if self.needs is None or workload.is_spread:
+            return workload.needs(configuration)
+        return self.needs.of(configuration)
+
     def _needs_depend_on(self) -> set[str]:
         """Return the columns that the needs of a run depend on."""
         found: set[str] = set()
@@ -173,8 +180,7 @@ def read_sweep(source: Path | str | Mapping[str, Any]) -> Sweep:
     """Read a sweep from a TOML file or a dict of its shape; raise a UsageError on any fault."""
     if isinstance(source, Mapping):
         return _checked(dict(source), "sweep")
-    path = Path(source)
-    return _checked(read_toml_file(path, SWEEP_FILE), str(path))
+    return _checked(read_toml_file(Path(source), SWEEP_FILE), str(source))
 
 
 def _checked(source: dict[str, Any], place: str) -> Sweep:
@@ -193,10 +199,9 @@ def _checked(source: dict[str, Any], place: str) -> Sweep:
 def _complaint(error: pydantic.ValidationError, source: dict[str, Any]) -> str:
     """Say what is wrong; of the values of a parameter, in one sentence for all allowed forms."""
     for details in error.errors(include_url=False):
-        place = details["loc"]
-        if place and place[0] == "parameters" and len(place) > 1:
-            value = source["parameters"][place[1]]
-            return f"parameters.{place[1]}: {_wrong_values(value)}"
+        match details["loc"]:
+            case ("parameters", name, *_):
+                return f"parameters.{name}: {_wrong_values(source['parameters'][name])}"
     complaint = explain(error, source, Sweep)
     return f"{dotted(complaint.place)}: {complaint.text}"
 
@@ -204,11 +209,9 @@ def _complaint(error: pydantic.ValidationError, source: dict[str, Any]) -> str:
 def _wrong_values(value: Any) -> str:
     if isinstance(value, Mapping):
         try:
-            Range.model_validate(value)
-        except pydantic.ValidationError as error:
-            complaint = explain(error, value, Range)
-            place = f"{dotted(complaint.place)}: " if complaint.place else ""
-            return f"{place}{complaint.text}"
+            validated(Range, value)
+        except UsageError as error:
+            return str(error)
     return (
         f"must be a value, a list of values or a range such as {{from = 1, to = 8, factor = 2}}, "
         f"not {shown(value)}"
@@ -226,40 +229,32 @@ def _check_names(sweep: Sweep) -> None:
     for name in sweep.derive:
         if name in sweep.names:
             raise UsageError(f"derive: '{name}' is already a parameter; rename it")
-    _check_expressions(sweep)
+    for place, expression in _expressions(sweep):
+        _placed(place, Expression, expression)
 
 
 def check_expressions(sweep: Sweep, derived: Collection[str]) -> None:
-    """Raise a UsageError if expressions use unknown names, or derive a column that exists.
-
-    Parameters
-    ----------
-    derived
-        The columns that the workload derives from the parameters.
-    """
+    """Raise a UsageError if expressions use unknown names, or derive a column of the workload."""
     for name in sweep.derive:
         if name in derived:
             raise UsageError(f"derive: '{name}' is already a column of the workload; rename it")
-    _check_expressions(sweep, [*sweep.names, *derived])
+    given = [*sweep.names, *derived]
+    for place, expression in _expressions(sweep):
+        known = given if place.startswith("derive") else [*given, *sweep.derive]
+        _placed(place, Expression(expression).check, known)
 
 
-def _check_expressions(sweep: Sweep, names: list[str] | None = None) -> None:
-    """Check that expressions can be read; and the names in them, once all names are known."""
-    for word, texts in (("only", sweep.only), ("exclude", sweep.exclude)):
-        for text in texts:
-            _expression(text, word, names and [*names, *sweep.derive])
-    for name, text in sweep.derive.items():
-        _expression(text, f"derive.{name}", names)
-    for name, given in sweep.needs or ():
-        if isinstance(given, str):
-            _expression(given, f"needs.{name}", names and [*names, *sweep.derive])
+def _expressions(sweep: Sweep) -> list[tuple[str, str]]:
+    """List all expressions of a sweep, with their places in the file."""
+    found = [("only", text) for text in sweep.only] + [("exclude", text) for text in sweep.exclude]
+    found += [(f"derive.{name}", text) for name, text in sweep.derive.items()]
+    needs = [(f"needs.{name}", text) for name, text in sweep.needs or ()]
+    return found + [(place, text) for place, text in needs if isinstance(text, str)]
 
 
-def _expression(text: str, place: str, known: list[str] | None) -> None:
+def _placed(place: str, check: Callable[[Any], object], value: Any) -> None:
     try:
-        expression = Expression(text)
-        if known is not None:
-            expression.check(known)
+        check(value)
     except UsageError as error:
         raise UsageError(f"{place}: {error}") from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 from foretell.dataset import KIND_OF_RUNS, PARAMETER, description_path, read_description
 from foretell.errors import Option, StorageError
-from foretell.files.directory import write_whole
 from foretell.files.journal import is_journal
 from foretell.statuses import Status
 
@@ -162,13 +160,6 @@ def _role(name: str, records: Sequence[Record], sessions: Sequence[Record]) -> s
     used = dict.fromkeys(r["session"] for r in records if name in r["values"])
     sources = dict.fromkeys(sessions[i]["sources"].get(name, "measured") for i in used)
     return "; ".join(sources) or "measured"
-
-
-def write_table(records: Sequence[Record], table: Path, description: Mapping[str, Any]) -> None:
-    """Write the table and its description, each whole."""
-    write_whole(table, to_csv(records))
-    text = json.dumps(description, indent=1) + "\n"
-    write_whole(description_path(table), text.encode())
 
 
 def n_usable(records: Sequence[Record]) -> int:

@@ -45,7 +45,12 @@ class SweepInTable:
     def appended_to(cls, table: Path, sweep: Sweep) -> SweepInTable:
         """Append to a table; raise an error unless it holds runs of the same job."""
         records = _records_to_append_to(table)
-        first = _described_sweep(table)
+        first = read_description(table).get(_KIND)
+        if not isinstance(first, dict):
+            raise StorageError(
+                f"{description_path(table)}, which says how {table.name} was measured, is missing "
+                "or changed; run the command again that measured the table, and it is written anew"
+            )
         _check_same_job(table, first, sweep)
         return cls.of(records, sweep, first)
 
@@ -115,17 +120,6 @@ def _records_to_append_to(table: Path) -> list[dict[str, Any]]:
             remedy=("write a new one with ", Option("output", "FILE")),
         )
     return records
-
-
-def _described_sweep(table: Path) -> dict[str, Any]:
-    """Return the sweep that a table was made for, by the file beside it."""
-    sweep = read_description(table).get(_KIND)
-    if not isinstance(sweep, dict):
-        raise StorageError(
-            f"{description_path(table)}, which says how {table.name} was measured, is missing or "
-            "changed; run the command again that measured the table, and it is written anew"
-        )
-    return sweep
 
 
 def _check_same_job(table: Path, first: dict[str, Any], sweep: Sweep) -> None:

@@ -88,10 +88,7 @@ def check_drift(
 ) -> Drift:
     """Compare the errors on measured runs with those rehearsed for runs like them.
 
-    Parameters
-    ----------
-    configuration
-        The number of each run's configuration; repeats share it.
+    ``configuration``: the number of each run's configuration; repeats share it.
     """
     from scipy.special import gammaincinv
 
@@ -164,7 +161,10 @@ def _comparable(dataset: Dataset, name: str, value: Any) -> tuple[pd.Series[Any]
         if pd.isna(start):
             raise UsageError(f"'{name}' holds numbers, and '{value}' is not one", option=option)
         return numbers, start
-    dates, start = (_dates(part) for part in (column, pd.Series([value])))
+    dates, start = (
+        pd.to_datetime(part.astype(str), format="ISO8601", utc=True, errors="coerce")
+        for part in (column, pd.Series([value]))
+    )
     if dates.isna().any():
         raise UsageError(
             f"'{name}' holds neither numbers nor dates such as 2026-06-01 (one is "
@@ -174,9 +174,3 @@ def _comparable(dataset: Dataset, name: str, value: Any) -> tuple[pd.Series[Any]
     if pd.isna(start[0]):
         raise UsageError(f"'{name}' holds dates; write one as 2026-06-01", option=option)
     return dates, start[0]
-
-
-def _dates(values: pd.Series[Any]) -> pd.Series[Any]:
-    import pandas as pd
-
-    return pd.to_datetime(values.astype(str), format="ISO8601", utc=True, errors="coerce")

@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, as_numbers
 from foretell.errors import DatasetError, ModelError
 from foretell.model import directory as layout
-from foretell.model.automatic.bench import Bench
 from foretell.model.automatic.rehearsal import Answers
-from foretell.model.campaigns.validation.outer_splits import (
+from foretell.model.campaigns.validation.splits import (
     MOST_PREDICTIONS,
     CampaignSplits,
     thinned,
 )
-from foretell.model.features import CATEGORY, NUMBER
-from foretell.model.features.levels import level_names, trained_levels
-from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.features.levels import trained_levels
+from foretell.model.passports.passport import spot_in_table
 from foretell.model.passports.questions import question_names
 from foretell.model.saved.model import Configurations, SavedModel
 from foretell.model.table import Table
@@ -85,13 +83,11 @@ def relative_errors(predicted: Array, truth: Array) -> Array:
         return np.asarray(np.abs(predicted / truth - 1))
 
 
-def of_rehearsals(
-    table: Table, bench: Bench, answers: Sequence[Answers], used: Rows
-) -> Iterator[HeldOut]:
+def of_rehearsals(table: Table, answers: Sequence[Answers], used: Rows) -> Iterator[HeldOut]:
     """Yield what the ensemble answered in rehearsals; ``used`` are the rows it was fitted on."""
     features = table.feature_map.features
     for a in answers:
-        rows = used[bench.rows(a.fold.test)]
+        rows = used[a.rows]
         names = dict.fromkeys(features[c].factors[0].column for c in a.fold.columns)
         yield HeldOut(
             rows,
@@ -120,41 +116,27 @@ class Validation:
     @cached_property
     def _placed(self) -> dict[str, HeldOut]:
         """The validation rows of each outer split whose predictions are kept."""
-        found = {}
-        for key in (outer.key for outer in self.plan.outer):
-            split = self.plan.splits[key]
-            test = split.test[thinned(len(split.test), self.plan.n_predictions)]
-            found[key] = _placed(self.table, split.train, test)
-        return found
+        splits = {outer.key: self.plan.splits[outer.key] for outer in self.plan.outer}
+        most = self.plan.n_predictions
+        return {key: _placed(self.table, s.train, s.kept(most)) for key, s in splits.items()}
 
 
 def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
     """Say where test rows lie relative to training rows."""
-    columns = table.feature_map.columns
-    numeric = [c.name for c in columns if c.kind == NUMBER]
-    values = table.frame[numeric].to_numpy(dtype=float)
-    measured = MeasuredRange.of(values[train])
-    distance, ratio = measured.distance(values[test]), measured.ratio(values[test])
-    is_between: NDArray[np.bool_] = np.zeros(len(test), dtype=bool)
-    is_unknown: NDArray[np.bool_] = np.zeros(len(test), dtype=bool)
+    spot, unknown_levels = spot_in_table(table, train, test)
+    is_between = spot.between.any(axis=1)
     column = np.full(len(test), "", dtype=object)
     way = np.zeros(len(test), dtype=np.int64)
-    if numeric:
-        between, furthest = measured.between(values[test]), ratio.argmax(axis=1)
-        is_between |= between.any(axis=1)
-        is_beyond = (distance != 0).any(axis=1)
-        cut = np.where(is_beyond, furthest, between.argmax(axis=1))
-        column[is_between | is_beyond] = np.array(numeric, dtype=object)[cut][
-            is_between | is_beyond
-        ]
-        way = np.sign(distance[np.arange(len(test)), furthest]).astype(np.int64)
-    for name in [c.name for c in columns if c.kind == CATEGORY]:
-        levels = level_names(table.frame[name])
-        is_new = ~np.isin(levels[test], np.unique(levels[train]))
-        is_unknown |= is_new
+    if spot.names:
+        furthest = spot.ratio.argmax(axis=1)
+        cut = np.where(spot.is_beyond, furthest, spot.between.argmax(axis=1))
+        names = np.array(spot.names, dtype=object)[cut]
+        column[:] = np.where(is_between | spot.is_beyond, names, "")
+        way = np.sign(spot.distance[np.arange(len(test)), furthest]).astype(np.int64)
+    for name, is_new in unknown_levels.items():
         column[is_new], way[is_new] = name, 0
-    ratios = ratio.max(axis=1, initial=1.0)
-    question = question_names(ratios, is_between=is_between, is_unknown=is_unknown)
+    ratios = spot.ratio.max(axis=1, initial=1.0)
+    question = question_names(ratios, is_between=is_between, is_unknown=spot.is_unknown)
     unknown = np.full(len(test), np.nan)
     return HeldOut(test, question, column.astype(str), _DIRECTIONS[way + 1], ratios, unknown)
 
@@ -173,7 +155,11 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
     rest = others[thinned(len(others), max(0, _MOST_RUNS - len(needed)))]
     kept = np.union1d(needed, rest).astype(np.int64)
     names = [c.name for c in table.feature_map.columns]
-    frames = [_frame(h, kept) for h in sampled if len(h.rows)]
+    frames = [
+        pd.DataFrame({"run": np.searchsorted(kept, h.rows) + 1, **vars(h)})[list(_COLUMNS)]
+        for h in sampled
+        if len(h.rows)
+    ]
     predictions = pd.concat(frames) if frames else pd.DataFrame(columns=_COLUMNS)
     runs = table.frame.iloc[kept][[*names, target]]
     return {
@@ -181,11 +167,6 @@ def evidence_files(table: Table, target: str, held_out: Sequence[HeldOut]) -> di
         layout.RUNS: runs.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC),
         layout.REHEARSALS: predictions.to_csv(index=False, float_format="%.8g"),
     }
-
-
-def _frame(held_out: HeldOut, kept: Rows) -> pd.DataFrame:
-    runs = np.searchsorted(kept, held_out.rows) + 1
-    return pd.DataFrame({"run": runs, **vars(held_out)})[list(_COLUMNS)]
 
 
 def read_runs(source: Path | pd.DataFrame | Dataset, model: SavedModel) -> pd.DataFrame:

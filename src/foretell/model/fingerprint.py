@@ -9,14 +9,16 @@ import sys
 import pandas as pd
 
 from foretell._version import NUMERIC_LIBRARIES, RESULTS_VERSION, library_versions
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 
 
 def fingerprint(campaign: Campaign, frame: pd.DataFrame) -> dict[str, str]:
     """Return everything that must stay the same while a journal is continued, by name."""
+    values = campaign.model_dump(mode="json")
+    values["data"].pop("path")  # the content of the table counts, not where it is stored
     return {
         "data": _data_digest(frame),
-        "campaign": _campaign_digest(campaign),
+        "campaign": hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest(),
         "results version": str(RESULTS_VERSION),
         **library_versions(NUMERIC_LIBRARIES),
     }
@@ -38,9 +40,3 @@ def _data_digest(frame: pd.DataFrame) -> str:
         hashes = pd.util.hash_pandas_object(values, index=False)
         digest.update(hashes.to_numpy().tobytes())
     return digest.hexdigest()
-
-
-def _campaign_digest(campaign: Campaign) -> str:
-    values = campaign.model_dump(mode="json")
-    values["data"].pop("path")  # the content of the table counts, not where it is stored
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, overload
 from foretell.dataset import Dataset, read_dataset
 from foretell.errors import Option, StorageError, UsageError, listing
 from foretell.model.automatic.fit import run_automatic
-from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.fit import run_campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.campaigns.sources import load_campaign, naming, resolve_data_path
 from foretell.model.directory import BEST
 from foretell.model.results.fit import Fit
@@ -30,29 +30,15 @@ _LEAST_LIMIT_S = 1e-3
 
 @overload
 def fit_model(
-    source: str | Path | Mapping[str, Any] | Campaign,
+    source: str | Path | Mapping[str, Any] | Campaign | pd.DataFrame | Dataset,
     data: str | Path | pd.DataFrame | Dataset | None = None,
     *,
-    drop_missing: bool = False,
-    racing: bool = False,
-    output: str | Path | None = None,
-    n_jobs: int | None = None,
-    seed: int | None = None,
-    time_limit_s: float | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    on: str | None = None,
-) -> Fit: ...
-
-
-@overload
-def fit_model(
-    source: str | Path | pd.DataFrame | Dataset,
-    *,
-    target: str,
+    target: str | None = None,
     use: Sequence[str] = (),
     skip: Sequence[str] = (),
     categorical: Sequence[str] = (),
     drop_missing: bool = False,
+    racing: bool = False,
     output: str | Path | None = None,
     n_jobs: int | None = None,
     seed: int | None = None,
@@ -143,27 +129,17 @@ def fit_model(  # noqa: PLR0913 - all but the first two by name
     True
     """
     columns = ColumnChoice(tuple(use), tuple(skip), tuple(categorical), drop_missing)
-    targets = None if target is None or isinstance(target, str) else tuple(target)
-    one = target if isinstance(target, str) else None
     options = RunOptions(Path(output) if output else None, n_jobs, time_limit_s, progress, on)
-    request = FitRequest(source, data, one, targets, columns, seed, racing)
-    return request.run(options)
+    return FitRequest(source, data, target, columns, seed, racing).run(options)
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to fit: a campaign, or a table with one target or several.
-
-    Attributes
-    ----------
-    target, targets
-        One column to predict, or the several columns to predict each with a model of its own.
-    """
+    """What to fit: a campaign, or a table with one target or several."""
 
     source: Any
     data: Any = None
-    target: str | None = None
-    targets: tuple[str, ...] | None = None
+    target: str | Sequence[str] | None = None
     columns: ColumnChoice = EVERY_COLUMN
     seed: int | None = None
     racing: bool = False
@@ -181,14 +157,14 @@ class FitRequest:
                     option=Option(name),
                 )
         dataset = read_dataset(self.source)
-        if self.targets is not None:
-            return self._fit_targets(dataset, self.targets, options)
         if self.target is None:
             raise UsageError(
                 f"{dataset.name} is a table of runs, with the columns {listing(dataset.columns)}; "
                 "which of them to predict is missing.",
                 remedy=("Name it with ", Option("target", "...")),
             )
+        if not isinstance(self.target, str):
+            return self._fit_targets(dataset, self.target, options)
         return run_automatic(dataset, self.target, options, seed=self.seed, columns=self.columns)
 
     @property
@@ -201,11 +177,11 @@ class FitRequest:
         suffix = Path(self.source).suffix.lower()
         if suffix in _TABLES | _CAMPAIGNS:
             return suffix in _TABLES
-        return self.target is not None or self.targets is not None
+        return self.target is not None
 
     def _run_campaign(self, options: RunOptions, warn: Callable[[str], None]) -> Fit:
         columns = self.columns
-        given = {"target": self.target or self.targets, "use": columns.use, "skip": columns.skip,
+        given = {"target": self.target, "use": columns.use, "skip": columns.skip,
                  "categorical": columns.categorical}  # fmt: skip
         for name, value in given.items():
             if value:
@@ -235,7 +211,7 @@ class FitRequest:
             )
 
     def _fit_targets(
-        self, dataset: Dataset, targets: tuple[str, ...], options: RunOptions
+        self, dataset: Dataset, targets: Sequence[str], options: RunOptions
     ) -> dict[str, Fit]:
         """Fit one model per target; the other targets are never inputs."""
         _check_targets(dataset, targets, self.columns, options.output)
@@ -248,7 +224,7 @@ class FitRequest:
 
 
 def _check_targets(
-    dataset: Dataset, targets: tuple[str, ...], columns: ColumnChoice, output: Path | None
+    dataset: Dataset, targets: Sequence[str], columns: ColumnChoice, output: Path | None
 ) -> None:
     option = Option("target")
     if not targets or len(set(targets)) < len(targets):

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.campaigns import SFS, Campaign, XGBoostImportance
-from foretell.model.campaigns.validation import Split, score
+from foretell.model.campaigns.schema import SFS, Campaign, XGBoostImportance
+from foretell.model.campaigns.validation.scores import score
+from foretell.model.campaigns.validation.splits import Split
+from foretell.model.features.feature_map import FeatureMap
 from foretell.model.features.selection import select_by_importance, select_forward
 from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
 from foretell.model.techniques.linear._least_squares import intercept
@@ -62,8 +64,7 @@ class Scaling:
 
     def x(self, x: Array) -> Array:
         """Scale columns."""
-        scaled: Array = (x - self.x_mean) / self.x_deviation
-        return scaled
+        return (x - self.x_mean) / self.x_deviation
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,6 @@ class FittedModel:
         low, high = self.regressor.limits() if self.scaling is None else unlimited
         return max(low, -math.inf if self.floor is None else self.floor), high
 
-    @property
-    def least_target(self) -> float | None:
-        """The smallest target trained on, where all are positive."""
-        return None if self.floor is None else self.floor / FLOOR_SHARE
-
     def coefficients(self) -> tuple[Array, float] | None:
         """Return a linear model's coefficients in the units of the table."""
         found = self.regressor.coefficients()
@@ -117,23 +113,14 @@ class FittedModel:
 
 @dataclass
 class Fitter:
-    """The table, the splits and the options of a campaign; every worker has one.
-
-    Attributes
-    ----------
-    indicators
-        Columns with the indicator of a level: all zero where training never sees the level.
-    groups
-        The indicators of each category.
-    """
+    """The table, the splits and the options of a campaign; every worker has one."""
 
     campaign: Campaign
     x: Array
     y: Array
     configuration: NDArray[np.int64]
-    indicators: Columns
     splits: dict[str, Split]
-    groups: tuple[tuple[int, ...], ...] = ()
+    feature_map: FeatureMap
     _kept: OrderedDict[tuple[Any, ...], tuple[Any, int]] = field(default_factory=OrderedDict)
 
     def fit(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[FittedModel]:
@@ -173,20 +160,16 @@ class Fitter:
         def error(subset: list[int]) -> float:
             columns = np.sort(subset)  # as in the models that are kept
             try:
-                errors = [
-                    self.error(self._fit(technique, params, train, columns), test)
-                    for train, test in folds
-                ]
+                errors = []
+                for train, test in folds:
+                    fitted = self._fit(technique, params, train, columns)
+                    scores = score(self.y[test], fitted.predict(self.x[test]))
+                    errors.append(getattr(scores, self.campaign.score))
             except (ValueError, ArithmeticError, np.linalg.LinAlgError):
                 return float("inf")
             return float(np.mean(errors))
 
         return error
-
-    def error(self, fitted: FittedModel, rows: Rows) -> float:
-        """Score a model on some rows by the campaign's own measure."""
-        scores = score(self.y[rows], fitted.predict(self.x[rows]))
-        return float(getattr(scores, self.campaign.score))
 
     def _fit(
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
@@ -215,9 +198,10 @@ class Fitter:
     def _select_columns(self, split_key: str) -> Columns:
         train = self.splits[split_key].train
         columns = np.arange(self.x.shape[1])
-        if len(self.indicators):
-            seen = (self.x[np.ix_(train, self.indicators)] != 0).any(axis=0)
-            columns = np.setdiff1d(columns, self.indicators[~seen])
+        indicators = np.flatnonzero([f.is_indicator for f in self.feature_map.features])
+        if len(indicators):  # all zero where training never sees the level
+            seen = (self.x[np.ix_(train, indicators)] != 0).any(axis=0)
+            columns = np.setdiff1d(columns, indicators[~seen])
         options = self.campaign.feature_selection
         if isinstance(options, XGBoostImportance):
             shares = self._importances(train, columns)
@@ -256,7 +240,9 @@ class Fitter:
         self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
     ) -> TrainingRows:
         """Take some rows and columns, with repeats merged where that changes nothing."""
-        groups = _positions(self.groups, columns)
+        position = {int(column): i for i, column in enumerate(columns)}
+        left = (tuple(position[c] for c in g if c in position) for g in self.feature_map.groups)
+        groups = tuple(group for group in left if group)
         if technique.merges_repeats(params):
             _, first, group, count = np.unique(
                 self.configuration[rows], return_index=True, return_inverse=True, return_counts=True
@@ -276,15 +262,6 @@ class Fitter:
     def _floor(self, rows: Rows) -> float | None:
         smallest = float(self.y[rows].min())
         return FLOOR_SHARE * smallest if smallest > 0 else None
-
-
-def _positions(
-    groups: tuple[tuple[int, ...], ...], columns: Columns
-) -> tuple[tuple[int, ...], ...]:
-    """Find the indicators of each category among the columns that are left."""
-    position = {int(column): i for i, column in enumerate(columns)}
-    left = (tuple(position[c] for c in group if c in position) for group in groups)
-    return tuple(group for group in left if group)
 
 
 def fit_path(

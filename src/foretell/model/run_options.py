@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from foretell.errors import Option, UsageError
-from foretell.executors import Executor, open_executor
+from foretell.executors import Executor, open_executor, single_threaded
+from foretell.files.directory import JOURNAL, LOG, claimed, logged
+from foretell.files.journal import Journal
 
 #: Each job is a process that starts at once; a typing error must not bring the machine down.
 _MOST_JOBS = 1024
@@ -78,3 +82,18 @@ class RunOptions:
     def executor(self, state: object, log: logging.Logger) -> Executor:
         """Open an executor whose tasks share a state."""
         return open_executor(state, self.n_jobs, self.on, log)
+
+    @contextmanager
+    def opened(self, prints: Mapping[str, str]) -> Iterator[tuple[Path, Journal, logging.Logger]]:
+        """Claim the output directory, or a temporary one; also open its journal and its log.
+
+        ``prints`` is what the journal depends on. Libraries use one thread meanwhile.
+        """
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            output = self.output or Path(enter(tempfile.TemporaryDirectory(prefix="foretell-")))
+            enter(claimed(output))
+            journal = enter(Journal(output / JOURNAL, prints))
+            log = enter(logged(output / LOG))
+            enter(single_threaded())
+            yield output, journal, log

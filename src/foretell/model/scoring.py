@@ -186,17 +186,23 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     rows, truth = table.take(is_scored), truth[is_scored]
     assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
-    kinds = _questions(model, rows)
+    place = places(model, rows.values, len(rows.frame))
+    is_between = place.spot.between.any(axis=1)
+    kinds = question_names(place.ratio, is_between=is_between, is_unknown=place.spot.is_unknown)
+    # Rows with equal settings are one configuration.
+    groups = rows.frame.groupby(model.columns, sort=False, dropna=False, observed=True).ngroup()
     errors = relative_error(log_of_predictions(forecast.value), np.log(truth))
     return Score(
         "measured",
-        {_name(path, model): mean_by_question([errors], [kinds], QUESTIONS)},
+        {_name(path, model): mean_by_question([errors], [kinds])},
         n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
         n_unmeasured=int((chosen & ~is_measured).sum()),
         n_incomplete=int((is_measured & ~is_scored).sum()),
         seen=seen_rows(path, rows, truth),
         by_trust=coverage_by_trust(forecast, truth),
-        drift=None if since is None else check_drift(forecast, truth, _groups(model, rows), since),
+        drift=None
+        if since is None
+        else check_drift(forecast, truth, groups.to_numpy().astype(np.int64), since),
     )
 
 
@@ -214,21 +220,9 @@ def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[
     return kept, truth
 
 
-def _groups(model: SavedModel, rows: Configurations) -> NDArray[np.int64]:
-    """Number the configurations: rows with equal settings share a number."""
-    groups = rows.frame.groupby(model.columns, sort=False, dropna=False, observed=True)
-    return groups.ngroup().to_numpy().astype(np.int64)
-
-
 def _name(path: Path, model: SavedModel) -> str:
     """Name a model like its file: several members of an ensemble may share one technique."""
     return model.technique if path.is_dir() or path.name == layout.BEST else path.stem
-
-
-def _questions(model: SavedModel, rows: Configurations) -> Any:
-    place = places(model, rows.values, len(rows.frame))
-    is_between = place.spot.between.any(axis=1)
-    return question_names(place.ratio, is_between=is_between, is_unknown=place.spot.is_unknown)
 
 
 def coverage_by_trust(forecast: Forecast, truth: Array) -> tuple[TrustScore, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,14 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, as_numbers, describe_rows
 from foretell.errors import DatasetError, Option, UsageError
 from foretell.files.complaints import shown
-from foretell.model.campaigns import Campaign
-from foretell.model.features import CATEGORY, NUMBER, Column, FeatureMap, compile_features
-from foretell.model.features.feature_map import column_values, recognize
+from foretell.model.campaigns.schema import Campaign
+from foretell.model.features.feature import CATEGORY, NUMBER, Column, Feature
+from foretell.model.features.feature_map import (
+    FeatureMap,
+    column_values,
+    compile_features,
+    recognize,
+)
 from foretell.predictor import FORECAST_COLUMNS
 
 #: A column in which at least this share of the values look like numbers should hold only numbers.
@@ -30,8 +34,6 @@ class ColumnChoice:
     ----------
     use
         The only columns to predict from, where any are named.
-    skip
-        Columns to leave out.
     categorical
         Numeric columns whose values are names.
     drop_missing
@@ -69,68 +71,69 @@ class Table:
 
     Attributes
     ----------
-    frame
+    dataset
         The rows kept, with every column of the file under its new name.
-    x
-        The matrix of features.
-    y
-        The target.
+    x, y
+        The matrix of features, and the target.
     configuration
         The number of each row's configuration; rows with equal settings share it.
-    row_numbers
-        The number of each row in the file, counted from 1.
     """
 
-    frame: pd.DataFrame
+    dataset: Dataset
     feature_map: FeatureMap
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     configuration: NDArray[np.int64]
-    row_numbers: NDArray[np.int64]
-    name: str
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows kept."""
+        return self.dataset.frame
+
+    @property
+    def name(self) -> str:
+        """What the table is called in messages."""
+        return self.dataset.name
 
     @property
     def n_configurations(self) -> int:
         """The number of different configurations measured."""
         return int(self.configuration.max()) + 1
 
+    def extended(self, features: Sequence[Feature]) -> Table:
+        """Return the table with further features of its columns."""
+        feature_map = self.feature_map.extended(features)
+        return replace(self, feature_map=feature_map, x=feature_map.matrix(self.dataset))
+
     def number_column(self, name: str, *, at: tuple[str, ...]) -> NDArray[np.float64]:
         """Return one column as numbers, to split by its values; ``at`` is the campaign's entry."""
-        Dataset(self.frame, self.name).require([name], at=at)
+        self.dataset.require([name], at=at)
         if recognize(name, self.frame[name].dropna(), as_category=False).kind != NUMBER:
             raise UsageError(
                 f"column '{name}' must hold numbers, because only numbers have an order; "
                 "name another",
                 at=at,
             )
-        return _numbers(name, self.frame[name], self.name, self.row_numbers, at=at)
+        return _numbers(name, self.dataset, at=at)
 
 
 def prepare_table(campaign: Campaign, dataset: Dataset) -> Table:
     """Rename, skip rows, choose columns, check everything, and compute the features."""
     dataset = _renamed(campaign, dataset)
     _check_columns_exist(campaign, dataset)
-    frame, row_numbers = _kept_rows(campaign, dataset)
+    dataset = _without_skipped_rows(campaign, dataset)
     names = _feature_names(campaign, dataset)
-    kept = replace(dataset, frame=frame, rows=row_numbers.tolist())
-    kept.refuse_missing(
+    dataset.refuse_missing(
         [campaign.data.target, *names],
         remedy=("Fill them in, or leave out those rows with ", Option("drop_missing")),
     )
-    y = _target(campaign, frame[campaign.data.target], dataset.name, row_numbers)
-    columns = _feature_columns(campaign, names, kept)
-    feature_map = compile_features(columns, campaign.features)
-    x = feature_map.matrix(frame, name=dataset.name, row_numbers=row_numbers)
-    _check_finite(x, feature_map, dataset.name, row_numbers)
-    return Table(
-        frame=frame,
-        feature_map=feature_map,
-        x=x,
-        y=y,
-        configuration=_configurations(frame[[c.name for c in feature_map.columns]]),
-        row_numbers=row_numbers,
-        name=dataset.name,
-    )
+    y = _target(campaign, dataset)
+    feature_map = compile_features(_feature_columns(campaign, names, dataset), campaign.features)
+    x = feature_map.matrix(dataset)
+    _check_finite(x, feature_map, dataset)
+    settings = [column.name for column in feature_map.columns]
+    numbers = dataset.frame.groupby(settings, sort=False, dropna=False).ngroup()
+    return Table(dataset, feature_map, x, y, np.asarray(numbers, dtype=np.int64))
 
 
 def without_missing(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
@@ -171,71 +174,54 @@ def _check_columns_exist(campaign: Campaign, dataset: Dataset) -> None:
     dataset.require(skipped, at=("data", "skip_columns"))
 
 
-def _kept_rows(campaign: Campaign, dataset: Dataset) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-    frame = dataset.frame
-    row_numbers = dataset.row_numbers
-    keep = np.ones(len(frame), dtype=bool)
+def _without_skipped_rows(campaign: Campaign, dataset: Dataset) -> Dataset:
+    keep = np.ones(len(dataset.frame), dtype=bool)
     at = ("data", "skip_rows_above")
     ranges = []
     for name, bound in campaign.data.skip_rows_above.items():
-        values = _numbers(name, frame[name], dataset.name, row_numbers, at=at)
+        values = _numbers(name, dataset, at=at)
         keep &= values <= bound
         ranges.append(f"'{name}' is {values.min():g} to {values.max():g}")
     if not keep.any():
         raise DatasetError(
             f"no row of {dataset.name} is left ({', '.join(ranges)}); raise the bounds", at=at
         )
-    return frame[keep].reset_index(drop=True), row_numbers[keep]
+    return dataset.take(keep)
 
 
-def _target(
-    campaign: Campaign, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _target(campaign: Campaign, dataset: Dataset) -> NDArray[np.float64]:
     name, at = campaign.data.target, ("data", "target")
-    y = _numbers(name, values, table, row_numbers, at=at)
+    column, rows = f"{dataset.name}, column '{name}'", dataset.row_numbers
+    y = _numbers(name, dataset, at=at)
     is_tiny = (y != 0) & (np.abs(y) < np.finfo(float).tiny)
     if is_tiny.any():
         raise DatasetError(
-            f"{table}, column '{name}' has {describe_rows(is_tiny, row_numbers, 'value')} below "
-            "1e-307, which have too few digits to compute with; use a smaller unit",
+            f"{column} has {describe_rows(is_tiny, rows, 'value')} below 1e-307, which have too "
+            "few digits to compute with; use a smaller unit",
             at=at,
         )
     if campaign.score == "mape" and (y <= 0).any():
         raise DatasetError(
-            f"{table}, column '{name}' has {describe_rows(y <= 0, row_numbers, 'value ≤ 0')}, and "
-            "a relative error (MAPE) needs positive ones. Drop those rows, or use a "
-            'campaign with score = "rmse".',
+            f"{column} has {describe_rows(y <= 0, rows, 'value ≤ 0')}, and a relative error (MAPE) "
+            'needs positive ones. Drop those rows, or use a campaign with score = "rmse".',
             at=at,
         )
     if len(y) > 1 and (y == y[0]).all():
         raise DatasetError(
-            f"{table}, column '{name}' is {y[0]:g} in every row, so there is nothing to predict; "
-            "choose another target",
+            f"{column} is {y[0]:g} in every row, so there is nothing to predict; choose another "
+            "target",
             at=at,
         )
     return y
 
 
-def _numbers(
-    name: str,
-    values: pd.Series[Any],
-    table: str,
-    row_numbers: NDArray[np.int64],
-    *,
-    at: tuple[str, ...],
-) -> NDArray[np.float64]:
+def _numbers(name: str, dataset: Dataset, *, at: tuple[str, ...]) -> NDArray[np.float64]:
     """Read a column that must hold numbers; ``at`` is the campaign's entry that names it."""
+    remedy = "Correct or drop those rows, or name another column."
     try:
-        numbers: NDArray[np.float64] = column_values(
-            Column(name, NUMBER),
-            values,
-            table=table,
-            row_numbers=row_numbers,
-            remedy="Correct or drop those rows, or name another column.",
-        )
+        return column_values(Column(name, NUMBER), dataset, remedy)
     except DatasetError as error:
         raise error.placed(*at) from None
-    return numbers
 
 
 def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
@@ -270,51 +256,42 @@ def _feature_names(campaign: Campaign, dataset: Dataset) -> list[str]:
 
 def _feature_columns(campaign: Campaign, names: list[str], dataset: Dataset) -> list[Column]:
     """Recognize the kind of each column, and check its values before features are derived."""
-    columns, row_numbers = [], dataset.row_numbers
+    columns = []
     for name in names:
-        values, is_declared = dataset.frame[name], name in campaign.data.categorical
-        columns.append(recognize(name, values, as_category=is_declared))
+        is_declared = name in campaign.data.categorical
+        columns.append(recognize(name, dataset.frame[name], as_category=is_declared))
         if columns[-1].kind == CATEGORY and not is_declared:
-            _refuse_mixed(name, values, dataset.name, row_numbers)
-        column_values(columns[-1], values, table=dataset.name, row_numbers=row_numbers)
+            _refuse_mixed(name, dataset)
+        column_values(columns[-1], dataset)
     return columns
 
 
-def _refuse_mixed(
-    name: str, values: pd.Series[Any], table: str, row_numbers: NDArray[np.int64]
-) -> None:
+def _refuse_mixed(name: str, dataset: Dataset) -> None:
     """Refuse text among numbers, and 1,000 or 1,5: one typing error would make all of it names."""
-    levels = pd.Series(values.astype(str).unique())
+    values = dataset.frame[name].astype(str)
+    levels = pd.Series(values.unique())
     is_number = ~np.isnan(as_numbers(levels))
     looks_numeric = ~np.isnan(as_numbers(levels.str.replace(",", "")))
-    share = values.astype(str).isin(levels[looks_numeric]).mean()
+    share = values.isin(levels[looks_numeric]).mean()
     if share >= _NUMBERS_SHARE and not is_number.all():
         others = levels[~is_number]
-        bad = values.astype(str).isin(others).to_numpy()
+        bad = values.isin(others).to_numpy()
         what = f"other value, such as {shown(others.iloc[0])}"
         raise DatasetError(
-            f"{table}, column '{name}' has numbers, but also "
-            f"{describe_rows(bad, row_numbers, what)}. Write numbers as 1000 or 1.5; or, if "
-            "these are names, list the column as categorical.",
+            f"{dataset.name}, column '{name}' has numbers, but also "
+            f"{describe_rows(bad, dataset.row_numbers, what)}. Write numbers as 1000 or 1.5; or, "
+            "if these are names, list the column as categorical.",
             at=("data", "categorical"),
         )
 
 
-def _check_finite(
-    x: NDArray[np.float64], feature_map: FeatureMap, table: str, row_numbers: NDArray[np.int64]
-) -> None:
+def _check_finite(x: NDArray[np.float64], feature_map: FeatureMap, dataset: Dataset) -> None:
     bad = ~np.isfinite(x)
     if bad.any():
         first = int(np.flatnonzero(bad.any(axis=0))[0])
+        rows = describe_rows(bad[:, first], dataset.row_numbers, "value beyond 1e308")
         raise DatasetError(
-            f"{table}, feature '{feature_map.names[first]}' has "
-            f"{describe_rows(bad[:, first], row_numbers, 'value beyond 1e308')}; lower the degree "
-            "of products, or choose larger units",
+            f"{dataset.name}, feature '{feature_map.names[first]}' has {rows}; lower the degree of "
+            "products, or choose larger units",
             at=("features", "product_max_degree"),
         )
-
-
-def _configurations(settings: pd.DataFrame) -> NDArray[np.int64]:
-    """Number the distinct rows in order of first appearance."""
-    numbers = settings.groupby(list(settings.columns), sort=False, dropna=False).ngroup()
-    return np.asarray(numbers, dtype=np.int64)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from foretell.report.pictures.drawing import Palette
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from foretell.report.pictures.drawing import Palette
 
 
 @dataclass(frozen=True)

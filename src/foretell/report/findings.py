@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
-    from foretell.model.results import Results
-    from foretell.model.saved.model import SavedModel
+from foretell.dataset import FRAME_NAME
+from foretell.files.content import read_content
+from foretell.model import directory as layout
+from foretell.model.evidence import read_held_out, read_kept_runs, read_runs
+from foretell.model.results.schema import Results, read_results
+from foretell.model.saved.model import SavedModel, load_model
 
 _MOST_CAMPAIGN = 1_000_000  # bytes
 _MOST_LEVELS = 20
@@ -43,13 +45,13 @@ class Findings:
 
     place: Path
     model: SavedModel | None
-    results: Results | None
-    runs: pd.DataFrame | None
-    measured: pd.DataFrame | None
-    measured_from: str
-    held_out: pd.DataFrame | None
-    campaign: str | None
-    missing: tuple[str, ...]
+    results: Results | None = None
+    runs: pd.DataFrame | None = None
+    measured: pd.DataFrame | None = None
+    measured_from: str = ""
+    held_out: pd.DataFrame | None = None
+    campaign: str | None = None
+    missing: tuple[str, ...] = ()
 
     def levels(self, name: str) -> list[float]:
         """Return the values of a numeric column that were measured, if they are few."""
@@ -84,31 +86,22 @@ class Findings:
 
 def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findings:
     """Read a directory of `foretell fit`, or a model file; ``data`` has measured runs to show."""
-    import pandas as pd
-
-    from foretell.model import directory as layout
-    from foretell.model.evidence import read_runs
-    from foretell.model.results import read_results
-    from foretell.model.saved.model import load_model
-
-    if not place.is_dir():
-        return _of_model(place, load_model(place), data, ())
-    if not (place / layout.RESULTS).exists():
-        lost = f"{place} has no {layout.RESULTS}, so there is no leaderboard. {_AGAIN}."
-        return _of_model(place, load_model(place), data, (lost,))
-    results = read_results(place / layout.RESULTS)
-    campaign = _text(place / layout.CAMPAIGN)
-    if results.best is None:
-        return Findings(place, None, results, None, None, "", None, campaign, ())
-    model = load_model(place)
     missing: list[str] = []
-    runs = _kept_runs(place / layout.RUNS, model, missing)
-    held_out = None
-    if runs is not None:
-        held_out = _held_out(place / layout.REHEARSALS, runs, model.target, missing)
+    results = campaign = runs = held_out = None
+    if (place / layout.RESULTS).exists():
+        results = read_results(place / layout.RESULTS)
+        campaign = _text(place / layout.CAMPAIGN)
+        if results.best is None:
+            return Findings(place, None, results, campaign=campaign)
+    elif place.is_dir():
+        missing.append(f"{place} has no {layout.RESULTS}, so there is no leaderboard. {_AGAIN}.")
+    model = load_model(place)
+    if results is not None:
+        runs, held_out = _evidence(place, model, missing)
     measured, measured_from = runs, "the fit"
     if data is not None:
-        measured, measured_from = read_runs(data, model), _name_of(data)
+        measured = read_runs(data, model)
+        measured_from = str(data) if isinstance(data, Path) else FRAME_NAME
         if runs is not None:
             measured = pd.concat([runs, measured], ignore_index=True).drop_duplicates()
             measured_from = f"the fit and {measured_from}"
@@ -117,50 +110,28 @@ def read_findings(place: Path, data: Path | pd.DataFrame | None = None) -> Findi
     )
 
 
-def _of_model(
-    place: Path, model: SavedModel, data: Path | pd.DataFrame | None, missing: tuple[str, ...]
-) -> Findings:
-    from foretell.model.evidence import read_runs
-
-    runs = None if data is None else read_runs(data, model)
-    return Findings(place, model, None, None, runs, _name_of(data), None, None, missing)
-
-
-def _name_of(data: Path | pd.DataFrame | None) -> str:
-    return str(data) if isinstance(data, Path) else "the frame"
-
-
-def _kept_runs(path: Path, model: SavedModel, missing: list[str]) -> pd.DataFrame | None:
-    from foretell.model.evidence import read_kept_runs
-
-    if not path.exists():
-        missing.append(f"There is no {path.name}, so no runs are shown. {_AGAIN}.")
-        return None
-    return read_kept_runs(path, model)
-
-
-def _held_out(
-    path: Path, runs: pd.DataFrame, target: str, missing: list[str]
-) -> pd.DataFrame | None:
-    from foretell.model.evidence import read_held_out
-
-    if not path.exists():
-        missing.append(
-            f"There is no {path.name}, so predictions of runs held out are not shown. {_AGAIN}."
-        )
-        return None
-    found = read_held_out(path, runs, target)
-    if found.empty:
+def _evidence(
+    place: Path, model: SavedModel, missing: list[str]
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """Read the runs that a fit kept, and predictions of those held out; note what is missing."""
+    if not (place / layout.RUNS).exists():
+        missing.append(f"There is no {layout.RUNS}, so no runs are shown. {_AGAIN}.")
+        return None, None
+    runs = read_kept_runs(place / layout.RUNS, model)
+    if not (place / layout.REHEARSALS).exists():
+        lost = "predictions of runs held out are not shown"
+        missing.append(f"There is no {layout.REHEARSALS}, so {lost}. {_AGAIN}.")
+        return runs, None
+    held_out = read_held_out(place / layout.REHEARSALS, runs, model.target)
+    if held_out.empty:
         missing.append("No run was held out, so errors on new runs are not known. Measure more.")
-        return None
-    return found
+        return runs, None
+    return runs, held_out
 
 
 def _text(path: Path) -> str | None:
     """Read a small text file, if it is there."""
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_CAMPAIGN:
-            return None
-        return path.read_text(encoding="utf-8")
+        return read_content(path, _MOST_CAMPAIGN).decode()
     except (OSError, UnicodeDecodeError):
         return None

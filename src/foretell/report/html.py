@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from itertools import groupby
 
-from foretell.report.document import Block, Code, Document, Fact, Paragraph, Picture, Section, Table
+from foretell.report.document import Block, Code, Document, Paragraph, Picture, Section, Table
 from foretell.report.pictures.drawing import DARK, LIGHT
 from foretell.report.pictures.svg import to_svg, variables
 
@@ -19,25 +19,26 @@ def to_html(document: Document) -> str:
     """Write a report as a page."""
     body = "\n".join([_first_screen(document), *map(_section, document.sections)])
     title = escape(document.title)
+    rules = files("foretell.report").joinpath("page.css").read_text(encoding="utf-8")
+    dark = f"@media (prefers-color-scheme: dark) {{ {variables(DARK)} }}"
+    paper = f"@media print {{ {variables(LIGHT)} }}"
+    style = f"{variables(LIGHT)}\n{dark}\n{paper}\n{rules}"
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"{body}\n</main>\n<footer><p>{escape(document.foot)}</p></footer>\n</body>\n</html>\n"
     )
 
 
-def _style() -> str:
-    rules = files("foretell.report").joinpath("page.css").read_text(encoding="utf-8")
-    dark = f"@media (prefers-color-scheme: dark) {{ {variables(DARK)} }}"
-    paper = f"@media print {{ {variables(LIGHT)} }}"
-    return f"{variables(LIGHT)}\n{dark}\n{paper}\n{rules}"
-
-
 def _first_screen(document: Document) -> str:
-    facts = "".join(map(_fact, document.facts))
+    facts = "".join(
+        f'<div><dt>{escape(fact.label)}</dt><dd class="figure">{escape(fact.value)}</dd>'
+        f'<dd class="remark">{escape(fact.remark)}</dd></div>'
+        for fact in document.facts
+    )
     notes = "".join(f"<li>{escape(note)}</li>" for note in document.notes)
     links = "".join(
         f'<li><a href="#{escape(s.slug)}">{escape(s.title)}</a></li>' for s in document.sections
@@ -49,14 +50,6 @@ def _first_screen(document: Document) -> str:
         + f'<p class="trust">{escape(document.trust)}</p>\n'
         + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
         + f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n</header>'
-    )
-
-
-def _fact(fact: Fact) -> str:
-    return (
-        f"<div><dt>{escape(fact.label)}</dt>"
-        f'<dd class="figure">{escape(fact.value)}</dd>'
-        f'<dd class="remark">{escape(fact.remark)}</dd></div>'
     )
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from foretell.errors import Option, UsageError, suggest
+from foretell.model.saved.model import SavedModel
 from foretell.report.findings import Findings
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from foretell.model.saved.model import SavedModel
 
 
 def parse_at(words: Sequence[str]) -> dict[str, str]:

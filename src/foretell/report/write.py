@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from foretell.errors import Option, StorageError, UsageError, suggest
-from foretell.files.directory import write_new
-from foretell.report.build import build_document
-from foretell.report.findings import read_findings
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from foretell.report.document import Document
+from foretell._version import __version__
+from foretell.errors import Option, UsageError, suggest
+from foretell.files.directory import check_new, make_folder, write_new
+from foretell.report.document import Document
+from foretell.report.findings import Findings, read_findings
+from foretell.report.html import to_html
+from foretell.report.markdown import to_markdown
+from foretell.report.pdf import to_pdf
+from foretell.report.sections.accuracy import ladder_section, leaderboard_section, predicted_section
+from foretell.report.sections.curves import curves_section
+from foretell.report.sections.data import data_section
+from foretell.report.sections.explanation import explanation_section
+from foretell.report.sections.overview import facts, lead, notes, trust
+from foretell.report.sections.provenance import failures_section, provenance_section
+from foretell.report.settings import choose_settings
+from foretell.wording import plain
 
 FORMATS = ("html", "md", "pdf")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written.
+    """A report that was written: its file and size with all pictures, and titles of its sections.
 
-    Attributes
-    ----------
-    path
-        The file.
-    n_bytes
-        Its size, including its pictures where they are files of their own.
-    sections
-        The titles of its sections.
-    missing
-        What it could not show, and how to get it.
+    ``missing`` says what it could not show, and how to get it.
     """
 
     path: Path
@@ -74,11 +74,11 @@ def write_report(
     """
     chosen = _form(output, form)
     path = Path(f"report.{chosen}" if output is None else output)
-    if path.exists() and not force and not path.is_dir():
-        raise _exists(path)  # before the work, not after it
+    if not path.is_dir():
+        check_new(path, force=force)  # before the work, not after it
     source = Path(data) if isinstance(data, str) else data
     findings = read_findings(Path(models), source)
-    document = build_document(findings, at or {})
+    document = _document(findings, at or {})
     sizes = [len(content) for content in _write(document, path, chosen, force=force)]
     return Report(path, sum(sizes), tuple(s.title for s in document.sections), findings.missing)
 
@@ -100,9 +100,29 @@ def _form(output: str | Path | None, form: str | None) -> str:
     return form
 
 
-def _exists(path: Path) -> StorageError:
-    return StorageError(
-        f"{path} exists already", remedy=("name another file, or add ", Option("force"))
+def _document(findings: Findings, at: Mapping[str, Any]) -> Document:
+    """Put a report together; ``at`` has the values that columns keep while another is varied."""
+    if findings.model is None and at:
+        raise UsageError("no technique gave a model to draw", option=Option("at"))
+    settings = {} if findings.model is None else choose_settings(findings, at)
+    sections = (
+        data_section(findings),
+        leaderboard_section(findings),
+        curves_section(findings, settings),
+        predicted_section(findings),
+        ladder_section(findings),
+        explanation_section(findings),
+        failures_section(findings),
+        provenance_section(findings),
+    )
+    return Document(
+        title=f"A model of {plain(findings.target)}",
+        lead=lead(findings),
+        facts=tuple(facts(findings)),
+        trust=trust(findings),
+        notes=tuple(notes(findings)),
+        sections=tuple(section for section in sections if section is not None),
+        foot=f"Written by foretell {__version__} from {plain(findings.place)}.",
     )
 
 
@@ -111,33 +131,16 @@ def _write(document: Document, path: Path, form: str, *, force: bool) -> list[by
     contents: dict[Path, bytes] = {}
     match form:
         case "html":
-            from foretell.report.html import to_html
-
             contents[path] = to_html(document).encode()
         case "pdf":
-            from foretell.report.pdf import to_pdf
-
             contents[path] = to_pdf(document)
         case _:
-            from foretell.report.markdown import to_markdown
-
             folder = path.with_name(f"{path.stem}-pictures")
             text, pictures = to_markdown(document, folder.name)
-            _make_folder(folder, force=force)
+            check_new(folder, force=force)
+            make_folder(folder)
             contents = {folder / name: svg.encode() for name, svg in pictures.items()}
             contents[path] = text.encode()
     for file, content in contents.items():
         write_new(file, content, force=force)
     return list(contents.values())
-
-
-def _make_folder(folder: Path, *, force: bool) -> None:
-    if folder.exists() and not force:
-        raise _exists(folder)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"{folder} cannot be made: {error.strerror}",
-            remedy=("write to another place: ", Option("output", "...")),
-        ) from None

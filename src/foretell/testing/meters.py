@@ -17,15 +17,8 @@ _JOB = "import time; block = bytearray(10_000_000); sum(range(500_000)); time.sl
 def check_meter(meter: type[Meter], setting: Setting | None = None) -> None:
     """Raise AssertionError, saying what was expected, unless a meter keeps its contract.
 
-    Parameters
-    ----------
-    meter
-        The class that is registered.
-    setting
-        What it needs to know of the sweep.
+    The setting is what the meter needs to know of the sweep.
 
-    Examples
-    --------
     >>> from foretell.measure.meters.cpu_time import CpuTimeMeter
     >>> check_meter(CpuTimeMeter)
     """

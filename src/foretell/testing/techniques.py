@@ -29,13 +29,6 @@ _PATH_VALUES = (3, 8)
 def check_technique(technique: Technique | type[Technique]) -> None:
     """Raise AssertionError, saying what was expected, unless a technique keeps its contract.
 
-    Parameters
-    ----------
-    technique
-        The class that is registered, or an instance of it.
-
-    Examples
-    --------
     >>> from foretell.model.techniques.linear.dummy import DummyTechnique
     >>> check_technique(DummyTechnique)
     """

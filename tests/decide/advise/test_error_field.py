@@ -26,7 +26,7 @@ def test_runs_only_take_doubt_away(points, data):
     field = ErrorField.of(np.full(len(frame), 0.3), alike, 0.02)
     before = field.variance.copy()
     row = data.draw(st.integers(0, len(frame) - 1))
-    field.see_run(row)
+    field.see_runs(np.array([row]), np.ones(1))
     assert (field.variance <= before + 1e-9).all()
     assert field.variance[row] < 0.02**2 * 1.01
     assert np.linalg.eigvalsh(field.covariance).min() > -1e-9

@@ -55,8 +55,8 @@ def test_a_run_is_affordable_up_to_what_is_left():
     frame = made(3.0)
     assert account("15s").affords(frame, [RUNS[1]])
     assert not account("14s").affords(frame, [RUNS[1]])
-    assert account("3.1s").has_room(frame)
-    assert not account("3s").has_room(frame)
+    assert account("3.1s").affords(frame)
+    assert not account("3s").affords(frame)
 
 
 def test_money_is_by_the_price_of_each_run():

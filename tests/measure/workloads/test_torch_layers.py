@@ -41,7 +41,11 @@ def test_networks_have_as_many_convolutions_as_published(network, n_layers):
 
 @pytest.mark.parametrize(("network", "n_weights"), [("vgg16", 14_714_688), ("vgg19", 20_024_384)])
 def test_convolutions_have_as_many_weights_as_published(network, n_weights):
-    assert sum(layer.n_weights for layer in layers(network, 224)) == n_weights
+    # Filters of 3 by 3, and one bias for each output channel.
+    found = [
+        (9 * layer.input_channels + 1) * layer.output_channels for layer in layers(network, 224)
+    ]
+    assert sum(found) == n_weights
 
 
 def test_channels_of_one_layer_are_taken_by_the_next():

@@ -7,10 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from foretell.model.automatic.bench import Bench, FitTask, answer, fit_member
+from foretell.model.automatic.bench import Bench, EnsembleTechnique, FitTask, answer, fit_member
 from foretell.model.automatic.ensemble import EnsembleRegressor
 from foretell.model.automatic.members import LAWS, MEMBERS, USUAL
-from foretell.model.automatic.technique import EnsembleTechnique
 from foretell.model.techniques import State, TrainingRows
 
 FEW = ["LogGP", "ScalingLaw", "PowerLaw"]
@@ -86,7 +85,7 @@ def test_repeats_weigh_and_every_run_is_rehearsed():
     data = rows(n_repeats=3)
     bench = Bench.of(data, ["PowerLaw"], 0)
     assert len(bench.points) == 16
-    position, log_y = bench.runs(np.array([0, 5]))
+    position, _, log_y = bench.runs(np.array([0, 5]))
     assert position.tolist() == [0, 0, 0, 1, 1, 1]
     assert log_y == pytest.approx(np.log(data.y[[0, 1, 2, 15, 16, 17]]))
 

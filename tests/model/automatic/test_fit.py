@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import zipfile
 
 import numpy as np
@@ -14,6 +15,7 @@ import foretell
 from foretell.errors import DatasetError, ModelError
 from foretell.executors import open_executor
 from foretell.model.automatic.bench import Bench
+from foretell.model.saved.export import export_model
 from foretell.model.saved.file import Archive, pack
 from foretell.model.techniques import TrainingRows
 
@@ -114,13 +116,46 @@ def cliff_time(frame):
     return 100 / np.sqrt(frame["nodes"]) * leap
 
 
-def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory():
-    fitted = fit(cliff(60, seed=0))
-    assert ("memory", "nodes") in fitted.results.explanation.totals
+@pytest.fixture(scope="module")
+def fallen(tmp_path_factory):
+    return fit(cliff(60, seed=0), output=tmp_path_factory.mktemp("cliff") / "out")
+
+
+def test_a_memory_cliff_is_found_in_the_total_of_nodes_and_memory(fallen):
+    (found,) = fallen.results.explanation.cliffs
+    assert found.product == "memory × nodes"
+    assert 24 < found.value <= 32  # totals measured on both sides of 30
+    assert found.factor == pytest.approx(1 / 8, rel=0.1)
+    assert "A cliff: once memory × nodes reaches" in str(fallen)
     new = cliff(80, seed=1)
     total = new["nodes"] * new["memory"]
-    off = error(fitted.predict(new), cliff_time(new))
-    assert off[(total < 20) | (total > 45)].mean() < 0.15  # of a leap of eight times
+    off = error(fallen.predict(new), cliff_time(new))
+    assert off[(total < 20) | (total > 45)].mean() < 0.03  # of a leap of eight times
+
+
+def test_a_cliff_beyond_the_measured_combinations_is_predicted(fallen):
+    new = pd.DataFrame({"nodes": [1, 24, 32, 1], "memory": [24, 1, 2, 40]})
+    assert error(fallen.predict(new), cliff_time(new)).max() < 0.15
+
+
+def test_smooth_tables_have_no_cliffs(law, whole):
+    assert law.results.explanation.cliffs == whole.results.explanation.cliffs == []
+
+
+def test_models_with_a_cliff_survive_saving_and_export(fallen):
+    new = cliff(20, seed=2)
+    loaded = foretell.load_model(fallen.directory)
+    assert np.array_equal(loaded.predict(new), fallen.predict(new))
+    law = foretell.load_model(fallen.directory / "ScalingLaw.foretell")
+    module: dict[str, object] = {}
+    exec(export_model(law, "python"), module)
+    rows = new.drop(columns="time_s").to_dict("records")
+    exported = [module["predict"](row) for row in rows]
+    assert exported == pytest.approx(law.predict(new).tolist())
+    table = sqlite3.connect(":memory:")
+    new.to_sql("runs", table)
+    predicted = table.execute(f"SELECT {export_model(law, 'sql').split(chr(10), 3)[3]} FROM runs")
+    assert [row[0] for row in predicted] == pytest.approx(exported)
 
 
 MACHINES = {"a": 1.0, "b": 3.0, "c": 1.7, "d": 2.2}

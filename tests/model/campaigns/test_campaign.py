@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.errors import UsageError
-from foretell.model.campaigns import (
+from foretell.model.campaigns.schema import (
     Campaign,
     HoldOut,
     KFold,
     read_campaign,
     read_toml,
 )
-from foretell.model.campaigns.candidates import candidates, faults
+from foretell.model.campaigns.search.space import candidates, faults
 from foretell.model.techniques import TECHNIQUES
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import foretell
 from foretell.dataset import read_dataset
-from foretell.model.campaigns import Campaign
-from foretell.model.campaigns.intervals import HeldOut, campaign_calibration
-from foretell.model.campaigns.validation import Split
+from foretell.model.campaigns.intervals import campaign_calibration
+from foretell.model.campaigns.schema import Campaign
+from foretell.model.campaigns.validation.splits import Split
 from foretell.model.saved.model import load_model
 from foretell.model.table import prepare_table
 
@@ -156,7 +156,7 @@ def build_table(frame):
 
 def held(table, split):
     """Predictions that are 10 % too low."""
-    return HeldOut(split, len(split.test), table.y[split.test] / 1.1)
+    return (split, len(split.test), table.y[split.test] / 1.1)
 
 
 @pytest.mark.parametrize("n_splits", [1, 10])

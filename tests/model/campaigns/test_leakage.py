@@ -10,9 +10,8 @@ import pytest
 from foretell import fit_model, load_model, read_dataset
 from foretell.errors import NothingUsableError
 from foretell.files.journal import decode
-from foretell.model.campaigns import read_campaign
-from foretell.model.campaigns.validation import make_splits
-from foretell.model.campaigns.validation.outer_splits import split_campaign
+from foretell.model.campaigns.schema import read_campaign
+from foretell.model.campaigns.validation.splits import make_splits, split_campaign
 from foretell.model.fitter import Fitter
 from foretell.model.table import prepare_table
 from foretell.model.techniques import TECHNIQUES, Hyperparameter
@@ -97,7 +96,6 @@ def test_targets_of_training_rows_do_matter(runs):
 def fitters(source, runs, rows_of):
     """Return a fitter, and one whose rows on one side of a fold are something else."""
     checked, table, plan = planned(source, runs)
-    indicators = np.flatnonzero([f.is_indicator for f in table.feature_map.features])
     parts = (table.x, table.y, table.configuration)
     random = np.random.default_rng(2)
     changed = [part.copy() for part in parts]
@@ -105,7 +103,7 @@ def fitters(source, runs, rows_of):
     changed[0][rows] = random.uniform(-50, 50, size=changed[0][rows].shape)
     changed[1][rows] = random.uniform(1, 1e5, size=len(rows))
     changed[2][rows] = random.permutation(changed[2][rows])
-    return [Fitter(checked, *p, indicators, plan.splits) for p in (parts, changed)]
+    return [Fitter(checked, *p, plan.splits, table.feature_map) for p in (parts, changed)]
 
 
 FOLD = "0.0/1"
@@ -146,8 +144,7 @@ def test_level_that_only_test_rows_have_is_no_column_of_the_fold():
     _, _, plan = planned(source, runs)
     runs["machine"] = runs["machine"].mask(np.isin(np.arange(40), plan.splits[FOLD].test[:2]), "c")
     checked, table, plan = planned(source, runs)
-    indicators = np.flatnonzero([f.is_indicator for f in table.feature_map.features])
-    fitter = Fitter(checked, table.x, table.y, table.configuration, indicators, plan.splits)
+    fitter = Fitter(checked, table.x, table.y, table.configuration, plan.splits, table.feature_map)
     (fitted,) = fitter.fit("LRRidge", [{"alpha": 0.1}], FOLD)
     used = [table.feature_map.names[i] for i in fitted.columns]
     unused = set(table.feature_map.names) - set(used)
@@ -224,7 +221,7 @@ def test_no_two_splits_are_drawn_with_the_same_random_numbers(runs, monkeypatch)
         states.append(random.bit_generator.state["state"]["state"])
         return make_splits(*args, random=random, **options)
 
-    monkeypatch.setattr("foretell.model.campaigns.validation.outer_splits.make_splits", spy)
+    monkeypatch.setattr("foretell.model.campaigns.validation.splits.make_splits", spy)
     planned(campaign(runs=3, validation={"method": "KFold", "folds": 3}, seed=5), runs)
     assert len(states) == 3 + 3 * 3 + 1
     assert len(set(states)) == len(states)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from foretell.errors import DatasetError, UsageError
-from foretell.model.campaigns import read_campaign
+from foretell.model.campaigns.schema import read_campaign
 from foretell.model.campaigns.sources import load_campaign, resolve_data_path
 
 INI = """\

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.model.campaigns.search import GridSearch, Search
+from foretell.model.campaigns.search.searches import GridSearch, Search
 from foretell.model.campaigns.study import Study, Trial
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import OuterSplit
+from foretell.model.campaigns.validation.scores import Scores
+from foretell.model.campaigns.validation.splits import OuterSplit
 from foretell.model.campaigns.work import Outcome
 
 
@@ -38,7 +38,7 @@ def ridge(*alphas):
 
 
 def opened(search, *, folds=3, technique="LRRidge", is_racing=False, finished=None, number=0):
-    split = OuterSplit("0.0", 0, tuple(f"0.0/{fold}" for fold in range(folds)))
+    split = OuterSplit("0.0", tuple(f"0.0/{fold}" for fold in range(folds)))
     return Study(
         split,
         technique,
@@ -93,7 +93,7 @@ def test_every_proposal_runs_on_every_fold_and_the_search_is_told():
     assert study.trials == finished
     assert search.told == pytest.approx([3.03, 1.01, 2.02])
     assert study.is_over
-    assert study.best() is study.trials[1]
+    assert study.best is study.trials[1]
     assert (study.n_finished, study.n_trials) == (3, 3)
     assert study.least_error == pytest.approx(1.01)
     assert study.trials[0].seconds == 3
@@ -187,7 +187,7 @@ def test_failure_on_one_fold_is_the_failure_of_the_trial():
     assert failed.reason == "boom"  # the first fold that failed, and the first alone counts
     assert failed.error("mape") == math.inf
     assert not failed.is_complete
-    assert study.best() is sound
+    assert study.best is sound
     assert search.told == [math.inf, 5]
     assert study.least_error == 5
 
@@ -197,13 +197,13 @@ def test_error_that_is_no_number_is_a_failure(error):
     study = opened(Scripted(ridge(1)))
     drive(study, lambda params, fold: error if fold == 1 else 0.1)
     assert study.trials[0].reason == "mape is not finite"
-    assert study.best() is None
+    assert study.best is None
 
 
 def test_first_of_equals_is_the_best():
     study = opened(Scripted(ridge(3, 1), ridge(2)))
     drive(study, lambda params, fold: 0.5)
-    assert study.best() is study.trials[0]
+    assert study.best is study.trials[0]
 
 
 def test_stop_keeps_what_is_finished_and_nothing_else():
@@ -219,7 +219,7 @@ def test_stop_keeps_what_is_finished_and_nothing_else():
     assert study.advance() == []
     assert [t.params["alpha"] for t in study.trials] == [5, 1, 1]
     assert all(t.is_complete for t in study.trials)
-    assert study.best().error("mape") == 1
+    assert study.best.error("mape") == 1
 
 
 # Racing
@@ -243,7 +243,7 @@ def test_racing_stops_what_is_worse_on_the_same_rows_and_estimates_it():
     assert search.told == [t.error("mape") for t in study.trials]
     assert not worse.is_complete
     assert worse.reason is None
-    assert study.best() is better
+    assert study.best is better
 
 
 def test_racing_goes_in_growing_stages_and_the_first_batch_has_no_rival():
@@ -266,7 +266,7 @@ def test_racing_against_a_perfect_trial_leaves_no_trial_with_its_error():
     drive(study, lambda params, fold: float(params["alpha"]))
     assert study.trials[1].estimate == 4
     assert search.told == [0, 4]
-    assert study.best() is study.trials[0]
+    assert study.best is study.trials[0]
 
 
 def test_racing_against_a_trial_that_failed_is_no_race():
@@ -282,7 +282,7 @@ def test_stopped_trial_never_wins_however_well_it_is_estimated():
     study = opened(Scripted(ridge(1), ridge(2)), folds=2, is_racing=True)
     drive(study, error)
     assert study.trials[1].estimate is not None
-    assert study.best() is study.trials[0]
+    assert study.best is study.trials[0]
 
 
 def test_single_fold_leaves_nothing_to_race_about():
@@ -300,7 +300,7 @@ batches = st.lists(st.lists(values, min_size=1, max_size=5), min_size=1, max_siz
 
 def described(study):
     """Say all that a study came to."""
-    best = study.best()
+    best = study.best
     return (
         [trial.to_json() for trial in study.trials],
         best.to_json() if best else None,

@@ -8,7 +8,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.model.campaigns import Campaign, read_campaign
+from foretell.model.campaigns.schema import Campaign, read_campaign
 from foretell.model.campaigns.search.priors import PRIORS
 from foretell.model.campaigns.toml import _short_lists, campaign_schema, write_toml
 from foretell.model.techniques import TECHNIQUES

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foretell.dataset import Dataset
 from foretell.errors import DatasetError, UsageError
-from foretell.model.campaigns import Features
-from foretell.model.features import (
+from foretell.model.campaigns.schema import Features
+from foretell.model.features.feature import (
     CATEGORY,
     FLAG,
+    MOST_FACTORS,
     NUMBER,
     Column,
     Factor,
     Feature,
-    FeatureMap,
-    compile_features,
 )
-from foretell.model.features._base import MOST_FACTORS
-from foretell.model.features.feature_map import recognize
+from foretell.model.features.feature_map import FeatureMap, compile_features, recognize
 
 COLUMNS = [
     Column("nodes", NUMBER),
@@ -39,18 +38,22 @@ FRAME = pd.DataFrame(
 )
 
 
+def table(frame):
+    return Dataset(frame, "the table")
+
+
 def compiled(columns=COLUMNS, **options):
     return compile_features(columns, Features(**options))
 
 
 def column(feature_map, name, frame=FRAME):
-    return feature_map.matrix(frame)[:, feature_map.names.index(name)].tolist()
+    return feature_map.matrix(table(frame))[:, feature_map.names.index(name)].tolist()
 
 
 def test_columns_come_as_they_are_and_categories_as_one_indicator_per_level():
     plain = compiled()
     assert plain.names == ["nodes", "size", "gpu", "kind_class_a", "kind_class_b", "kind_class_c"]
-    assert plain.matrix(FRAME)[0].tolist() == [1, 10, 1, 0, 1, 0]
+    assert plain.matrix(table(FRAME))[0].tolist() == [1, 10, 1, 0, 1, 0]
 
 
 def test_inverse_of_named_columns():
@@ -72,7 +75,7 @@ def test_products_are_named_by_their_factors_in_alphabetical_order():
     squares = compiled([Column("b", NUMBER), Column("a", NUMBER)], product_max_degree=2)
     assert squares.names == ["b", "a", "a__a", "a__b", "b__b"]
     frame = pd.DataFrame({"a": [3.0], "b": [5.0]})
-    assert squares.matrix(frame).tolist() == [[5, 3, 9, 15, 25]]
+    assert squares.matrix(table(frame)).tolist() == [[5, 3, 9, 15, 25]]
 
 
 def test_interactions_only_have_no_column_twice():
@@ -112,7 +115,7 @@ def test_ernest_replaces_everything_by_its_four_features():
     ernest = compiled(columns, ernest=True)
     frame = pd.DataFrame({"datasize": [100.0], "cores": [4.0], "other": [1.0]})
     assert [c.name for c in ernest.columns] == ["datasize", "cores"]
-    assert dict(zip(ernest.names, ernest.matrix(frame)[0], strict=True)) == pytest.approx(
+    assert dict(zip(ernest.names, ernest.matrix(table(frame))[0], strict=True)) == pytest.approx(
         {
             "datasize_over_cores": 25,
             "log_cores": math.log(4),
@@ -125,20 +128,23 @@ def test_ernest_replaces_everything_by_its_four_features():
 def test_unseen_level_has_all_indicators_at_zero_and_is_reported():
     plain = compiled()
     new = FRAME.assign(kind=["z", "a", "z"])
-    assert plain.matrix(new)[0, 3:].tolist() == [0, 0, 0]
-    values = plain.values(new, row_numbers=np.arange(1, 4))
+    assert plain.matrix(table(new))[0, 3:].tolist() == [0, 0, 0]
+    values = plain.values(table(new))
     assert plain.unknown_levels(values) == {"kind": ["z"]}
 
 
 def test_numeric_levels_match_whatever_number_type_the_file_gave():
     column_of_numbers = compiled([Column("zone", CATEGORY, ("1", "2"))])
     for values in ([1, 2], [1.0, 2.0]):
-        assert column_of_numbers.matrix(pd.DataFrame({"zone": values})).tolist() == [[1, 0], [0, 1]]
+        assert column_of_numbers.matrix(table(pd.DataFrame({"zone": values}))).tolist() == [
+            [1, 0],
+            [0, 1],
+        ]
 
 
 def test_column_order_of_the_table_does_not_matter():
     plain = compiled(product_max_degree=2)
-    assert (plain.matrix(FRAME) == plain.matrix(FRAME[FRAME.columns[::-1]])).all()
+    assert (plain.matrix(table(FRAME)) == plain.matrix(table(FRAME[FRAME.columns[::-1]]))).all()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_column_order_of_the_table_does_not_matter():
 def test_step_on_a_value_it_is_not_defined_for_names_column_and_rows(step, bad, rule):
     frame = FRAME.assign(nodes=[1.0, bad, bad])
     with pytest.raises(DatasetError, match=rule) as error:
-        compiled(**{step: ["nodes"]}).matrix(frame)
+        compiled(**{step: ["nodes"]}).matrix(table(frame))
     assert "'nodes'" in str(error.value)
     assert "2, 3" in str(error.value)
 
@@ -174,7 +180,7 @@ def test_products_are_the_products_of_their_factors(values, degree, only):
     combine = combinations if only else combinations_with_replacement
     expected = {"__".join(g): math.prod(row[n] for n in g)
                 for d in range(1, degree + 1) for g in combine(names, d)}  # fmt: skip
-    found = dict(zip(fmap.names, fmap.matrix(pd.DataFrame([row]))[0], strict=True))
+    found = dict(zip(fmap.names, fmap.matrix(table(pd.DataFrame([row])))[0], strict=True))
     assert found == pytest.approx(expected)
 
 
@@ -183,7 +189,7 @@ def test_thousands_of_products_of_many_rows_equal_a_plain_computation():
     x = random.uniform(1, 2, (500, 26))
     frame = pd.DataFrame(x, columns=[f"c{i:02d}" for i in range(26)])
     fmap = compiled([Column(c, NUMBER) for c in frame.columns], product_max_degree=3)
-    matrix = fmap.matrix(frame)
+    matrix = fmap.matrix(table(frame))
     assert matrix.shape == (500, 26 + 351 + 3276)
     i = fmap.names.index("c03__c11__c25")
     assert matrix[:, i] == pytest.approx(x[:, 3] * x[:, 11] * x[:, 25])
@@ -219,7 +225,7 @@ def test_value_that_ernest_cannot_use_names_ernest(column, bad):
     frame = pd.DataFrame({"datasize": [1.0, 2.0], "cores": [1.0, 2.0]})
     frame.loc[1, column] = bad
     with pytest.raises(DatasetError, match="do without ernest") as error:
-        ernest.matrix(frame)
+        ernest.matrix(table(frame))
     assert error.value.at == ("features", "ernest")
 
 
@@ -229,7 +235,7 @@ def test_one_long_product_takes_no_memory_for_the_others():
     fmap = FeatureMap((Column("c", NUMBER),), features)
     tracemalloc.start()
     try:
-        assert (fmap.matrix(pd.DataFrame({"c": [1.0]})) == 1).all()
+        assert (fmap.matrix(table(pd.DataFrame({"c": [1.0]}))) == 1).all()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

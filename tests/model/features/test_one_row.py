@@ -1,15 +1,14 @@
 """One row is read as a table of one row would be, or not at all."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foretell.dataset import Dataset
 from foretell.errors import DatasetError
-from foretell.model.features import CATEGORY, NUMBER, Column, Factor, Feature, FeatureMap
-from foretell.model.features._base import FLAG
-from foretell.model.features.one_row import read_row
+from foretell.model.features.feature import CATEGORY, FLAG, NUMBER, Column, Factor, Feature
+from foretell.model.features.feature_map import FeatureMap, read_row
 
 COLUMNS = (
     Column("size", NUMBER),
@@ -30,7 +29,7 @@ ANYTHING = st.one_of(
 def test_a_row_has_the_values_that_a_table_reads(row):
     values = read_row(COLUMNS, row)
     if values is not None:
-        table = MAP.values(pd.DataFrame([row]), row_numbers=np.array([1]))
+        table = MAP.values(Dataset(pd.DataFrame([row]), "the row"))
         assert {k: v.tolist() for k, v in values.items()} == {
             k: v.tolist() for k, v in table.items()
         }
@@ -39,7 +38,7 @@ def test_a_row_has_the_values_that_a_table_reads(row):
 @given(st.fixed_dictionaries({c.name: ANYTHING for c in COLUMNS}))
 def test_what_a_table_refuses_is_left_to_the_table(row):
     try:
-        MAP.values(pd.DataFrame([row]), row_numbers=np.array([1]))
+        MAP.values(Dataset(pd.DataFrame([row]), "the row"))
     except DatasetError:
         assert read_row(COLUMNS, row) is None
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import foretell
-from foretell.model.results import read_results
+from foretell.model.results.schema import read_results
 from foretell.predictor import Predictor
 
 CAMPAIGN = {

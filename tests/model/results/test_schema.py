@@ -7,7 +7,7 @@ import json
 import pytest
 
 from foretell.errors import ModelError
-from foretell.model.results import Results, read_results
+from foretell.model.results.schema import Results, read_results
 
 SPREAD = {"mean": 0.1, "spread": None}
 RESULTS = {
@@ -45,7 +45,9 @@ RESULTS = {
     ],
     "explanation": {
         "law": None, "formula": None, "law_explains": None, "shares": {"nodes": 1.0},
-        "totals": [["nodes", "size"]], "plateaus": [{"column": "nodes", "value": 8}],
+        "totals": [["nodes", "size"]],
+        "cliffs": [{"product": "nodes × gb", "value": 30.0, "factor": 0.5}],
+        "plateaus": [{"column": "nodes", "value": 8}],
     },
     "reaches": {"nodes": [1.0, 2.0]},
     "times": {"total_s": 1.5, "fit_s": {"LRRidge": 0.1}},

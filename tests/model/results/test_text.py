@@ -23,7 +23,7 @@ QUESTIONS = ("1.5x", "2x", "4x")
 
 def explanation(**values):
     known = {"law": None, "formula": None, "law_explains": None, "shares": {}, "totals": []}
-    return Explanation(**{**known, "plateaus": [], **values})
+    return Explanation(**{**known, "cliffs": [], "plateaus": [], **values})
 
 
 def test_no_question_of_a_table_is_called_like_a_class_of_trust():

@@ -20,7 +20,7 @@ from foretell.model.techniques import TECHNIQUES
 from foretell.model.techniques.laws._formula import (
     Clip,
     Column,
-    Exp,
+    Function,
     Number,
     Product,
     Sum,
@@ -344,7 +344,7 @@ def test_floor_joins_the_bounds_that_are_there(value, floor, low, size):
         column,
         Clip(column, low, low + size),
         Clip(column, None, low),
-        Exp(Clip(column, low, 6)),
+        Function("exp", Clip(column, low, 6)),
     ):
         expected = max(evaluate(_tree(bounded), row), floor)
         assert evaluate(_tree(raised(bounded, floor)), row) == pytest.approx(expected, rel=1e-12)

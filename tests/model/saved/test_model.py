@@ -13,8 +13,9 @@ import pytest
 import foretell
 from foretell.dataset import read_dataset
 from foretell.errors import DatasetError, ModelError
-from foretell.model.campaigns import closing, read_campaign
-from foretell.model.features import Factor, Feature
+from foretell.model.campaigns import closing
+from foretell.model.campaigns.schema import read_campaign
+from foretell.model.features.feature import Factor, Feature
 from foretell.model.fingerprint import fingerprint
 from foretell.model.saved import file as archive
 from foretell.model.saved.header import Header

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import foretell
-from foretell.model.features import Factor, Feature
+from foretell.model.features.feature import Factor, Feature
 from foretell.model.saved.export import export_model
 from foretell.model.saved.terms import matters
 from foretell.model.techniques.linear._least_squares import LinearRegressor

@@ -35,10 +35,7 @@ _LEAST_VARIANCE = 1e-12
 class Scales:
     """How distances between configurations are measured, by the ranges of the models.
 
-    Attributes
-    ----------
-    numbers
-        By column: whether it is compared in logs, and the width of its measured range.
+    ``numbers``: whether each column is compared in logs, and the width of its measured range.
     """
 
     numbers: Mapping[str, tuple[bool, float]]
@@ -82,8 +79,7 @@ def _coordinates(values: pd.Series[float], *, is_log: bool) -> Array:
 def log_sizes(lower: Array, upper: Array, noise: float) -> Array:
     """Return the standard deviation of a model's error, from the ends of its 90 % intervals."""
     total = (np.log(upper) - np.log(lower)) / _Z_90
-    field: Array = np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))
-    return field
+    return np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))
 
 
 @dataclass
@@ -110,15 +106,14 @@ class ErrorField:
     @property
     def variance(self) -> Array:
         """The variance of each error."""
-        found: Array = np.maximum(np.diag(self.covariance), _LEAST_VARIANCE)
-        return found
+        return np.maximum(np.diag(self.covariance), _LEAST_VARIANCE)
 
     def first(self, n: int) -> ErrorField:
         """Keep the first configurations."""
         return ErrorField(self.mean[:n], self.covariance[:n, :n].copy(), self.noise)
 
     def see_runs(self, rows: NDArray[np.int64], n_runs: Array) -> None:
-        """Account for runs that were made, and that the model was fitted to."""
+        """Account for runs that the model was fitted to, or will be, whatever their results."""
         if not len(rows):
             return
         inner = self.covariance[np.ix_(rows, rows)] + np.diag(self.noise**2 / n_runs)
@@ -131,10 +126,6 @@ class ErrorField:
         now = np.sqrt(self.variance)
         wider = np.maximum(sizes / now, 1.0)
         self.covariance = self.covariance * np.outer(wider, wider)
-
-    def see_run(self, row: int) -> None:
-        """Account for a run that will be made, whatever its result."""
-        self.see_runs(np.array([row]), np.ones(1))
 
     def see_at_least(self, row: int, log_error: float) -> None:
         """Account for a run that was stopped: its error is at least this large."""
@@ -152,5 +143,4 @@ class ErrorField:
     def effect(self, row: int) -> Array:
         """Return how much all errors move if a run at a row is one standard deviation higher."""
         variance = float(self.variance[row] + self.noise**2)
-        moved: Array = self.covariance[:, row] / math.sqrt(variance)
-        return moved
+        return self.covariance[:, row] / math.sqrt(variance)

@@ -63,15 +63,20 @@ def advise(
         raise UsageError(
             "the model has no intervals, so the value of a run is unknown; fit it in automatic mode"
         )
-    return _Adviser(planner, predictors, past, options_of(AdviceOptions, options)).advise()
+    asked = options_of(AdviceOptions, options)
+    return _Adviser(planner, predictors, past, asked, *plausible(planner)).advise()
 
 
 @dataclass
 class _Adviser:
+    """What advice rests on: among others, the plan so far and what else may turn out to be best."""
+
     planner: Planner
     predictors: Sequence[Predictor]
     past: PastRuns
     options: AdviceOptions
+    plan: Plan
+    choices: Figures
 
     def advise(self) -> Advice:
         """Find what may be planned and what may be measured, and pick the runs that matter."""
@@ -87,7 +92,7 @@ class _Adviser:
             left -= float(self._cost[run])
             affordable = [r for r in affordable if r != run and self._cost[r] <= left]
             for field in choice.fields.values():
-                field.see_run(len(choice) + run)
+                field.see_runs(np.array([len(choice) + run]), np.ones(1))
             choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
         if not proposals and (check := self._check(choice, affordable)) is not None:
@@ -114,35 +119,17 @@ class _Adviser:
         """What measuring may cost."""
         return Budget.of(self.options.budget, self.planner.assessor.kinds)
 
-    @cached_property
+    @property
     def is_target(self) -> bool:
         """Whether there is nothing to choose."""
         return len(self.choices) == 1
 
-    @property
-    def plan(self) -> Plan:
-        """What would be planned without any further run."""
-        return self._looked_at[0]
-
-    @property
-    def choices(self) -> Figures:
-        """The configurations that may turn out to be best."""
-        return self._looked_at[1]
-
-    @cached_property
-    def _looked_at(self) -> tuple[Plan, Figures]:
-        return plausible(self.planner)
-
     @cached_property
     def runs(self) -> Figures:
         """The runs that could be made."""
+        planner, options = self.planner, self.options
         source = Source(
-            self.planner.space,
-            self.predictors,
-            self.past,
-            self.options.measure,
-            self.options.rules,
-            self.planner.seed,
+            planner.space, self.predictors, self.past, options.measure, options.rules, planner.seed
         )
         frame = without(source.runs(self.choices.frame), self.past.broken).reset_index(drop=True)
         if not len(frame):
@@ -221,11 +208,13 @@ class _Adviser:
             known = predicted[kind]
             noise = self.past.noise[predictor.target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
-            sizes = log_sizes(lower, upper, noise)
-            sizes = np.minimum(sizes, _MOST_SIZE)
+            sizes = np.minimum(log_sizes(lower, upper, noise), _MOST_SIZE)
             field = ErrorField.of(sizes, alike, noise)
             field.see_runs(seen, self.past.n_runs[kept])
-            field.widen(_remaining(alike[:, seen], sizes))
+            # The intervals of a model account for all runs, but hold for configurations that it
+            # has not seen: only near a run that was made are errors smaller.
+            near = alike[:, seen].max(axis=1, initial=0.0) ** _NEAR
+            field.widen(sizes * np.sqrt(1 - near))
             at_least = self.past.at_least.get(predictor.target, np.zeros(0)) * unit
             for place, least in enumerate(at_least, start=n_choices + n_runs + len(kept)):
                 if np.isfinite(least) and least > 0:
@@ -300,14 +289,3 @@ class _Adviser:
             else plain_rows(choice.figures.frame.iloc[[instead]])[0],
             n_before=int(self._n_before[run]),
         )
-
-
-def _remaining(alike: Array, sizes: Array) -> Array:
-    """Return how large errors remain: only near a run that was made are they smaller.
-
-    The intervals of a model already account for all runs, but hold for configurations that it has
-    not seen.
-    """
-    known = alike.max(axis=1, initial=0.0) ** _NEAR
-    remaining: Array = sizes * np.sqrt(1 - known)
-    return remaining

@@ -70,8 +70,6 @@ class AdviceOptions:
     ----------
     budget
         What all proposed runs may cost together: a time such as "30m", an energy, or money.
-    n_runs
-        How many runs to propose.
     measure
         What may be measured: values by column, or a table of all possible runs. By default the
         configurations that may be planned, and smaller jobs with the same settings.

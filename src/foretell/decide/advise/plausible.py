@@ -39,18 +39,14 @@ def plausible(planner: Planner) -> tuple[Plan, Figures]:
             promising.add(figures)
     plan = planner.answer(shortlist)  # which refuses a space without any configuration
     assert shortlist.figures is not None and promising.figures is not None
-    first = _planned(planner.chooser, shortlist.figures)
+    chooser = planner.chooser
+    chosen = chooser.chosen(shortlist.figures, chooser.question.confidence)
+    first = shortlist.figures.take(chosen if len(chosen) else chooser.closest(shortlist.figures))
     if planner.is_searched:
         first = planner.assessor.assess(first.frame, probabilities)
     both = join([part for part in (first, promising.figures) if len(part)])
     is_new = ~both.frame.duplicated().to_numpy()
     return plan, both.take(np.flatnonzero(is_new))
-
-
-def _planned(chooser: Chooser, figures: Figures) -> Figures:
-    """Return the configuration that is planned, or the one that is closest to the limits."""
-    chosen = chooser.chosen(figures, chooser.question.confidence)
-    return figures.take(chosen if len(chosen) else chooser.closest(figures))
 
 
 def _hopeful(chooser: Chooser, figures: Figures) -> Rows:

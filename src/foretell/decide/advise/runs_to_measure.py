@@ -25,13 +25,8 @@ _N_OTHERS = 100
 class Source:
     """Where runs come from.
 
-    Attributes
-    ----------
-    measure
-        Values that can be measured, by column, besides those that may be planned; or a table of all
-        possible runs.
-    rules
-        The conditions that a run must meet.
+    ``measure``: values that can be measured, by column, besides those that may be planned; or a
+    table of all possible runs.
     """
 
     space: Space

@@ -73,14 +73,10 @@ class Account:
         """Return what all runs of a table took together, in the quantity of the budget."""
         return float(np.nansum(self._costs(frame))) if len(frame) else 0.0
 
-    def has_room(self, frame: pd.DataFrame) -> bool:
-        """Say whether anything is left of the budget after these runs."""
-        return self.spent(frame) < self.budget.most
-
-    def affords(self, frame: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> bool:
-        """Say whether further runs probably cost no more than is left."""
-        spent = self.spent(frame)
-        return spent < self.budget.most and spent + self.guess(frame, runs) <= self.budget.most
+    def affords(self, frame: pd.DataFrame, runs: Sequence[Mapping[str, Any]] = ()) -> bool:
+        """Say whether something is left of the budget, and further runs probably cost no more."""
+        spent, most = self.spent(frame), self.budget.most
+        return spent < most and (not runs or spent + self.guess(frame, runs) <= most)
 
     def guess(self, frame: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> float:
         """Guess what runs will cost before there is a model; 0 if no run went well yet.

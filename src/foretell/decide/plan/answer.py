@@ -14,7 +14,6 @@ from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.choose import N_KEPT, N_RUNNERS_UP, Shortlist
 from foretell.decide.plan.text import Write, number_text, plan_json, plan_text
 from foretell.decide.question.objective import LIMITS, Question
-from foretell.decide.question.space import Space
 from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR, TRUST_UNKNOWN
 from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME
 
@@ -136,10 +135,11 @@ class Answer:
         planner, figures = self.planner, self.figures
         chooser = planner.chooser
         rows = chooser.chosen(figures, chooser.question.confidence, len(figures))
+        space = planner.space
         return Plan(
             question=chooser.question,
             minimize=chooser.minimize,
-            varied=_varied(planner.space),
+            varied=[n for n in space.names if len(space.values(n)) > 1] or space.names,
             currency=planner.assessor.tariff.prices.currency,
             chosen=self._candidate(rows[:1]),
             closest=None if len(rows) else self._candidate(chooser.closest(figures)),
@@ -180,7 +180,10 @@ class Answer:
             estimates=estimates,
             start_up={k: float(figures.start_up(k)[0]) for k in assessor.kinds if k in started},
             certainties={
-                word: _certainty(figures, LIMITS[word], most)
+                # 0.99 means at least that, 0 less than 0.01
+                word: max(
+                    (p for p in _SHARES if figures.at(LIMITS[word], p)[0] <= most), default=0.0
+                )
                 for word, most in question.limits.items()
             },
             margins={
@@ -254,16 +257,6 @@ class Answer:
         kinds = [k for k in (TIME, COST) if k in chooser.kinds] or [chooser.minimize]
         order = np.argsort(figures.value(kinds[0]), kind="stable")
         return found.iloc[order].reset_index(drop=True)
-
-
-def _certainty(figures: Figures, kind: str, most: float) -> float:
-    """Return the probability that a limit holds; 0.99 means at least that, 0 less than 0.01."""
-    return max((p for p in _SHARES if figures.at(kind, p)[0] <= most), default=0.0)
-
-
-def _varied(space: Space) -> list[str]:
-    """Return the columns that are chosen; all of them if there is nothing to choose."""
-    return [name for name in space.names if len(space.values(name)) > 1] or space.names
 
 
 def _plain(value: Any) -> Any:

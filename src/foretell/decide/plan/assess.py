@@ -113,11 +113,8 @@ def join(parts: Sequence[Figures]) -> Figures:
         values = np.concatenate([p.known[name].quantiles.values for p in parts])
         quantiles = Quantiles(own.quantiles.probabilities, values)
         known[name] = Known(np.concatenate([p.known[name].value for p in parts]), quantiles)
-    bill = Bill(
-        np.concatenate([p.bill.nodes for p in parts]),
-        np.concatenate([p.bill.price_per_hour for p in parts]),
-        np.concatenate([p.bill.power_w for p in parts]),
-    )
+    columns = zip(*(vars(p.bill).values() for p in parts), strict=True)
+    bill = Bill(*(np.concatenate(column) for column in columns))
     frame = pd.concat([p.frame for p in parts], ignore_index=True)
     return Figures(frame, first.prices, known, bill, np.concatenate([p.is_far for p in parts]))
 
@@ -126,10 +123,7 @@ def join(parts: Sequence[Figures]) -> Figures:
 class Assessor:
     """Predicts all quantities of configurations.
 
-    Attributes
-    ----------
-    predictors
-        By the kind of quantity, with the size of the target's unit.
+    ``predictors``: by the kind of quantity, with the size of the target's unit.
     """
 
     predictors: Mapping[str, tuple[Predictor, float]]

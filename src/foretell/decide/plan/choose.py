@@ -28,15 +28,7 @@ _FRONT = (TIME, COST, ENERGY)
 
 @dataclass(frozen=True)
 class Chooser:
-    """Ranks configurations by an objective, within limits that must hold with a probability.
-
-    Attributes
-    ----------
-    minimize
-        The kind of quantity to minimize.
-    kinds
-        All kinds that are known.
-    """
+    """Ranks configurations by an objective, within limits that must hold with a probability."""
 
     question: Question
     minimize: str
@@ -49,15 +41,6 @@ class Chooser:
             if word != but:
                 found &= figures.at(LIMITS[word], certainty) <= most * (1 + _TOLERANCE)
         return found
-
-    def excess(self, figures: Figures) -> Array:
-        """Return the factor by which each configuration exceeds its worst limit; at least 1."""
-        ratios = [
-            figures.at(LIMITS[word], self.question.confidence) / most
-            for word, most in self.question.limits.items()
-        ]
-        excess: Array = np.max([np.ones(len(figures)), *ratios], axis=0)
-        return excess
 
     def best(self, figures: Figures, among: Mask, n: int = 1) -> Rows:
         """Return the best of some rows: by the objective, then by time, then by nodes."""
@@ -84,7 +67,10 @@ class Chooser:
 
     def closest(self, figures: Figures) -> Rows:
         """Return the row that exceeds the limits least; of several, the best."""
-        excess = np.where(self._allowed(figures), self.excess(figures), np.inf)
+        excess = np.ones(len(figures))  # as a factor
+        for word, most in self.question.limits.items():
+            excess = np.maximum(excess, figures.at(LIMITS[word], self.question.confidence) / most)
+        excess = np.where(self._allowed(figures), excess, np.inf)
         if not len(excess) or not np.isfinite(excess.min()):
             return np.zeros(0, dtype=np.int64)
         return self.best(figures, excess <= excess.min() * (1 + _TOLERANCE))
@@ -166,10 +152,7 @@ class _Staircase:
 class Shortlist:
     """The configurations that matter, of all that were seen so far.
 
-    Attributes
-    ----------
-    keep
-        Says which rows matter.
+    ``keep``: says which rows matter.
     """
 
     chooser: Chooser

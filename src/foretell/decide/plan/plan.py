@@ -73,7 +73,9 @@ class Planner:
         space = space_of(asked, candidates, predictors, excluded)
         prices = asked.prices or Prices()
         assessor = Assessor(matched, Tariff.of(prices, space))
-        question = asked.question(_without_intervals(matched))
+        question = asked.question(
+            {kind: None if p.has_intervals else p.target for kind, (p, _) in matched.items()}
+        )
         if space.size == 1:  # there is nothing to choose: predict it, however far outside it is
             question = replace(question, allow_far=True)
         check_known(assessor.kinds, question, asked.minimize)
@@ -137,14 +139,6 @@ class Planner:
             f"{self.space.size:,.0f}",
             remedy=("relax ", *rules),
         )
-
-
-def _without_intervals(matched: Mapping[str, tuple[Predictor, float]]) -> dict[str, str | None]:
-    """Return the target of each model that has no intervals; None for one that has."""
-    return {
-        kind: None if predictor.has_intervals else predictor.target
-        for kind, (predictor, _) in matched.items()
-    }
 
 
 def check_known(kinds: Sequence[str], question: Question, minimize: str | None) -> None:

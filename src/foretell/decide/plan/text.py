@@ -30,20 +30,19 @@ def plan_text(plan: Plan, write: Write = str) -> str:
     """Write a plan: the answer first, then its reasons."""
     if plan.chosen is None:
         return "\n".join(_refusal(plan, write))
-    lines = _warning(plan.chosen)
+    lines = []
+    if plan.chosen.trust in {TRUST_FAR, TRUST_UNKNOWN}:
+        where = f"Far outside the data ({plan.chosen.outside})"
+        lines.append(f"{where}: no run was made near there. Measure first.")
     lines.append(f"Use {_settings(plan, plan.chosen)}: {_figures(plan, plan.chosen)}.")
     lines += _others(plan, plan.chosen)
     lines += _limits(plan)
-    lines += _runners_up(plan)
+    for other in plan.runners_up:
+        figures = ", ".join(_amount(plan, other, kind) for kind in _main_kinds(plan, other))
+        lines.append(f"  instead: {_settings(plan, other)}: {figures}; {_why(plan, other)}")
     lines += _certainties(plan)
     lines += _ground(plan, write)
     return "\n".join(lines)
-
-
-def _warning(chosen: Candidate) -> list[str]:
-    if chosen.trust not in {TRUST_FAR, TRUST_UNKNOWN}:
-        return []
-    return [f"Far outside the data ({chosen.outside}): no run was made near there. Measure first."]
 
 
 def candidate_text(plan: Plan, found: Candidate) -> str:
@@ -112,14 +111,6 @@ def _limits(plan: Plan) -> list[str]:
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
             f"{rough_percent(margin)} to spare at {_asked(plan)} confidence{less}"
         )
-    return lines
-
-
-def _runners_up(plan: Plan) -> list[str]:
-    lines = []
-    for other in plan.runners_up:
-        figures = ", ".join(_amount(plan, other, kind) for kind in _main_kinds(plan, other))
-        lines.append(f"  instead: {_settings(plan, other)}: {figures}; {_why(plan, other)}")
     return lines
 
 
@@ -258,7 +249,7 @@ def certainty_text(share: float) -> str:
     return f"{100 * share:.0f} %" if share > 0 else "less than 1 %"
 
 
-def plan_json(plan: Plan, write: Write = str) -> dict[str, Any]:
+def plan_json(plan: Plan, write: Write) -> dict[str, Any]:
     """Return a plan as plain values, in base units."""
     found = plan.chosen or plan.closest
     values: dict[str, Any] = finite(
@@ -267,12 +258,12 @@ def plan_json(plan: Plan, write: Write = str) -> dict[str, Any]:
             "currency": plan.currency if found and COST in found.estimates else None,
             "limits": dict(plan.question.limits),
             "confidence": plan.question.confidence,
-            "chosen": _candidate_json(plan.chosen),
-            "closest": _candidate_json(plan.closest),
-            "runners_up": [_candidate_json(c) for c in plan.runners_up],
-            "by_certainty": {f"{p:g}": _candidate_json(c) for p, c in plan.by_certainty.items()},
+            "chosen": plan.chosen and asdict(plan.chosen),
+            "closest": plan.closest and asdict(plan.closest),
+            "runners_up": [asdict(c) for c in plan.runners_up],
+            "by_certainty": {f"{p:g}": c and asdict(c) for p, c in plan.by_certainty.items()},
             "binding": plan.binding,
-            "far": _candidate_json(plan.far),
+            "far": plan.far and asdict(plan.far),
             "n_configurations": plan.n_seen,
             "n_far": plan.n_far,
             "is_searched": plan.is_searched,
@@ -281,10 +272,6 @@ def plan_json(plan: Plan, write: Write = str) -> dict[str, Any]:
         }
     )
     return values
-
-
-def _candidate_json(found: Candidate | None) -> dict[str, Any] | None:
-    return None if found is None else asdict(found)
 
 
 def finite(value: Any) -> Any:

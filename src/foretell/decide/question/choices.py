@@ -117,9 +117,7 @@ def _check_values(asked: PlanRequest, space: Space, predictors: Sequence[Predict
                     remedy=("To plan with it all the same, use ", Option("allow_far"), "."),
                 )
         for name in predictor.ranges:
-            given = asked.vary.get(
-                name
-            )  # of equal values such as 1 and True, a space has the first
+            given = asked.vary.get(name)  # a space has the first of 1 and True
             values = given if isinstance(given, list) else space.values(name)
             others = [value for value in values if not _is_number(value)]
             if others:

@@ -118,10 +118,7 @@ class PlanRequest(pydantic.BaseModel):
     def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:
         """Read the limits, and list the probabilities that models can give.
 
-        Parameters
-        ----------
-        without_intervals
-            By what is predicted: the target of a model that has no intervals, or None.
+        ``without_intervals``: by quantity, the target of a model that has no intervals, or None.
         """
         limits = {}
         for word, kind in LIMITS.items():

@@ -77,14 +77,11 @@ class Prices(Machine):
     def columns(self) -> set[str]:
         """The columns that the prices depend on."""
         found = {self.by} if self.by else set()
-        for figure in self._figures():
+        machines = [self, *self.machines.values()]
+        for figure in (self.nodes, *(getattr(m, word) for m in machines for word in _KINDS)):
             if isinstance(figure, str):
                 found |= _columns_of(figure)
         return found
-
-    def _figures(self) -> list[Figure | None]:
-        machines = [self, *self.machines.values()]
-        return [self.nodes, *(m.price_per_hour for m in machines), *(m.power_w for m in machines)]
 
 
 def read_prices(source: Path | str | Mapping[str, Any] | Prices | None) -> Prices:
@@ -109,10 +106,7 @@ class Bill:
 class Tariff:
     """Prices matched with a space: how many nodes a configuration takes, and what is known.
 
-    Attributes
-    ----------
-    has
-        COST and POWER, as far as prices or columns of the space give them.
+    ``has``: COST and POWER, as far as prices or columns of the space give them.
     """
 
     prices: Prices
@@ -131,7 +125,11 @@ class Tariff:
         _check_levels(prices, space)
         counts = [name for name in _COUNTS if name in space.names]
         nodes = prices.nodes if prices.nodes is not None else counts[0] if counts else 1.0
-        has = frozenset(kind for word, kind in _KINDS.items() if _gives(prices, word, space))
+        machines = [prices, *prices.machines.values()]
+        has = frozenset(
+            kind for word, kind in _KINDS.items()
+            if word in space.names or any(getattr(m, word) is not None for m in machines)
+        )  # fmt: skip
         return cls(prices, nodes, has)
 
     def bill(self, frame: pd.DataFrame) -> Bill:
@@ -190,11 +188,6 @@ def _columns_of(figure: str) -> set[str]:
         return set(Expression(figure).names)
     except UsageError:
         return {figure}
-
-
-def _gives(prices: Prices, word: str, space: Space) -> bool:
-    given = [getattr(prices, word), *(getattr(m, word) for m in prices.machines.values())]
-    return word in space.names or any(figure is not None for figure in given)
 
 
 def _check_levels(prices: Prices, space: Space) -> None:

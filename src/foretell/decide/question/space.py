@@ -59,10 +59,7 @@ class Listed:
 class Grid:
     """Every combination of the values of some columns.
 
-    Attributes
-    ----------
-    axes
-        The values of each column: one, several, or a continuous range.
+    ``axes``: the values of each column: one, several, or a continuous range.
     """
 
     axes: Mapping[str, list[Scalar] | Range]

@@ -93,20 +93,16 @@ class EnergyMeter(Meter):
         """Return joules under the name that says what they are."""
         wall_s = time.monotonic() - self._started_s
         if self._rapl is not None:
-            return {"energy_j": self._measured(wall_s)}
+            from codecarbon.core.units import Time
+
+            details = self._rapl.get_cpu_details(Time.from_seconds(wall_s))
+            used = (float(kwh) for name, kwh in details.items() if "Energy Delta" in name)
+            return {"energy_j": _J_PER_KWH * sum(used)}
         assert self._power is not None
         idle_w, busy_w, _ = self._power
         n_busy = self._account.used_s() / max(wall_s, 1e-3)
         share = min(max(n_busy / (psutil.cpu_count() or 1), 0.0), 1.0)
         return {"energy_estimated_j": wall_s * (idle_w + (busy_w - idle_w) * share)}
-
-    def _measured(self, wall_s: float) -> float:
-        from codecarbon.core.units import Time
-
-        details = self._rapl.get_cpu_details(Time.from_seconds(wall_s))
-        return _J_PER_KWH * sum(
-            float(value) for name, value in details.items() if "Energy Delta" in name
-        )
 
 
 def _rated_power() -> tuple[str, float] | None:

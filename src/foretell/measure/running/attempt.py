@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Protocol
 
 from foretell.closeable import Closeable
-from foretell.machines import Needs
-from foretell.measure.running.outcome import Measured
-from foretell.measure.running.supervisor import AbortedError, Supervisor, open_meters
+from foretell.measure.meters import Meter
+from foretell.measure.running.supervisor import AbortedError, Measured, Supervisor, open_meters
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
+from foretell.measure.workloads import Workload
 from foretell.statuses import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from foretell.measure.meters import Meter
-    from foretell.measure.workloads import Workload
-
-
-@dataclass(frozen=True, eq=False)
-class RunTask:
-    """A run, and what it needs."""
-
-    run: Run
-    needs: Needs
-
-    def __str__(self) -> str:
-        return f"run {self.run.index + 1}"
-
-
-class Attempted(NamedTuple):
-    """What was measured in the last attempt, how many there were, and when the last one began.
-
-    ``spent_s`` is the time of all attempts and of warming up.
-    """
-
-    measured: Measured
-    n_attempts: int
-    started_at: str
-    spent_s: float
 
 
 class Supervisors(Protocol):
@@ -53,26 +23,26 @@ class Supervisors(Protocol):
 
     sweep: Sweep
 
-    def supervisor(self, needs: Needs) -> AbstractContextManager[Supervisor]:
+    def supervisor(self, run: Run) -> AbstractContextManager[Supervisor]:
         """Lend a supervisor for one run."""
 
 
-def make_run(state: Supervisors, task: RunTask) -> Attempted:
+def make_run(state: Supervisors, run: Run) -> Measured:
     """Make a run: warm up, measure, and try again where that may help."""
-    sweep, configuration = state.sweep, task.run.configuration
-    with state.supervisor(task.needs) as supervisor:
+    sweep, configuration = state.sweep, run.configuration
+    with state.supervisor(run) as supervisor:
         began = time.monotonic()
         for _ in range(sweep.warm_up):
             if supervisor.measure(configuration).status != Status.OK:
                 break  # the run itself will show why
-        n_attempts = 0
-        while True:
-            n_attempts += 1
+        for n_attempts in range(1, sweep.retries + 2):
             started_at = now()
             measured = supervisor.measure(configuration)
-            if not _may_improve(measured, sweep) or n_attempts > sweep.retries:
-                spent_s = round(time.monotonic() - began, 3)
-                return Attempted(measured, n_attempts, started_at, spent_s)
+            measured.n_attempts, measured.started_at = n_attempts, started_at
+            if not _may_improve(measured, sweep):
+                break
+        measured.spent_s = round(time.monotonic() - began, 3)
+        return measured
 
 
 def now() -> str:
@@ -99,7 +69,7 @@ class LocalSupervisors(Closeable):
         self._is_aborted = False
 
     @contextmanager
-    def supervisor(self, needs: Needs) -> Iterator[Supervisor]:
+    def supervisor(self, run: Run) -> Iterator[Supervisor]:
         """Lend one that is free, or a new one; on this machine a run takes what it needs."""
         with self._lock:
             if self._is_aborted:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +17,26 @@ from foretell.machines import Needs
 from foretell.measure.running.machine import describe_machine, describe_versions
 from foretell.measure.running.packed_folder import MOST_BYTES, MOST_FILES, PackedFolder
 from foretell.measure.running.supervisor import Supervisor, open_meters, sources_of
+from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What all nodes answered before the first run.
+class NodeAnswer:
+    """What one node answers before the first run.
 
     Attributes
     ----------
-    nodes
-        What each node is, by its name.
     sources, missing
-        Where the numbers of each column come from, and what cannot be measured on which node.
-    folders
-        Where the folder of the sweep is on each node.
+        Where the numbers of each column come from, and why other meters do not work there.
+    folder
+        Where the folder of the sweep is.
+    complaint
+        Why the node cannot do the job, if it cannot.
     """
 
-    nodes: dict[str, Any]
-    sources: dict[str, str]
-    missing: dict[str, str]
-    folders: set[str]
-
-    @classmethod
-    def of(cls, cluster: Cluster, sweep: Sweep, packed: PackedFolder) -> Survey:
-        """Ask every node; raise a UsageError if one cannot do the job."""
-        found: dict[str, _Answer] = cluster.ask_each(_answer, sweep, packed)
-        codes = {name: {"foretell": answer.code} for name, answer in found.items()}
-        check_versions({"foretell": foretell_version()}, codes)
-        for name, answer in found.items():
-            if answer.complaint is not None:
-                raise UsageError(f"node {name} of the Ray cluster: {answer.complaint}")
-        return cls(
-            nodes={name: answer.about for name, answer in found.items()},
-            sources={c: source for a in found.values() for c, source in a.sources.items()},
-            missing=_missing(found),
-            folders={answer.folder for answer in found.values()},
-        )
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What one node answers; a complaint if it cannot do the job."""
-
-    code: str
+    version: str
     about: dict[str, Any]
     sources: dict[str, str]
     missing: dict[str, str]
@@ -68,7 +44,18 @@ class _Answer:
     complaint: str | None
 
 
-def _answer(sweep: Sweep, packed: PackedFolder) -> _Answer:
+def ask_nodes(cluster: Cluster, sweep: Sweep, packed: PackedFolder) -> dict[str, NodeAnswer]:
+    """Ask every node, by its name; raise a UsageError if one cannot do the job."""
+    found: dict[str, NodeAnswer] = cluster.ask_each(_answer, sweep, packed)
+    versions = {name: {"foretell": answer.version} for name, answer in found.items()}
+    check_versions({"foretell": foretell_version()}, versions)
+    for name, answer in found.items():
+        if answer.complaint is not None:
+            raise UsageError(f"node {name} of the Ray cluster: {answer.complaint}")
+    return found
+
+
+def _answer(sweep: Sweep, packed: PackedFolder) -> NodeAnswer:
     meters, missing = open_meters(sweep)
     about = {"machine": describe_machine(), "versions": describe_versions()}
     folder, complaint = "", None
@@ -76,10 +63,10 @@ def _answer(sweep: Sweep, packed: PackedFolder) -> _Answer:
         folder = str(_workload(sweep, packed).folder)
     except UsageError as error:
         complaint = str(error)
-    return _Answer(foretell_version(), about, sources_of(meters), missing, folder, complaint)
+    return NodeAnswer(foretell_version(), about, sources_of(meters), missing, folder, complaint)
 
 
-def _missing(found: Mapping[str, _Answer]) -> dict[str, str]:
+def missing_meters(found: Mapping[str, NodeAnswer]) -> dict[str, str]:
     """Return why meters do not work; where that is so on some nodes only, on which ones."""
     lacking: dict[tuple[str, str], list[str]] = {}
     for name, answer in found.items():
@@ -111,13 +98,18 @@ class NodeSupervisor(Closeable):
         self._packed = packed
         self._kept: tuple[Needs, Supervisor] | None = None
 
+    @cached_property
+    def _workload(self) -> Workload:
+        return _workload(self.sweep, self._packed)
+
     @contextmanager
-    def supervisor(self, needs: Needs) -> Iterator[Supervisor]:
+    def supervisor(self, run: Run) -> Iterator[Supervisor]:
         """Lend the supervisor of the run before if that had the same needs, or a new one."""
+        needs = self.sweep.needs_of(run.configuration, self._workload)
         if self._kept is None or self._kept[0] != needs:
             self.close()
-            workload = _workload(self.sweep, self._packed)
-            self._kept = (needs, Supervisor(self.sweep, workload, open_meters(self.sweep)[0]))
+            meters, _ = open_meters(self.sweep)
+            self._kept = (needs, Supervisor(self.sweep, self._workload, meters))
         # Ray blocks this signal for all it starts, but meters end by it, and so may jobs.
         blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
@@ -134,9 +126,9 @@ class NodeSupervisor(Closeable):
             self._kept = None
 
 
-def folder_on_all(cluster: Cluster, survey: Survey, packed: PackedFolder) -> Path:
+def folder_on_all(cluster: Cluster, found: Mapping[str, NodeAnswer], packed: PackedFolder) -> Path:
     """Return a folder of the sweep that has the same path on all nodes."""
-    if survey.folders == {packed.path}:
+    if {answer.folder for answer in found.values()} == {packed.path}:
         return Path(packed.path)
     copies = set(cluster.ask_each(_copy, packed).values())
     if len(copies) > 1 or None in copies:

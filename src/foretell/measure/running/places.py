@@ -7,36 +7,26 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from foretell.closeable import Closeable
 from foretell.errors import UsageError
 from foretell.executors import Done, Executor, SerialExecutor, ThreadExecutor, WorkerDied
+from foretell.executors.cluster import Cluster
+from foretell.executors.distributed import DriverExecutor, RayExecutor
 from foretell.machines import Needs
 from foretell.measure.meters import METERS
-from foretell.measure.running.attempt import Attempted, LocalSupervisors, RunTask, make_run, now
-from foretell.measure.running.outcome import Measured
-from foretell.measure.running.supervisor import open_meters, sources_of
+from foretell.measure.running import nodes
+from foretell.measure.running.attempt import LocalSupervisors, make_run, now
+from foretell.measure.running.packed_folder import PackedFolder
+from foretell.measure.running.supervisor import Measured, open_meters, sources_of
 from foretell.measure.runs import Run
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
 from foretell.statuses import Status
 
-if TYPE_CHECKING:
-    from foretell.executors.cluster import Cluster
-    from foretell.measure.running.nodes import Survey
-
 _ADDRESS = "RAY_ADDRESS"
 _OUT_OF_SIGHT = "the job runs on the nodes of the cluster, and meters see what runs below foretell"
-
-
-class Finished(NamedTuple):
-    """A run that has ended; ``node`` is None on this machine, and empty if it used several."""
-
-    run: Run
-    attempted: Attempted
-    node: str | None
-    n_lost: int
 
 
 @dataclass
@@ -61,12 +51,11 @@ class Place(Closeable):
     nodes: dict[str, Any] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
 
-    def measure(self, runs: Sequence[Run]) -> Iterator[Finished]:
-        """Make all these runs, and yield each as it ends."""
-        tasks = [RunTask(run, self._needs(run)) for run in runs]
-        self.executor.check(task.needs for task in tasks)
-        for done in self.executor.run(make_run, tasks, needs=lambda task: task.needs):
-            yield self._finished(done)
+    def measure(self, runs: Sequence[Run]) -> Iterator[Done]:
+        """Make all these runs; yield each as it ends, with what was measured as its result."""
+        self.executor.check(map(self._needs, runs))
+        for done in self.executor.run(make_run, runs, needs=self._needs):
+            yield self._checked(done)
 
     def close(self) -> None:
         """End what still runs."""
@@ -74,22 +63,20 @@ class Place(Closeable):
         self.resources.close()
 
     def _needs(self, run: Run) -> Needs:
-        """Return what the sweep says that a run needs, or what the workload says."""
-        if self.sweep.needs is None or self.workload.is_spread:
-            return self.workload.needs(run.configuration)
-        return self.sweep.needs.of(run.configuration)
+        return self.sweep.needs_of(run.configuration, self.workload)
 
-    def _finished(self, done: Done) -> Finished:
+    def _checked(self, done: Done) -> Done:
+        """Return a run that has ended; raise what keeps all runs from being made."""
         result = done.result
         if isinstance(result, WorkerDied):
             reason = f"its node or worker was lost {done.n_lost} times, the last time: {result}"
-            lost = Attempted(Measured(Status.LOST, reason), done.n_lost, now(), 0.0)
-            return Finished(done.task.run, lost, "", done.n_lost)
+            lost = Measured(Status.LOST, reason, n_attempts=done.n_lost, started_at=now())
+            return Done(done.task, lost, "", done.n_lost)
         if isinstance(result, BaseException) and self.nodes:
             raise UsageError(f"a node of the Ray cluster cannot make {done.task}: {result}")
         if isinstance(result, BaseException):
             raise result
-        return Finished(done.task.run, result, done.node, done.n_lost)
+        return done
 
 
 def open_place(sweep: Sweep, workload: Workload, on: str | None, log: logging.Logger) -> Place:
@@ -110,42 +97,37 @@ def _local(supervisors: LocalSupervisors) -> Executor:
 
 
 def _on_cluster(sweep: Sweep, workload: Workload, on: str, log: logging.Logger) -> Place:
-    from foretell.executors.cluster import Cluster
-    from foretell.executors.distributed import RayExecutor
-    from foretell.measure.running.nodes import NodeSupervisor, Survey, folder_on_all
-    from foretell.measure.running.packed_folder import PackedFolder
-
     cluster = Cluster(on)
     try:
         packed = PackedFolder.of(workload.folder)
-        survey = Survey.of(cluster, sweep, packed)
+        found = nodes.ask_nodes(cluster, sweep, packed)
+        about = {name: answer.about for name, answer in found.items()}
         if workload.is_spread:
-            shared = sweep.make_workload(folder_on_all(cluster, survey, packed))
-            return _from_here(cluster, survey, sweep, shared, log)
-        state = NodeSupervisor(sweep, packed)
+            shared = sweep.make_workload(nodes.folder_on_all(cluster, found, packed))
+            return _from_here(cluster, about, sweep, shared, log)
+        state = nodes.NodeSupervisor(sweep, packed)
         executor = RayExecutor(cluster, state, sweep.at_once, log=log, name=str)
-        return Place(executor, sweep, workload, survey.sources, survey.missing, survey.nodes)
+        sources = {c: source for answer in found.values() for c, source in answer.sources.items()}
+        return Place(executor, sweep, workload, sources, nodes.missing_meters(found), about)
     except BaseException:
         cluster.close()
         raise
 
 
 def _from_here(
-    cluster: Cluster, survey: Survey, sweep: Sweep, workload: Workload, log: logging.Logger
+    cluster: Cluster, about: dict[str, Any], sweep: Sweep, workload: Workload, log: logging.Logger
 ) -> Place:
     """Open the place for jobs that ask the cluster themselves for what they need.
 
     All are started on this machine, by processes that stay from run to run, so that what a
     launcher keeps for the next run is there.
     """
-    from foretell.executors.drivers import DriverExecutor
-
     names = METERS.names() if sweep.meters is None else sweep.meters
     unmetered = sweep.model_copy(update={"meters": [], "traces": False})
     supervisors = LocalSupervisors(unmetered, workload, [])
     executor = DriverExecutor(cluster, _local(supervisors), _failure, log=log, name=str)
     missing = {", ".join(names): _OUT_OF_SIGHT} if names else {}
-    place = Place(executor, sweep, workload, {}, missing, survey.nodes)
+    place = Place(executor, sweep, workload, {}, missing, about)
     place.resources.push(supervisors)
     _set_address(cluster.address, place.resources)
     return place
@@ -153,9 +135,8 @@ def _from_here(
 
 def _failure(result: Any) -> str | None:
     """Return why a run failed, if a lost node may be the cause."""
-    if isinstance(result, Attempted) and result.measured.status == Status.FAILED:
-        return result.measured.reason
-    return None
+    is_failed = isinstance(result, Measured) and result.status == Status.FAILED
+    return result.reason if is_failed else None
 
 
 def _set_address(address: str, stack: ExitStack) -> None:

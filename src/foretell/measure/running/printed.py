@@ -9,8 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import IO, Any
+from typing import IO
 
 _LOOK_EVERY_S = 0.1
 _BLOCK = 1 << 20  # what is given back begins and ends at multiples of it
@@ -23,12 +22,7 @@ class Printed:
     It is a plain file, so that no job is slowed, blocked or ended by how much it prints, and no run
     waits for a process that keeps it open. What is older than the end is given back to the file
     system while the job goes on. That is possible on Linux, with nearly every file system;
-    elsewhere everything is kept until the file is closed.
-
-    Parameters
-    ----------
-    most_bytes
-        How much of the end is kept, at least.
+    elsewhere everything is kept until the file is closed. At least ``most_bytes`` of the end stay.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -76,19 +70,10 @@ class Printed:
         self.file.close()
 
 
-@cache
-def _fallocate() -> Any:
-    if sys.platform != "linux":
-        return None
-    function = getattr(ctypes.CDLL(None), "fallocate", None)
-    if function is not None:
-        function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    return function
-
-
 def _give_back(descriptor: int, start: int, end: int) -> bool:
     """Give a part of a file back to the file system; return whether that is done."""
-    fallocate = _fallocate()
+    fallocate = getattr(ctypes.CDLL(None), "fallocate", None) if sys.platform == "linux" else None
     if fallocate is None:
         return False
-    return bool(fallocate(descriptor, _KEEP_SIZE_AND_PUNCH_HOLE, start, end - start) == 0)
+    place = (ctypes.c_int64(start), ctypes.c_int64(end - start))
+    return bool(fallocate(descriptor, _KEEP_SIZE_AND_PUNCH_HOLE, *place) == 0)

@@ -7,7 +7,7 @@ it waits for a line, so that all meters start at the same moment.
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -17,6 +17,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,7 +36,9 @@ def main() -> None:
     scratch = Path(sys.argv[3])
     scratch.mkdir(mode=0o700)  # here, not by the supervisor: it is never without a guard
     _start_guard(int(sys.argv[2]), scratch)
-    _adopt_orphans()
+    if sys.platform == "linux":
+        # Become the parent of processes whose parent has ended, so that the job stays one tree.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # The job must not read what is meant for us.
     requests = os.fdopen(os.dup(0), "r")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -64,35 +67,17 @@ def _start_guard(supervisor: int, scratch: Path) -> None:
         os._exit(0)
     os.setsid()
     os.closerange(0, _MOST_DESCRIPTORS)  # pipes that it held open would never end
-    while _is_there(supervisor):
+    while psutil.pid_exists(supervisor):
         if not scratch.exists():  # the supervisor has removed it, and needs no guard
             os._exit(0)
         time.sleep(_GUARD_POLL_S)
-    with contextlib.suppress(psutil.Error, OSError):
+    with suppress(psutil.Error, OSError):
         for process in runner.children(recursive=True):
-            with contextlib.suppress(psutil.Error):
+            with suppress(psutil.Error):
                 process.kill()
         os.killpg(runner.pid, signal.SIGKILL)  # it leads the group
     shutil.rmtree(scratch, ignore_errors=True)
     os._exit(0)
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of processes whose parent has ended, so that the job stays one tree."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class _Channel:
@@ -121,7 +106,9 @@ class _Channel:
 def _answer(workload: Workload, request: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
     status, reason, numbers = Status.OK, "", {}
     try:
-        numbers = _checked(_run(workload, request["configuration"], watch))
+        with nullcontext() if workload.times_itself else watch.job():
+            found = workload.run(request["configuration"], watch)
+        numbers = _checked(found)
         if watch.wall_time_s is None:
             raise RunFailedError("the workload timed nothing; it must use watch.job()")
     except RunFailedError as error:
@@ -142,13 +129,6 @@ def _answer(workload: Workload, request: Mapping[str, Any], watch: Watch) -> dic
         "stages_s": watch.stages_s,
         "numbers": numbers,
     }
-
-
-def _run(workload: Workload, configuration: Mapping[str, Any], watch: Watch) -> Any:
-    if workload.times_itself:
-        return workload.run(configuration, watch)
-    with watch.job():
-        return workload.run(configuration, watch)
 
 
 def _checked(numbers: Mapping[str, Any] | None) -> dict[str, Any]:

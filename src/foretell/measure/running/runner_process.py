@@ -19,7 +19,6 @@ from typing import Any
 
 import psutil
 
-from foretell.measure.running.outcome import Failure
 from foretell.measure.running.printed import Printed
 from foretell.measure.sweep import Sweep
 from foretell.measure.workloads import Workload
@@ -28,6 +27,15 @@ from foretell.statuses import Status
 _GRACE_S = 0.5
 _MOST_OUTPUT = 4000  # bytes of what a failed job printed that are logged
 _MOST_KEPT = 1 << 20
+
+
+class Failure(Exception):  # noqa: N818 - it is a result, not a mistake
+    """A run went wrong."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
 
 
 class RunnerProcess:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,65 @@ import psutil
 from foretell.measure.meters import METERS, Meter, Setting, Tree
 from foretell.measure.meters.memory import resident_bytes
 from foretell.measure.meters.panel import Panel
-from foretell.measure.running.outcome import Failure, Measured
-from foretell.measure.running.runner_process import RunnerProcess
+from foretell.measure.running.runner_process import Failure, RunnerProcess
 from foretell.measure.sweep import Sweep, reserved_names
 from foretell.measure.workloads import Workload
 from foretell.statuses import Status
+from foretell.traces import Trace
 
 #: Between samples of a job: often at first, as it may be short; later less, as samples cost time.
 _FIRST_SAMPLE_S, _SAMPLE_S, _SAMPLE_GROWTH = 0.001, 0.1, 1.3
+_MOST_TEXT = 10_000  # characters in a cell
+_MOST_REASON = 300
 _ANSWER_LIMIT_S = 120.0  # for the runner itself, not for the job
+
+
+@dataclass
+class Measured:
+    """The outcome of one run.
+
+    Attributes
+    ----------
+    values
+        Columns and what was measured; of a run that timed out, its time is a lower bound.
+    output
+        The end of what the job printed, if it went wrong.
+    complaints
+        What was wrong with meters.
+    trace
+        Samples of the run, if the sweep asks for them.
+    n_attempts, started_at, spent_s
+        How many attempts there were, when the last one began, and the time of all of them and of
+        warming up.
+    """
+
+    status: Status
+    reason: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
+    complaints: list[str] = field(default_factory=list)
+    trace: Trace | None = None
+    n_attempts: int = 1
+    started_at: str = ""
+    spent_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.reason = one_line(self.reason)[:_MOST_REASON]
+        self.values = {
+            name: one_line(value) if isinstance(value, str) else value
+            for name, value in self.values.items()
+        }
+
+
+def one_line(text: str) -> str:
+    """Make a text fit for a cell of a table: one line, of characters that any reader takes.
+
+    >>> one_line("no\\x00 luck\\r\\nat all\\udcff")
+    'no luck at all?'
+    """
+    plain = text.encode("utf-8", "replace").decode()
+    kept = " ".join("".join(c for c in plain if c.isprintable() or c.isspace()).split())
+    return kept[:_MOST_TEXT]
 
 
 def open_meters(sweep: Sweep) -> tuple[list[Meter], dict[str, str]]:
@@ -69,17 +120,13 @@ class Supervisor:
                 Status.OUT_OF_MEMORY,
                 f"the kernel ended it because memory ran out; {reason}",
             )
-        self._tidy(is_ok=status == Status.OK)
+        if status != Status.OK or not self._workload.shares_process:
+            self.close()  # the next run gets a process that is fit for it
+        elif not self._workload.is_job and self._runner is not None:
+            self._runner.end_leftovers()
         wall = {"wall_time_s": values.pop("wall_time_s")} if "wall_time_s" in values else {}
         trace = panel.trace()
         return Measured(status, reason, {**wall, **values}, output, panel.complaints, trace)
-
-    def _tidy(self, *, is_ok: bool) -> None:
-        """Leave nothing to the next run but a process that is fit for it."""
-        if not is_ok or not self._workload.shares_process:
-            self.close()
-        elif not self._workload.is_job and self._runner is not None:
-            self._runner.end_leftovers()
 
     def abort(self) -> None:
         """End the run that another thread makes, and make no more."""
@@ -93,16 +140,13 @@ class Supervisor:
             self._runner.close()
             self._runner = None
 
-    def _ready_runner(self) -> RunnerProcess:
+    def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
+        """Make one run, noting what is measured; raise a Failure if it goes wrong."""
         if self._runner is not None and not self._runner.is_alive:
             self.close()
         if self._runner is None:
             self._runner = RunnerProcess(self._sweep, self._workload)
-        return self._runner
-
-    def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
-        """Make one run, noting what is measured; raise a Failure if it goes wrong."""
-        runner = self._ready_runner()
+        runner = self._runner
         runner.request({"configuration": dict(configuration)})
         answer = self._answer(runner, panel, values)
         if answer["wall_time_s"] is not None:

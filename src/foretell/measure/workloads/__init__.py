@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pydantic
-
 from foretell.errors import UsageError
-from foretell.files.complaints import dotted, explain
+from foretell.files.typed import validated
 from foretell.machines import Needs, Resources
 from foretell.measure.workloads._base import Options, RunFailedError, Watch, Workload
 from foretell.measure.workloads._own_code import load_object
@@ -59,9 +57,4 @@ def load_workload(table: Mapping[str, Any], folder: Path) -> Workload:
         raise UsageError(f"workload.use: {error}") from None
     if not (isinstance(found, type) and issubclass(found, Workload)):
         raise UsageError(f"workload.use: {name} is not a class derived from foretell's Workload")
-    try:
-        return found(found.options_class.model_validate(options), folder)
-    except pydantic.ValidationError as error:
-        complaint = explain(error, options, found.options_class)
-        place = dotted(("workload", *complaint.place))
-        raise UsageError(f"{place}: {complaint.text}") from None
+    return found(validated(found.options_class, options, "workload"), folder)

@@ -42,10 +42,7 @@ class Digits:
 def load_digits(folder: Path | None, n_images: int) -> tuple[Digits, Digits]:
     """Return n images to train with, and as many to validate with as MNIST would have.
 
-    Parameters
-    ----------
-    folder
-        Where MNIST's four files lie; None takes scikit-learn's digits.
+    The folder has MNIST's four files; None takes scikit-learn's digits.
     """
     training, validation = _shipped() if folder is None else read_mnist(folder)
     n_validation = min(_MOST_VALIDATION, max(1, n_images // _TRAINING_PER_VALIDATION))

@@ -1,8 +1,7 @@
-"""Launchers: two ways to start the workers of a distributed training on Ray."""
+"""Launchers: two ways to start the workers of a distributed training on a Ray that runs."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -21,22 +20,14 @@ _MOST_REASON = 300
 _READY_LIMIT_S = 60.0
 
 
-class Launcher(ABC):
-    """Runs a job on Ray, which has been started; keeps what may serve the next run."""
-
-    def prepare(self, job: Job) -> None:  # noqa: B027 - only one of the two needs it
-        """Do what is not to be measured."""
-
-    @abstractmethod
-    def launch(self, job: Job, watch: Watch) -> list[WorkerReport]:
-        """Run the job, time ``fit``, and return the report of each worker."""
-
-
-class TrainerLauncher(Launcher):
+class TrainerLauncher:
     """Ray Train's TorchTrainer: new workers for each run, as its users have them."""
 
+    def prepare(self, job: Job) -> None:
+        """Do nothing: all that Ray Train does is measured."""
+
     def launch(self, job: Job, watch: Watch) -> list[WorkerReport]:
-        """Make a trainer and fit."""
+        """Make a trainer, time ``fit``, and return the report of each worker."""
         from ray import train
         from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -71,7 +62,7 @@ def _work_in_trainer(given: dict[str, Any]) -> list[dict[str, Any]]:
     return reports
 
 
-class ActorsLauncher(Launcher):
+class ActorsLauncher:
     """Plain Ray actors that stay alive from run to run, so that only the work itself costs time.
 
     Actors are added when a run needs more of them. Those it does not need sit idle.
@@ -96,7 +87,7 @@ class ActorsLauncher(Launcher):
             self._group(job)
 
     def launch(self, job: Job, watch: Watch) -> list[WorkerReport]:
-        """Let the actors work."""
+        """Let the actors work, time it as ``fit``, and return their reports."""
         with watch.stage("fit"):
             return self._all([a.work.remote(job) for a in self._actors[: job.workers]])
 

@@ -114,12 +114,10 @@ def _call(job: Job, timer: StageTimer) -> Mapping[str, Any]:
     function = load_function(job.train_function, Path(job.folder), "workload.train_function")
     with timer.stage("training_loop"):
         found = function(dict(job.configuration), timer)
-    if found is None:
-        return {}
-    if not isinstance(found, Mapping):
-        kind = type(found).__name__
-        raise TypeError(f"{job.train_function} returned a {kind}; return a dict of numbers")
-    return found
+    if found is None or isinstance(found, Mapping):
+        return found or {}
+    kind = type(found).__name__
+    raise TypeError(f"{job.train_function} returned a {kind}; return a dict of numbers")
 
 
 def import_all() -> None:
@@ -176,7 +174,7 @@ def _train_digits(job: Job, timer: StageTimer, device: Any) -> dict[str, float]:
             with timer.stage("validate_epoch"):
                 accuracy = _validate_epoch(model, to_check.of_epoch(epoch))
     if device.type == "cpu":
-        timer.add("all_reduce", reductions.busy_s())
+        timer.add("all_reduce", covered_s(reductions.spans))
     return _averaged({"loss": loss, "accuracy": accuracy}, device)
 
 
@@ -253,7 +251,7 @@ class _Reductions:
     """
 
     def __init__(self) -> None:
-        self._spans: list[tuple[float, float]] = []
+        self.spans: list[tuple[float, float]] = []
 
     def reduce(self, bucket: Any) -> Any:
         """Replace a bucket of gradients by its mean over workers, as without a hook."""
@@ -264,14 +262,10 @@ class _Reductions:
         pending = distributed.all_reduce(gradients, async_op=True).get_future()
 
         def ended(future: Any) -> Any:
-            self._spans.append((started, time.perf_counter()))
+            self.spans.append((started, time.perf_counter()))
             return future.value()[0]
 
         return pending.then(ended)
-
-    def busy_s(self) -> float:
-        """Return how long at least one bucket was under way."""
-        return covered_s(self._spans)
 
 
 def covered_s(spans: list[tuple[float, float]]) -> float:

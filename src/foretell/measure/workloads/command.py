@@ -132,11 +132,10 @@ class CommandWorkload(Workload):
         o = self.options
         configuration = {**configuration, "scratch": watch.scratch}
         if o.prepare is not None:
-            self._prepare(configuration)
-        with closing(Printed(_MOST_OUTPUT)) as printed:
-            with printed.trimmed(), watch.job():
-                status = self._execute(o.run, configuration, printed.file, watch)
-            text = printed.end(_MOST_OUTPUT)
+            status, text = self._execute(o.prepare, configuration, Watch())
+            if status:
+                raise RunFailedError(f"preparing: {_ending(status)}{_last_line(text)}")
+        status, text = self._execute(o.run, configuration, watch)
         try:
             if status not in o.ok_exit:
                 raise RunFailedError(f"{_ending(status)}{_last_line(text)}")
@@ -145,23 +144,27 @@ class CommandWorkload(Workload):
             sys.stdout.write(text[-_MOST_LOGGED:])  # for the log
             raise
 
-    def _prepare(self, configuration: Mapping[str, Any]) -> None:
-        assert self.options.prepare is not None
-        with closing(Printed(_MOST_OUTPUT)) as printed:
-            with printed.trimmed():
-                status = self._execute(self.options.prepare, configuration, printed.file, Watch())
-            if status:
-                text = printed.end(_MOST_OUTPUT)
-                raise RunFailedError(f"preparing: {_ending(status)}{_last_line(text)}")
-
     def _execute(
+        self, template: str | list[str], configuration: Mapping[str, Any], watch: Watch
+    ) -> tuple[int, str]:
+        """Run a command as the job of a watch; return its exit status, and what it printed."""
+        with closing(Printed(_MOST_OUTPUT)) as printed:
+            with printed.trimmed(), watch.job():
+                status = self._run(template, configuration, printed.file, watch)
+            return status, printed.end(_MOST_OUTPUT)
+
+    def _run(
         self,
         template: str | list[str],
         configuration: Mapping[str, Any],
         output: IO[bytes],
         watch: Watch,
     ) -> int:
-        values = {name: _plain(value) for name, value in configuration.items()}
+        # Booleans in lower case; numbers stay numbers, which {n:05d} needs.
+        values = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in configuration.items()
+        }
         try:
             words = [word.format_map(values) for word in _words(template)]
             own = {name: text.format_map(values) for name, text in self.options.env.items()}
@@ -226,11 +229,6 @@ def _fields(text: str) -> list[str]:
         if not name.isidentifier():
             raise UsageError(f"workload: {{{name}}} is not the name of a parameter")
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Write booleans in lower case; numbers stay numbers, which {n:05d} needs."""
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _ending(status: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from foretell.errors import UsageError, suggest
@@ -32,9 +32,7 @@ class PythonWorkload(Workload):
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse what is not a function of these parameters."""
-        function = load_function(self.options.call, self.folder, "workload.call")
-        taken = inspect.signature(function).parameters
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        _, taken, takes_any = self._function()
         for name in names:
             if name not in taken and not takes_any:
                 raise UsageError(
@@ -50,19 +48,20 @@ class PythonWorkload(Workload):
                     f"workload.call: {self.options.call} needs '{name}'; add it to [parameters]"
                 )
 
-    def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
-        """Call the function."""
+    def _function(self) -> tuple[Callable[..., Any], Mapping[str, inspect.Parameter], bool]:
+        """Return the function, its parameters, and whether it takes any others."""
         function = load_function(self.options.call, self.folder, "workload.call")
         taken = inspect.signature(function).parameters
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        return function, taken, any(p.kind is p.VAR_KEYWORD for p in taken.values())
+
+    def run(self, configuration: Mapping[str, Any], watch: Watch) -> Numbers | None:
+        """Call the function."""
+        function, taken, takes_any = self._function()
         arguments = {n: v for n, v in configuration.items() if takes_any or n in taken}
         if "watch" in taken:
             arguments["watch"] = watch
         found = function(**arguments)
-        if found is None:
-            return None
-        if not isinstance(found, Mapping):
-            raise RunFailedError(
-                f"{self.options.call} returned a {type(found).__name__}; return a dict of numbers"
-            )
-        return found
+        if found is None or isinstance(found, Mapping):
+            return found
+        kind = type(found).__name__
+        raise RunFailedError(f"{self.options.call} returned a {kind}; return a dict of numbers")

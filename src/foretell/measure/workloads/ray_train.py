@@ -12,18 +12,26 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from foretell.errors import UsageError, suggest
-from foretell.files.complaints import dotted, explain
+from foretell.executors.cluster import (
+    check_cluster,
+    check_room,
+    connect,
+    is_installed,
+    set_environment,
+)
+from foretell.files.typed import validated
 from foretell.machines import Needs
 from foretell.measure.workloads._base import Numbers, Options, RunFailedError, Watch, Workload
-from foretell.measure.workloads._cluster import check_installed, check_room, connect
 from foretell.measure.workloads._digits import read_mnist
-from foretell.measure.workloads._launchers import ActorsLauncher, Launcher, TrainerLauncher
+from foretell.measure.workloads._launchers import ActorsLauncher, TrainerLauncher
 from foretell.measure.workloads._own_code import load_function
 from foretell.measure.workloads._training import Job, WorkerReport
 from foretell.spaces.values import Scalar
 
 Count = Annotated[int, pydantic.Field(ge=1)]
 _DERIVED = ("num_cpus", "launcher")
+#: Ray Train checks every 2 s whether workers have ended, and the wait would be measured as well.
+_ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
 
 
 class RayTrainOptions(Options):
@@ -105,7 +113,7 @@ class RayTrainWorkload(Workload):
     def __init__(self, options: Any, folder: Path) -> None:
         super().__init__(options, folder)
         is_trainer = self.options.launcher == "trainer"
-        self._launcher: Launcher = TrainerLauncher() if is_trainer else ActorsLauncher()
+        self._launcher = TrainerLauncher() if is_trainer else ActorsLauncher()
 
     @property
     def _images(self) -> Path | None:
@@ -114,7 +122,11 @@ class RayTrainWorkload(Workload):
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse unknown parameters, images that are not MNIST's, and missing functions."""
-        check_installed()
+        for name in ("ray", "torch"):
+            if not is_installed(name):
+                raise UsageError(
+                    f"workload.use: ray_train needs {name}; run: pip install 'foretell[ray]'"
+                )
         for name in names:
             if name in _DERIVED:
                 raise UsageError(f"parameters.{name}: ray_train writes this column; remove it")
@@ -141,13 +153,10 @@ class RayTrainWorkload(Workload):
         """Train once."""
         try:
             job = self._job(configuration)
+            self._connect()
+            check_room(job.needs)
         except UsageError as error:
             raise RunFailedError(str(error)) from None
-        o = self.options
-        # On a cluster, this variable has its address.
-        address = o.address or (None if o.cpus else os.environ.get("RAY_ADDRESS"))
-        connect(address, cpus=o.cpus, object_store_mib=o.object_store_mib)
-        check_room(job)
         self._launcher.prepare(job)
         with watch.job():
             asked_at = time.time()
@@ -157,15 +166,32 @@ class RayTrainWorkload(Workload):
         _add_stages(reports, watch)
         return {**reports[0].numbers, "stages": _details(reports)}
 
+    def _connect(self) -> None:
+        """Start Ray here, or connect to a cluster; later runs use the same connection."""
+        set_environment(_ENVIRONMENT)
+        import ray
+        import ray.train.torch  # so that its import is not measured
+
+        if ray.is_initialized():
+            return
+        o = self.options
+        # On a cluster, this variable has its address.
+        address = o.address or (None if o.cpus else os.environ.get("RAY_ADDRESS"))
+        if address is not None and address != "auto":
+            check_cluster(address)
+        local = {
+            # Not to be reached from outside. Private, and Ray refuses what it does not know.
+            "_node_ip_address": "127.0.0.1",
+            "num_cpus": o.cpus,
+            "object_store_memory": o.object_store_mib * 2**20,
+        }
+        connect(address, local=local)
+
     def _job(self, configuration: Mapping[str, Any]) -> Job:
         is_own = self.options.train_function is not None
         kind = Workers if is_own else Training
         values = {n: v for n, v in configuration.items() if n in kind.model_fields}
-        try:
-            settings = kind.model_validate(values)
-        except pydantic.ValidationError as error:
-            complaint = explain(error, values, kind)
-            raise UsageError(f"parameters.{dotted(complaint.place)}: {complaint.text}") from None
+        settings = validated(kind, values, "parameters")
         return Job(
             workers=settings.workers,
             cpus=settings.cpus_per_worker,

@@ -31,22 +31,11 @@ _NAMES = (*_NEEDED, "threads")
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution: what it turns into what.
-
-    Attributes
-    ----------
-    spatial_size
-        Height and width of its input, and of its output: the filter is padded.
-    """
+    """One convolution; its input and its output have the same size, as the filter is padded."""
 
     input_channels: int
     output_channels: int
     spatial_size: int
-
-    @property
-    def n_weights(self) -> int:
-        """How many parameters it has, one bias per output channel among them."""
-        return (FILTER_SIZE**2 * self.input_channels + 1) * self.output_channels
 
     def flops(self, batch_size: int) -> int:
         """Return the floating-point operations of a pass: two for each weight and pixel."""

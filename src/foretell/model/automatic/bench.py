@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.automatic.ensemble import EnsembleRegressor, Member
+from foretell.executors import SerialExecutor
+from foretell.model.automatic.ensemble import NAME, EnsembleRegressor, Member
 from foretell.model.automatic.folds import FEWEST_LEVELS, Fold, plan_folds
-from foretell.model.automatic.members import MOST_POINTS, USUAL, member_spec, usual_voters
+from foretell.model.automatic.members import (
+    MOST_POINTS,
+    USUAL,
+    member_spec,
+    read_members,
+    usual_voters,
+)
 from foretell.model.automatic.vote import Vote, relative_errors
 from foretell.model.passports.measured_range import MeasuredRange
-from foretell.model.techniques._base import Array, Regressor, TrainingRows
+from foretell.model.techniques._base import (
+    Array,
+    Hyperparameter,
+    LogTechnique,
+    Params,
+    Regressor,
+    TrainingRows,
+)
 from foretell.model.techniques.points.merging import MergedRuns, merge_robustly
 from foretell.model.techniques.points.robust import log_band
 from foretell.model.techniques.processes._process import Points
@@ -98,20 +113,13 @@ class Bench:
         x = self.points.x
         return tuple(j for j in self.numeric if len(np.unique(x[:, j])) >= FEWEST_LEVELS)
 
-    def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
-        """Return every run of some points: its position among them, and its log target."""
-        of_run = self._positions(points)
-        return of_run[of_run >= 0], self.merged.log_y[of_run >= 0]
-
-    def rows(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions of those runs among all, in the same order."""
-        return np.flatnonzero(self._positions(points) >= 0)
-
-    def _positions(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each run which of these points it is of; -1 if of none."""
+    def runs(self, points: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """Return each run of some points: its point, its position among all, its log target."""
         position = np.full(len(self.merged.points), -1, dtype=np.int64)
         position[self.drawn[points]] = np.arange(len(points))
-        return position[self.merged.point]
+        of_run = position[self.merged.point]
+        rows = np.flatnonzero(of_run >= 0)
+        return of_run[rows], rows, self.merged.log_y[rows]
 
     def rehearsals(self, fits: Mapping[str, Regressor]) -> Iterator[FitTask]:
         """List the fits on folds, all members of a fold in a row."""
@@ -185,3 +193,33 @@ def _in_turns(folds: Sequence[Fold]) -> Iterable[int]:
         of_kind.setdefault(fold.kind, []).append(i)
     places = {i: (k + 0.5) / len(own) for own in of_kind.values() for k, i in enumerate(own)}
     return sorted(range(len(folds)), key=lambda i: places[i])
+
+
+class EnsembleTechnique(LogTechnique):
+    """Fit every member, rehearse the questions, and weigh the members by the answers."""
+
+    name = NAME
+    regressor = EnsembleRegressor
+    hyperparameters = (
+        Hyperparameter("members", list(USUAL), read_members, is_list=True, has_words=True),
+    )
+
+    def fit(self, prepared: TrainingRows, params: Params, seed: int) -> EnsembleRegressor:
+        """Fit one member after the other."""
+        bench = Bench.of(prepared, params["members"], seed)
+        voters = (FitTask(name) for name in bench.voters)
+        fits = {task.member: fitted for task, fitted in _run(bench, fit_member, voters)}
+        answers: dict[int, dict[str, Any]] = {}
+        for task, log_y in _run(bench, answer, bench.rehearsals(fits)):
+            answers.setdefault(task.fold, {})[task.member] = log_y
+        return bench.assemble(fits, answers).regressor
+
+
+def _run(
+    bench: Bench, work: Callable[[Bench, FitTask], Any], tasks: Iterable[FitTask]
+) -> Iterable[tuple[Any, Any]]:
+    """Run tasks here, and raise the first error."""
+    for task, result, *_ in SerialExecutor(bench).run(work, tasks):
+        if isinstance(result, Exception):
+            raise result
+        yield task, result

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from foretell.model.automatic.vote import Vote, trimmed_mean
 from foretell.model.techniques._base import Array, Regressor, State
-from foretell.model.techniques._nested import join_states, part_of, regressor_class
-from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques._state import (
+    join_states,
+    part_of,
+    read_array,
+    read_number,
+    regressor_class,
+)
 from foretell.model.techniques.points.robust import read_log_band
 
 NAME = "Ensemble"
@@ -37,11 +41,6 @@ class EnsembleRegressor(Regressor):
     shift: float
     low: float
     high: float
-
-    @property
-    def n_members(self) -> int:
-        """How many vote."""
-        return len(self.members)
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -98,7 +97,14 @@ class EnsembleRegressor(Regressor):
     def from_state(cls, state: State, n_features: int) -> EnsembleRegressor:
         """Rebuild, or raise ValueError."""
         names = state.values.get("members")
-        if not isinstance(names, list) or not names or not all(_are_texts(n) for n in names):
+        if (
+            not isinstance(names, list)
+            or not names
+            or not all(
+                isinstance(pair, list) and [type(part) for part in pair] == [str, str]
+                for pair in names
+            )
+        ):
             raise ValueError("'members' must be a list of names")
         if len(names) > _MOST_MEMBERS:
             raise ValueError(f"an ensemble has at most {_MOST_MEMBERS} members")
@@ -118,7 +124,3 @@ class EnsembleRegressor(Regressor):
         vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
         shift, band = read_number(state, "shift"), read_log_band(state)
         return cls(members, vote, tuple(numeric.tolist()), shift, *band)
-
-
-def _are_texts(pair: Any) -> bool:
-    return isinstance(pair, list) and [type(part) for part in pair] == [str, str]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.automatic.bench import Bench
+from foretell.model.results.schema import Cliff, Plateau
 from foretell.model.saved.model import SavedModel
 
 Array = NDArray[np.float64]
@@ -21,14 +21,6 @@ _MOST_COLUMNS = 12
 #: before it.
 _FLAT, _STEEP = 0.03, 0.15
 _LEAST_SHARE = 0.005
-
-
-@dataclass(frozen=True)
-class Plateau:
-    """From this value of a column on, the target stays within a few percent."""
-
-    column: str
-    value: float
 
 
 def column_shares(model: SavedModel) -> dict[str, float]:
@@ -52,6 +44,26 @@ def explained_share(log_y: Array, log_predicted: Array) -> float:
     return max(0.0, 1 - left / total) if total > 0 else 0.0
 
 
+def describe_cliffs(bench: Bench, model: SavedModel) -> list[Cliff]:
+    """Say by which factor predictions change at each cliff, all else equal."""
+    points = bench.points.sample(_MOST_POINTS, bench.seed)
+    found = []
+    for i, feature in enumerate(model.feature_map.features):
+        if feature.threshold is None:
+            continue
+        below, beyond = points.x.copy(), points.x.copy()
+        below[:, i], beyond[:, i] = 0.0, 1.0
+        ratio = model.fitted.estimate(beyond) / model.fitted.estimate(below)
+        found.append(
+            Cliff(
+                product=feature.name.strip("[]").rpartition(" ≥ ")[0],
+                value=feature.threshold,
+                factor=float(np.median(ratio)),
+            )
+        )
+    return found
+
+
 def find_plateaus(bench: Bench, model: SavedModel, names: Sequence[str]) -> list[Plateau]:
     """Find columns that stop mattering from some value on, within the measured range."""
     points = bench.points.sample(_MOST_POINTS, bench.seed)
@@ -67,7 +79,7 @@ def find_plateaus(bench: Bench, model: SavedModel, names: Sequence[str]) -> list
         curve = _mean_curve(points.x, column, levels, model)
         start = _flat_from(curve)
         if start is not None:
-            found.append(Plateau(names[column], float(levels[start])))
+            found.append(Plateau(column=names[column], value=float(levels[start])))
     return found
 
 
@@ -83,7 +95,8 @@ def _mean_curve(x: Array, column: int, levels: Array, model: SavedModel) -> Arra
     low = x[np.concatenate(near)]
     high = low.copy()
     low[:, column], high[:, column] = levels[step], levels[step + 1]
-    before, after = np.split(np.log(model.fitted.estimate(np.concatenate([low, high]))), 2)
+    both = model.feature_map.with_thresholds(np.concatenate([low, high]))
+    before, after = np.split(np.log(model.fitted.estimate(both)), 2)
     changes = np.bincount(step, after - before) / np.bincount(step)
     return np.concatenate([[0.0], np.cumsum(changes)])
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -15,8 +13,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
 from foretell.errors import DatasetError, NothingUsableError, UsageError
-from foretell.executors import Executor, single_threaded
-from foretell.files.directory import JOURNAL, LOG, claimed, logged
+from foretell.executors import Executor
 from foretell.files.journal import Journal
 from foretell.model.automatic.bench import (
     Bench,
@@ -25,11 +22,12 @@ from foretell.model.automatic.bench import (
     answer,
     fit_member,
 )
+from foretell.model.automatic.cliffs import Cliff, find_cliffs
 from foretell.model.automatic.left_out import left_out
-from foretell.model.automatic.members import LAWS, USUAL
+from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.campaigns.sources import load_campaign
 from foretell.model.campaigns.work import reason_of
 from foretell.model.fingerprint import fingerprint
@@ -86,11 +84,7 @@ def run_automatic(
         dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
         notices += dropped
     notes = [*notices, *skipped.values()]
-    fit = _AutomaticFit(campaign, dataset, options, columns.drop_missing, notes=notes)
-    if options.output is not None:
-        return fit.run(options.output)
-    with tempfile.TemporaryDirectory(prefix="foretell-") as output:
-        return fit.run(Path(output))
+    return _AutomaticFit(campaign, dataset, options, columns.drop_missing, notes=notes).run()
 
 
 @dataclass
@@ -105,27 +99,22 @@ class _AutomaticFit:
     used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     is_cut: bool = False
 
-    def run(self, output: Path) -> Fit:
+    def run(self) -> Fit:
         """Prepare, merge repeats, fit, rehearse, weigh, report: top to bottom."""
         table = self._table()
-        clock = Clock(self.options.started, self.options.time_limit_s)
-        with ExitStack() as stack:
-            stack.enter_context(claimed(output))
-            prints = fingerprint(self.campaign, self.dataset.frame)
-            prints["campaign"] += " automatic"  # to tell it from a campaign with the same content
-            journal = stack.enter_context(Journal(output / JOURNAL, prints))
-            log = stack.enter_context(logged(output / LOG))
-            log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
-            stack.enter_context(single_threaded())
-            bench = Bench.of(
-                self._rows(table),
-                USUAL,
-                self.campaign.seed,
-                lambda: self._has_time(clock, _MERGED_SHARE),
-            )
-            executor = stack.enter_context(self.options.executor(bench, log))
-            fits = self._fit(executor, bench, clock)
-            answers = self._rehearse(executor, bench, fits, journal, clock)
+        seed = self.campaign.seed
+        prints = fingerprint(self.campaign, self.dataset.frame)
+        prints["campaign"] += " automatic"  # to tell it from a campaign with the same content
+        with self.options.opened(prints) as (output, journal, log):
+            log.info("%d rows of %s, seed %d", len(table.y), table.name, seed)
+            bench = self._bench(table)
+            cliffs = self._cliffs(bench)
+            if cliffs:
+                table = table.extended([cliff.feature(table.feature_map) for cliff in cliffs])
+                bench = self._bench(table)
+            with self.options.executor(bench, log) as executor:
+                fits = self._fit(executor, bench)
+                answers = self._rehearse(executor, bench, fits, journal)
             assembled = self._assemble(bench, fits, answers)
             record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
@@ -133,9 +122,23 @@ class _AutomaticFit:
                 is_cut=self.is_cut, drop_missing=self.drop_missing,
             )  # fmt: skip
             record.save_models(output)
-            fit = write_fit(record, output, clock.elapsed_s)
-            log.info("done in %.1f s", clock.elapsed_s)
+            fit = write_fit(record, output, self._clock.elapsed_s)
+            log.info("done in %.1f s", self._clock.elapsed_s)
         return fit
+
+    def _bench(self, table: Table) -> Bench:
+        rows = self._rows(table)
+        return Bench.of(rows, USUAL, self.campaign.seed, lambda: self._has_time(_MERGED_SHARE))
+
+    def _cliffs(self, bench: Bench) -> list[Cliff]:
+        """Look for cliffs, if there are enough runs to tell them from chance, and the time."""
+        if len(bench.merged.log_y) <= FEW_RUNS or not self._has_time(_MERGED_SHARE):
+            return []
+        return find_cliffs(bench.points, bench.log_gp, bench.seed)
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return Clock(self.options.started, self.options.time_limit_s)
 
     def _table(self) -> Table:
         table = _in_words_of_tables(lambda: prepare_table(self.campaign, self.dataset))
@@ -157,14 +160,14 @@ class _AutomaticFit:
         groups = table.feature_map.groups
         return TrainingRows(table.x[self.used], table.y[self.used], np.ones(len(self.used)), groups)
 
-    def _fit(self, executor: Executor, bench: Bench, clock: Clock) -> dict[str, Regressor]:
+    def _fit(self, executor: Executor, bench: Bench) -> dict[str, Regressor]:
         """Fit the voters on all points, and the laws, which explain."""
         names = list(dict.fromkeys([*bench.voters, *LAWS]))
         done: dict[str, Regressor] = {}
 
         def wanted() -> Iterable[FitTask]:
             for i, name in enumerate(names):
-                if i == 0 or self._has_time(clock, _FITTED_SHARE):
+                if i == 0 or self._has_time(_FITTED_SHARE):
                     yield FitTask(name)
                 else:
                     self.reasons[name] = "the time limit left no time for it"
@@ -181,12 +184,7 @@ class _AutomaticFit:
         return fits
 
     def _rehearse(
-        self,
-        executor: Executor,
-        bench: Bench,
-        fits: dict[str, Regressor],
-        journal: Journal,
-        clock: Clock,
+        self, executor: Executor, bench: Bench, fits: dict[str, Regressor], journal: Journal
     ) -> dict[int, dict[str, Array]]:
         """Answer the folds that the journal does not hold, as far as the time allows."""
         answers: dict[int, dict[str, Array]] = {}
@@ -200,7 +198,7 @@ class _AutomaticFit:
                 assert task.fold is not None
                 if task.member in answers.get(task.fold, {}) or task.member in self.reasons:
                     continue
-                if not self._has_time(clock, _REHEARSED_SHARE):
+                if not self._has_time(_REHEARSED_SHARE):
                     return
                 yield task
 
@@ -211,7 +209,10 @@ class _AutomaticFit:
             record = {"fold": task.fold, "member": task.member, "log_y": result.tolist()}
             journal.append([{"kind": "answer", **record}])
             answers.setdefault(record["fold"], {})[task.member] = result
-            self._report_progress(sum(map(len, answers.values())), n_total, clock)
+            if self.options.progress is not None:
+                n_done = sum(map(len, answers.values()))
+                left_s = self._clock.elapsed_s / n_done * (n_total - n_done)
+                self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
         return answers
 
     def _assemble(
@@ -229,16 +230,11 @@ class _AutomaticFit:
             del fits[name]
         return bench.assemble(sound, kept)
 
-    def _has_time(self, clock: Clock, share: float) -> bool:
+    def _has_time(self, share: float) -> bool:
         """Whether the time limit leaves time for the next step; if not, the result says so."""
-        is_late = clock.is_past(share)
+        is_late = self._clock.is_past(share)
         self.is_cut |= is_late
         return not is_late
-
-    def _report_progress(self, n_done: int, n_total: int, clock: Clock) -> None:
-        if self.options.progress is not None:
-            left_s = clock.elapsed_s / n_done * (n_total - n_done)
-            self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
 
 
 def _in_words_of_tables(work: Callable[[], Result]) -> Result:

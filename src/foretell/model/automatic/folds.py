@@ -57,14 +57,7 @@ class Fold:
 def plan_folds(x: Array, numeric: list[int], groups: Groups, seed: int) -> list[Fold]:
     """Plan the folds of every question that the points can answer.
 
-    Parameters
-    ----------
-    x
-        One row per configuration.
-    numeric
-        The columns that may be cut: numbers, not indicators.
-    groups
-        The indicators of each category.
+    ``numeric``: the columns that may be cut, which are not indicators.
     """
     random = np.random.default_rng(seed)
     use = np.arange(len(x))

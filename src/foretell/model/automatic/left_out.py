@@ -54,15 +54,11 @@ def _identifier(name: str, values: pd.Series[Any]) -> str | None:
 
     n_rows, n_values = len(values), values.nunique()
     if pd.api.types.is_numeric_dtype(values):
-        is_index = _INDEX_NAME.fullmatch(name.strip()) is not None and _counts_up(values)
+        numbers = np.sort(values.to_numpy(dtype=float))
+        counts_up = n_rows >= _FEWEST_NUMBERS and bool((np.diff(numbers) == 1).all())
+        is_index = counts_up and _INDEX_NAME.fullmatch(name.strip()) is not None
         why = f"it numbers the {n_rows} rows" if is_index else None
     else:
         is_label = n_rows >= _FEWEST_ROWS and n_values > _LEAST_SHARE * n_rows
         why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
     return None if why is None else f"{why}, so it tells nothing about new runs"
-
-
-def _counts_up(values: pd.Series[Any]) -> bool:
-    """Whether a column holds each of some consecutive whole numbers once."""
-    numbers = np.sort(values.to_numpy(dtype=float))
-    return len(numbers) >= _FEWEST_NUMBERS and bool((np.diff(numbers) == 1).all())

@@ -56,13 +56,13 @@ MEMBERS: Mapping[str, MemberSpec] = {
     "ScalingLaw": MemberSpec("ScalingLaw"),
     "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}),  # more would flatten slopes of few runs
 }
-#: One of each kind: a smooth process, a rough one with few axes, a law, trees, and one that stays
-#: constant outside the data.
-USUAL = ("LogGP", "SparseGP", "Hybrid", "TrendTrees", "FlatGP")
+#: One of each kind: a smooth process, a rough one with few axes, laws with and without a process
+#: for what they leave over, trees, and one that stays constant outside the data.
+USUAL = ("LogGP", "SparseGP", "Hybrid", "ScalingLaw", "LightTrees", "FlatGP")
 #: Fitted to explain, whether they vote or not.
 LAWS = ("ScalingLaw", "PowerLaw")
 #: With so few runs, only laws and one process vote: the others would have too little to learn from.
-_FEW_RUNS = 10
+FEW_RUNS = 10
 _OF_FEW = (*LAWS, "LogGP")
 #: With more configurations than this, boosting votes as well.
 _MANY_POINTS = 2_000
@@ -70,7 +70,7 @@ _MANY_POINTS = 2_000
 
 def usual_voters(n_runs: int, n_points: int) -> tuple[str, ...]:
     """Choose who votes by how much was measured."""
-    if n_runs <= _FEW_RUNS:
+    if n_runs <= FEW_RUNS:
         return _OF_FEW
     return (*USUAL, "BoostedTrend") if n_points > _MANY_POINTS else USUAL
 

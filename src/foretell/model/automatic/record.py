@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,13 @@ from foretell._version import __version__
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench, RehearsedEnsemble
-from foretell.model.automatic.explanation import column_shares, explained_share, find_plateaus
+from foretell.model.automatic.ensemble import NAME as ENSEMBLE
+from foretell.model.automatic.explanation import (
+    column_shares,
+    describe_cliffs,
+    explained_share,
+    find_plateaus,
+)
 from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
     Answers,
@@ -21,29 +28,23 @@ from foretell.model.automatic.rehearsal import (
     errors_by_question,
     rank,
 )
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
-from foretell.model.fingerprint import versions
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
-from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
 from foretell.model.passports.questions import QUESTIONS, Question
-from foretell.model.results.data import describe_table
 from foretell.model.results.schema import (
     AUTOMATIC,
     Explanation,
     LeaderboardEntry,
-    Plateau,
     Rehearsals,
     Results,
-    Times,
 )
+from foretell.model.results.shared import shared_results
 from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
 from foretell.model.techniques import TECHNIQUES, Regressor
-
-ENSEMBLE = "Ensemble"
 
 
 @dataclass
@@ -78,9 +79,13 @@ class AutomaticRecord:
     @cached_property
     def models(self) -> dict[str, SavedModel]:
         """The ensemble, then the members and laws that were fitted, as saved models."""
-        models = {ENSEMBLE: self._saved(ENSEMBLE, self.assembled.regressor, None)}
+        ensemble = self.assembled.regressor
+        members = {"members": [m.name for m in ensemble.members]}
+        models = {ENSEMBLE: self._saved(ENSEMBLE, members, ensemble, None)}
         for name, regressor in self.fits.items():
-            models[name] = self._saved(name, regressor, self.assembled.names.index(name))
+            technique, params = member_spec(name).build()
+            position = self.assembled.names.index(name)
+            models[name] = self._saved(technique.name, params, regressor, position)
         return models
 
     def save_models(self, directory: Path) -> None:
@@ -88,19 +93,17 @@ class AutomaticRecord:
         for name, model in self.models.items():
             write_whole(directory / layout.model_file(name), model.to_bytes())
 
-    def _saved(self, name: str, regressor: Regressor, member: int | None) -> SavedModel:
-        technique, params = (
-            (TECHNIQUES.get(ENSEMBLE)(), {"members": [m.name for m in regressor.members]})  # type: ignore[attr-defined]
-            if member is None
-            else member_spec(name).build()
-        )
+    def _saved(
+        self, technique: str, params: dict[str, Any], regressor: Regressor, member: int | None
+    ) -> SavedModel:
         table = self.table
-        rebuilt = technique.regressor.from_state(regressor.to_state(), table.x.shape[1])
+        rebuild = TECHNIQUES.get(technique).regressor.from_state
+        rebuilt = rebuild(regressor.to_state(), table.x.shape[1])
         smallest = float(table.y.min())
         columns = np.arange(table.x.shape[1])
-        errors = self.errors(member)
+        errors = errors_by_question(self.answers, member)
         return SavedModel(
-            technique=technique.name,
+            technique=technique,
             hyperparameters=params,
             target=self.campaign.data.target,
             feature_map=table.feature_map,
@@ -111,46 +114,29 @@ class AutomaticRecord:
             scores={"validation": {"mape": errors["inside"]}, "rehearsed": errors},
             writer=__version__,
             levels=training_levels(table.feature_map, table.frame),
-            calibration=self.calibration(member),
+            calibration=calibrate_member(self.bench, self.answers, member, table.feature_map.names),
         )
-
-    def errors(self, member: int | None) -> dict[str, float | None]:
-        """Return the errors of a member, or of the ensemble, by question."""
-        return errors_by_question(self.answers, member)
-
-    def calibration(self, member: int | None) -> Calibration:
-        """Return what is known of the errors of a member, or of the ensemble."""
-        names = self.table.feature_map.names
-        return calibrate_member(self.bench, self.answers, member, names)
 
     def held_out(self) -> list[HeldOut]:
         """Return what the ensemble predicted of runs held out in rehearsals."""
-        return list(of_rehearsals(self.table, self.bench, self.answers, self.used))
+        return list(of_rehearsals(self.table, self.answers, self.used))
 
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
-        total = sum(self.seconds.values())
+        seconds = {ENSEMBLE: sum(self.seconds.values()), **self.seconds}
+        calibration = self.models[ENSEMBLE].calibration
         return Results(
-            foretell=__version__,
-            versions=versions(),
             kind=AUTOMATIC,
             best=ENSEMBLE,
-            seed=self.campaign.seed,
-            data=describe_table(self.table, self.campaign.data.target, n_used=len(self.used)),
             search_cut_by_time_limit=self.is_cut,
             notes=self._notes(),
             warnings=[],
             leaderboard=self._leaderboard(),
             rehearsals=Rehearsals(planned=len(self.bench.folds), done=len(self.assembled.folds)),
             explanation=self._explanation(),
-            reaches=self.calibration(None).reaches,
-            campaign=self.campaign.model_dump(mode="json", exclude_none=True),
+            reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
-            times=Times(
-                total_s=round(elapsed_s, 3),
-                fit_s={ENSEMBLE: round(total, 3)}
-                | {name: round(s, 3) for name, s in self.seconds.items()},
-            ),
+            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.used)),
         )
 
     def _notes(self) -> list[str]:
@@ -194,7 +180,7 @@ class AutomaticRecord:
     def _explanation(self) -> Explanation:
         best = self.models[ENSEMBLE]
         bench = self.bench
-        of_run, log_y = bench.runs(np.arange(len(bench.points)))
+        of_run, _, log_y = bench.runs(np.arange(len(bench.points)))
         laws = {
             name: explained_share(log_y, np.log(self.fits[name].predict(bench.points.x))[of_run])
             for name in LAWS
@@ -209,7 +195,8 @@ class AutomaticRecord:
             explains=self._explains(),
             shares=column_shares(best),
             totals=[(names[a], names[b]) for a, b in bench.log_gp.totals],
-            plateaus=[Plateau(**asdict(p)) for p in find_plateaus(bench, best, names)],
+            cliffs=describe_cliffs(bench, best),
+            plateaus=find_plateaus(bench, best, names),
         )
 
     def _explains(self) -> float | None:

@@ -12,7 +12,7 @@ from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.folds import Fold
 from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate, relative_error
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
-from foretell.model.passports.questions import QUESTIONS, Question, mean_by_question, question_names
+from foretell.model.passports.questions import Question, mean_by_question, question_names
 
 Array = NDArray[np.float64]
 
@@ -25,8 +25,8 @@ class Answers:
 
     Attributes
     ----------
-    point
-        Which of the fold's test points each run is of.
+    point, rows
+        Which of the fold's test points each run is of, and its position among all runs.
     distance, ratio
         How far each run lies outside the training points of the fold. The ratio of a fold beyond
         the range is that of the columns that were cut.
@@ -34,6 +34,7 @@ class Answers:
 
     fold: Fold
     point: NDArray[np.int64]
+    rows: NDArray[np.int64]
     log_y: Array
     log_predictions: Array  # one column per member
     combined: Array
@@ -54,17 +55,19 @@ def gather(bench: Bench, assembled: RehearsedEnsemble) -> list[Answers]:
     regressor = assembled.regressor
     result = []
     for fold, table in zip(assembled.folds, assembled.answers, strict=True):
-        of_run, log_y = bench.runs(fold.test)
+        of_run, rows, log_y = bench.runs(fold.test)
         measured = MeasuredRange.of(bench.points.x[np.ix_(fold.train, numeric)])
         x = bench.points.x[np.ix_(fold.test, numeric)]
         ratio = measured.ratio(x)
         if fold.kind == Question.BEYOND:
             ratio = ratio[:, np.isin(numeric, fold.columns)]
-        combined = regressor.vote.rehearsed(bench.renumbered(fold), table[:, : regressor.n_members])
+        votes = table[:, : len(regressor.members)]
+        combined = regressor.vote.rehearsed(bench.renumbered(fold), votes)
         result.append(
             Answers(
                 fold,
                 of_run,
+                rows,
                 log_y,
                 table[of_run],
                 combined[of_run] + regressor.shift,
@@ -78,10 +81,7 @@ def gather(bench: Bench, assembled: RehearsedEnsemble) -> list[Answers]:
 def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, float | None]:
     """Return the mean relative error on each kind of question; None where nothing was rehearsed.
 
-    Parameters
-    ----------
-    member
-        The position of a member, or None for the ensemble.
+    ``member``: the position of a member, or None for the ensemble.
     """
     kinds: list[NDArray[np.str_]] = []
     errors: list[Array] = []
@@ -89,7 +89,7 @@ def errors_by_question(answers: list[Answers], member: int | None) -> dict[str, 
         predicted = a.combined if member is None else a.log_predictions[:, member]
         errors.append(relative_error(predicted, a.log_y))
         kinds.append(a.questions)
-    return mean_by_question(errors, kinds, QUESTIONS)
+    return mean_by_question(errors, kinds)
 
 
 def rank(errors: Mapping[str, float | None]) -> float:
@@ -106,10 +106,7 @@ def calibrate_member(
 ) -> Calibration:
     """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be.
 
-    Parameters
-    ----------
-    names
-        The name of each column of the matrix.
+    ``names``: the name of each column of the matrix.
     """
     rehearsed = [
         Rehearsed(
@@ -124,7 +121,7 @@ def calibrate_member(
         for a in answers
     ]
     points = bench.points
-    of_run, log_y = bench.runs(np.arange(len(points)))
+    of_run, _, log_y = bench.runs(np.arange(len(points)))
     scatter = log_y - points.log_y[of_run]
     cuttable = [names[c] for c in bench.cuttable]
     return calibrate(rehearsed, scatter, float(np.ptp(log_y)), cuttable)

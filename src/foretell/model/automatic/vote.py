@@ -34,10 +34,8 @@ _BETWEEN_IN_INSIDE = 0.3
 class Vote:
     """Log errors of the members on each question.
 
-    Attributes
-    ----------
-    inside, between, beyond
-        One row for inside, one per column for between, two per column for beyond: below, above.
+    There is one row for inside, one per column for between, and two per column for beyond: below,
+    above.
     """
 
     measured: MeasuredRange
@@ -51,10 +49,7 @@ class Vote:
     ) -> Vote:
         """Average the log errors of each member over the folds of each question.
 
-        Parameters
-        ----------
-        errors
-            For each fold the mean relative error of each member.
+        ``errors``: the mean relative error of each member on each fold.
         """
         logs = [np.log(np.maximum(e, _LEAST_ERROR)) for e in errors]
         marked = list(zip(folds, logs, strict=True))

@@ -10,23 +10,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from foretell._version import __version__
 from foretell.errors import ModelError
 from foretell.files.directory import write_whole
 from foretell.files.journal import Journal
-from foretell.model.campaigns import AllRows
 from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.intervals import (
-    HeldOut,
     campaign_calibration,
     n_kept,
     selection_evidence,
 )
 from foretell.model.campaigns.record import Entry, Judgement, Record, spread
-from foretell.model.campaigns.search import GridSearch, Search
-from foretell.model.campaigns.study import Study, Trial, scores_from_json
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import ALL, CampaignSplits, OuterSplit
+from foretell.model.campaigns.schema import AllRows
+from foretell.model.campaigns.search.searches import GridSearch, Search
+from foretell.model.campaigns.study import Study, Trial
+from foretell.model.campaigns.validation.scores import Scores
+from foretell.model.campaigns.validation.splits import ALL, CampaignSplits, OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
+from foretell.model.directory import model_file
 from foretell.model.fitter import FittedModel
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import training_levels, training_ranges
@@ -51,10 +52,12 @@ def decide(engine: Engine, record: Record, *, contest: Contest, n_closing: int) 
         winners = [_winner(record, entry, split) for split in record.plan.outer]
         found = [t for t in winners if t is not None]
         if len(found) < len(winners):
-            entry.reason = _why_no_winner(entry, record.was_cut)
+            late = "the time limit left no time for it"
+            other = late if record.was_cut else "no trial was complete"
+            entry.reason = next((t.reason for t in entry.trials if t.reason), other)
             continue
         entry.judgements = [Judgement(t.outer, t) for t in found]
-        distinct = list({canonical(t.params): t.params for t in found}.values())
+        distinct = list({json.dumps(t.params, sort_keys=True): t.params for t in found}.values())
         entry.params = distinct[0]
         if len(distinct) > 1:
             search = GridSearch(distinct)
@@ -63,7 +66,7 @@ def decide(engine: Engine, record: Record, *, contest: Contest, n_closing: int) 
         record.was_cut |= engine.search(studies, n_closing=n_closing, is_optional=True)
     for study in studies:
         record.entry(study.technique).trials += study.trials
-        best = study.best()
+        best = study.best
         if best is not None:
             record.entry(study.technique).params = best.params
 
@@ -71,18 +74,6 @@ def decide(engine: Engine, record: Record, *, contest: Contest, n_closing: int) 
 def _winner(record: Record, entry: Entry, split: OuterSplit) -> Trial | None:
     complete = [t for t in entry.trials if t.outer == split.key and t.is_complete]
     return min(complete, key=lambda t: t.error(record.campaign.score), default=None)
-
-
-def _why_no_winner(entry: Entry, was_cut: bool) -> str:
-    reasons = [t.reason for t in entry.trials if t.reason]
-    if reasons:
-        return reasons[0]
-    return "the time limit left no time for it" if was_cut else "no trial was complete"
-
-
-def canonical(params: dict[str, Any]) -> str:
-    """Write hyperparameters so that equal ones are equal texts."""
-    return json.dumps(params, sort_keys=True)
 
 
 @dataclass
@@ -111,7 +102,9 @@ class Closing:
         usable = [e for e in self.record.entries if e.params is not None]
         for entry in usable:
             entry.judgements = [self._recalled(j) for j in entry.judgements]
-            self._recall_held_out(entry)  # training models are calibrated on every call
+            for r in self._records("held_out"):  # training models are calibrated on every call
+                if (r["technique"], r["params"]) == (entry.technique, entry.params):
+                    self._held_out[entry.technique, r["split"]] = r["predicted"]
             if (model := self._recalled_model(entry)) is not None:
                 self._known[entry.technique] = model
         tasks = [task for entry in usable for task in self._tasks(entry)]
@@ -120,7 +113,9 @@ class Closing:
         for entry in usable:
             self._finish(entry)
         for entry in self.record.entries:
-            self._remove_stale(entry)
+            if entry.model is None:  # an earlier, shorter run may have left one
+                for name in (entry.technique, f"{entry.technique}-training"):
+                    (self.output / model_file(name)).unlink(missing_ok=True)
 
     def _tasks(self, entry: Entry) -> Iterator[Task]:
         """Yield the fit on all rows, the longest, first."""
@@ -131,8 +126,9 @@ class Closing:
                 if (entry.technique, key) not in self._held_out:
                     most = n_kept(len(self._selection_keys))
                     yield Task(entry.technique, (entry.params,), key, most_predictions=most)
+        first = self.record.plan.outer[0].key
         for judgement in entry.judgements:
-            keep = self._keeps_training_model(judgement)
+            keep = self.record.campaign.save_training_models and judgement.outer == first
             if keep or (judgement.test is None and judgement.reason is None):
                 yield Task(
                     entry.technique,
@@ -143,17 +139,16 @@ class Closing:
                     most_predictions=self.record.plan.n_predictions,
                 )
 
-    def _keeps_training_model(self, judgement: Judgement) -> bool:
-        first = self.record.plan.outer[0].key
-        return self.record.campaign.save_training_models and judgement.outer == first
-
     def _enter(self, entry: Entry, task: Task, outcome: Outcome) -> None:
         if task.split_key == ALL:
             self._built[entry.technique] = outcome
             entry.seconds = outcome.seconds
             return
         if task.split_key in self._selection_keys:
-            self._enter_held_out(entry, task, outcome)
+            if outcome.predicted is not None:  # else the fold says nothing about its errors
+                self._held_out[entry.technique, task.split_key] = outcome.predicted
+                of = {"technique": entry.technique, "params": entry.params, "split": task.split_key}
+                self._journal("held_out", **of, predicted=outcome.predicted)
             return
         position = [j.outer for j in entry.judgements].index(task.split_key)
         judged = replace(
@@ -167,29 +162,20 @@ class Closing:
         if outcome.fitted is not None:
             self._training_models[entry.technique] = outcome.fitted
         if not outcome.is_transient:
-            self.journal.append([{"kind": "judgement", "judgement": judged.to_json()}])
+            self._journal("judgement", judgement=judged.to_json())
 
-    def _enter_held_out(self, entry: Entry, task: Task, outcome: Outcome) -> None:
-        if outcome.predicted is None:
-            return  # it failed on this fold, which then says nothing about its errors
-        self._held_out[entry.technique, task.split_key] = outcome.predicted
-        held_out = {"technique": entry.technique, "params": entry.params, "split": task.split_key}
-        self.journal.append([{"kind": "held_out", **held_out, "predicted": outcome.predicted}])
-
-    def _recall_held_out(self, entry: Entry) -> None:
-        for r in self._records("held_out"):
-            if (r["technique"], r["params"]) == (entry.technique, entry.params):
-                self._held_out[entry.technique, r["split"]] = r["predicted"]
+    def _journal(self, kind: str, **values: Any) -> None:
+        self.journal.append([{"kind": kind, **values}])
 
     def _calibration(self, entry: Entry) -> tuple[Calibration | None, str | None]:
         plan = self.record.plan
         held_out = [
-            HeldOut(plan.splits[j.outer], plan.n_predictions, j.predicted)
+            (plan.splits[j.outer], plan.n_predictions, j.predicted)
             for j in entry.judgements
             if j.predicted is not None
         ]
         held_out += [
-            HeldOut(plan.splits[key], n_kept(len(self._selection_keys)), predicted)
+            (plan.splits[key], n_kept(len(self._selection_keys)), predicted)
             for key in self._selection_keys
             if (predicted := self._held_out.get((entry.technique, key))) is not None
         ]
@@ -198,46 +184,36 @@ class Closing:
     def _finish(self, entry: Entry) -> None:
         failed = [j.reason for j in entry.judgements if j.reason]
         built = self._built.get(entry.technique)
-        if failed or (built is not None and built.reason):
-            entry.reason = failed[0] if failed else built.reason if built else None
+        if built is not None and built.reason:
+            failed.append(built.reason)
+        if failed:
+            entry.reason = failed[0]
             return
         try:
-            self._save_training_model(entry)
+            if entry.technique in self._training_models:
+                fitted, judged = self._training_models[entry.technique], entry.judgements[0]
+                trained = self._model(
+                    entry, judged.trial.params, fitted, judged.outer, judged.train
+                )
+                trained.save(self.output / model_file(f"{entry.technique}-training"))
             model = self._known.get(entry.technique) or self._save(entry, built)
         except ModelError as error:  # it is too large
             entry.reason = str(error)
             return
-        entry.model, entry.file = model, _file(entry)
-
-    def _save_training_model(self, entry: Entry) -> None:
-        if entry.technique in self._training_models:
-            fitted, judged = self._training_models[entry.technique], entry.judgements[0]
-            model = self._model(entry, judged.trial.params, fitted, judged.outer, judged.train)
-            model.save(self.output / f"{entry.technique}-training.foretell")
-
-    def _remove_stale(self, entry: Entry) -> None:
-        """Remove a model that an earlier, shorter run wrote and this one does not have."""
-        if entry.model is None:
-            for name in (entry.technique, f"{entry.technique}-training"):
-                (self.output / f"{name}.foretell").unlink(missing_ok=True)
+        entry.model = model
 
     def _save(self, entry: Entry, built: Outcome | None) -> SavedModel:
         assert built is not None and built.fitted is not None and entry.params is not None
         model = self._model(entry, entry.params, built.fitted, ALL, built.train)
         content = model.to_bytes()
-        write_whole(self.output / _file(entry), content)
-        self.journal.append(
-            [
-                {
-                    "kind": "model",
-                    "technique": entry.technique,
-                    "params": entry.params,
-                    "winners": _winning_params(entry),
-                    "sha256": _digest(content),
-                }
-            ]
-        )
+        write_whole(self.output / model_file(entry.technique), content)
+        self._journal("model", **self._origin(entry), sha256=_digest(content))
         return model
+
+    def _origin(self, entry: Entry) -> dict[str, Any]:
+        """Say what a model file comes from; it also holds the validation errors of the winners."""
+        winners = [j.trial.params for j in entry.judgements]
+        return {"technique": entry.technique, "params": entry.params, "winners": winners}
 
     def _model(
         self,
@@ -269,23 +245,19 @@ class Closing:
             no_intervals=why_not,
             n_rows=len(rows),
             scores=scores,
-            writer=self.record.version,
+            writer=__version__,
         )
 
     def _recalled(self, judgement: Judgement) -> Judgement:
         """Take a judgement from the journal, if these hyperparameters were judged before."""
         trial = judgement.trial
-        for r in self._records("judgement"):
-            known = r["judgement"]
-            if (known["outer"], known["technique"], known["params"]) == (
-                judgement.outer,
-                trial.technique,
-                trial.params,
-            ):
+        wanted = {"outer": judgement.outer, "technique": trial.technique, "params": trial.params}
+        for known in (r["judgement"] for r in self._records("judgement")):
+            if all(known[name] == value for name, value in wanted.items()):
                 return replace(
                     judgement,
-                    train=scores_from_json(known["train"]) if known["train"] else None,
-                    test=scores_from_json(known["test"]) if known["test"] else None,
+                    train=Scores.from_json(known["train"]) if known["train"] else None,
+                    test=Scores.from_json(known["test"]) if known["test"] else None,
                     predicted=known["predicted"],
                     reason=known["reason"],
                 )
@@ -293,35 +265,18 @@ class Closing:
 
     def _recalled_model(self, entry: Entry) -> SavedModel | None:
         """Load the model built before, if its file is still the one that was written then."""
-        path = self.output / _file(entry)
-        for r in self._records("model"):
-            # The file also holds the winners' validation errors.
-            same = (r["technique"], r["params"], r["winners"]) == (
-                entry.technique,
-                entry.params,
-                _winning_params(entry),
-            )
-            if same and (model := _loaded(path, r["sha256"])) is not None:
-                return model
-        return None
+        path = self.output / model_file(entry.technique)
+        known = [
+            r["sha256"] for r in self._records("model")
+            if all(r[name] == value for name, value in self._origin(entry).items())
+        ]  # fmt: skip
+        try:
+            return load_model(path) if known and _digest(path.read_bytes()) in known else None
+        except (OSError, ModelError):
+            return None  # to be built again
 
     def _records(self, kind: str) -> list[dict[str, Any]]:
         return [r for r in self.journal.records if r["kind"] == kind]
-
-
-def _loaded(path: Path, digest: str) -> SavedModel | None:
-    try:
-        return load_model(path) if _digest(path.read_bytes()) == digest else None
-    except (OSError, ModelError):
-        return None  # to be built again
-
-
-def _file(entry: Entry) -> str:
-    return f"{entry.technique}.foretell"
-
-
-def _winning_params(entry: Entry) -> list[dict[str, Any]]:
-    return [j.trial.params for j in entry.judgements]
 
 
 def _digest(content: bytes) -> str:

@@ -24,10 +24,7 @@ _RECENT = 50
 class Engine:
     """Runs studies and tasks on an executor.
 
-    Parameters
-    ----------
-    report
-        Called after each finished task of a search.
+    ``report``: called after each finished task of a search.
     """
 
     def __init__(
@@ -45,12 +42,8 @@ class Engine:
         self._log = log
         self._report = report
         #: Finished trials by key: a journaled one, or an equal one, is not run again.
-        self.finished: dict[str, Trial] = {
-            trial.key: trial
-            for trial in (
-                Trial.from_json(r["trial"]) for r in journal.records if r["kind"] == "trial"
-            )
-        }
+        known = [Trial.from_json(r["trial"]) for r in journal.records if r["kind"] == "trial"]
+        self.finished: dict[str, Trial] = {trial.key: trial for trial in known}
         self._fold_s: dict[str, deque[float]] = {}  # how long folds of each technique took lately
         for trial in self.finished.values():
             self._time(trial)
@@ -167,15 +160,11 @@ def _missing(studies: list[Study]) -> list[Study]:
         by_technique.setdefault(study.technique, {}).setdefault(study.outer, []).append(study)
     nearest: list[list[Study]] | None = None
     for splits in by_technique.values():
-        lacking = [group for group in splits.values() if not any(map(_has_found, group))]
+        lacking = [g for g in splits.values() if all(s.least_error == math.inf for s in g)]
         is_hopeless = any(all(study.is_over for study in group) for group in lacking)
         if not is_hopeless and (nearest is None or len(lacking) < len(nearest)):
             nearest = lacking
     return [study for group in nearest or [] for study in group]
-
-
-def _has_found(study: Study) -> bool:
-    return study.least_error < math.inf
 
 
 def _outcomes(task: Task, result: object) -> list[Outcome]:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from foretell.dataset import Dataset
 from foretell.errors import NothingUsableError, UsageError, listing
-from foretell.executors import single_threaded
-from foretell.files.directory import JOURNAL, LOG, claimed, logged
-from foretell.files.journal import Journal
 from foretell.model import directory as layout
-from foretell.model.campaigns import SFS, Campaign
 from foretell.model.campaigns.closing import Closing, decide, most_closing_fits
 from foretell.model.campaigns.engine import Engine
 from foretell.model.campaigns.record import Entry, Record
-from foretell.model.campaigns.search import GridSearch, Search, TPESearch, search_space
+from foretell.model.campaigns.schema import SFS, Campaign
+from foretell.model.campaigns.search.searches import GridSearch, Search, TPESearch
+from foretell.model.campaigns.search.space import search_space
 from foretell.model.campaigns.study import Study
-from foretell.model.campaigns.validation.outer_splits import (
-    CampaignSplits,
+from foretell.model.campaigns.validation.splits import (
     OuterSplit,
     split_campaign,
 )
@@ -54,10 +46,7 @@ def run_campaign(
         dataset, dropped = without_missing(campaign, dataset)
         notices += dropped
     run = _CampaignRun(campaign, dataset, options, [*warnings], notices, drop_missing)
-    if options.output is not None:
-        return run.run(options.output)
-    with tempfile.TemporaryDirectory(prefix="foretell-") as output:
-        return run.run(Path(output))
+    return run.run()
 
 
 def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
@@ -94,7 +83,7 @@ class _CampaignRun:
     notices: list[str]
     drop_missing: bool
 
-    def run(self, output: Path) -> Fit:
+    def run(self) -> Fit:
         """Prepare, search, decide, judge, build and write, in this order."""
         table = prepare_table(self.campaign, self.dataset)
         plan = split_campaign(self.campaign, table)
@@ -103,23 +92,27 @@ class _CampaignRun:
             name: search_space(name, given, self.campaign.search.method)
             for name, given in self.campaign.techniques.items()
         }
-        with ExitStack() as stack:
-            stack.enter_context(claimed(output))
-            prints = fingerprint(self.campaign, self.dataset.frame)
-            journal = stack.enter_context(Journal(output / JOURNAL, prints))
-            log = stack.enter_context(logged(output / LOG))
+        prints = fingerprint(self.campaign, self.dataset.frame)
+        with self.options.opened(prints) as (output, journal, log):
             log.info("%d rows of %s, seed %d", len(table.y), table.name, self.campaign.seed)
-            stack.enter_context(single_threaded())
-            fitter = self._fitter(table, plan)
-            executor = stack.enter_context(self.options.executor(fitter, log))
             clock = Clock(self.options.started, self.options.time_limit_s)
-            engine = Engine(executor, journal, clock, log, report=self.options.progress)
-            studies = self._studies(engine, plan.outer, spaces)
-            n_closing = most_closing_fits(plan)
-            was_cut = engine.search(studies, n_closing=n_closing)
-            record = self._record(table, plan, studies, was_cut)
-            decide(engine, record, contest=self._study, n_closing=n_closing)
-            Closing(engine, record, journal, output).run()
+            fitter = Fitter(self.campaign, table.x, table.y, table.configuration, plan.splits,
+                            table.feature_map)  # fmt: skip
+            with self.options.executor(fitter, log) as executor:
+                engine = Engine(executor, journal, clock, log, report=self.options.progress)
+                studies = self._studies(engine, plan.outer, spaces)
+                n_closing = most_closing_fits(plan)
+                was_cut = engine.search(studies, n_closing=n_closing)
+                entries = [
+                    Entry(name, [t for s in studies if s.technique == name for t in s.trials])
+                    for name in self.campaign.techniques
+                ]
+                record = Record(
+                    self.campaign, table, plan, entries, self.warnings, self.notices, was_cut,
+                    self.drop_missing,
+                )  # fmt: skip
+                decide(engine, record, contest=self._study, n_closing=n_closing)
+                Closing(engine, record, journal, output).run()
             fit = write_fit(record, output, clock.elapsed_s)
             log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results.best)
         if fit.results.best is None:
@@ -141,19 +134,6 @@ class _CampaignRun:
                 f"use at most {len(table.y)} folds",
                 at=("feature_selection", "folds"),
             )
-
-    def _fitter(self, table: Table, plan: CampaignSplits) -> Fitter:
-        features = table.feature_map.features
-        indicators = np.flatnonzero([f.is_indicator for f in features])
-        return Fitter(
-            self.campaign,
-            table.x,
-            table.y,
-            table.configuration,
-            indicators,
-            plan.splits,
-            table.feature_map.groups,
-        )
 
     def _studies(
         self, engine: Engine, outer: tuple[OuterSplit, ...], spaces: dict[str, list[dict[str, Any]]]
@@ -187,17 +167,3 @@ class _CampaignRun:
             is_racing=self.campaign.search.racing,
             finished=engine.finished,
         )
-
-    def _record(
-        self, table: Table, plan: CampaignSplits, studies: list[Study], was_cut: bool
-    ) -> Record:
-        from foretell._version import __version__
-
-        entries = [
-            Entry(name, [t for s in studies if s.technique == name for t in s.trials])
-            for name in self.campaign.techniques
-        ]
-        return Record(
-            self.campaign, table, plan, entries, self.warnings, self.notices, was_cut,
-            self.drop_missing, version=__version__,
-        )  # fmt: skip

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.campaigns.validation import Split
-from foretell.model.campaigns.validation.outer_splits import (
+from foretell.model.campaigns.validation.splits import (
     MOST_PREDICTIONS,
     CampaignSplits,
-    thinned,
+    Split,
 )
-from foretell.model.features import CATEGORY
 from foretell.model.features.levels import level_names
-from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate
-from foretell.model.passports.measured_range import MeasuredRange, total_distance
+from foretell.model.passports.calibration import Calibration, Rehearsed, Spot, calibrate
+from foretell.model.passports.measured_range import total_distance
+from foretell.model.passports.passport import spot_in_table
 from foretell.model.passports.questions import Question
 from foretell.model.table import Table
 
@@ -33,8 +32,11 @@ _FEWEST = 5
 
 def selection_evidence(table: Table, plan: CampaignSplits) -> tuple[str, ...]:
     """Return the selection splits to predict for intervals; none where validation rows suffice."""
-    tests = [(plan.splits[s.key], plan.n_predictions) for s in plan.outer]
-    n_inside = sum(int((~_place(table, split, most).is_outside).sum()) for split, most in tests)
+    n_inside = 0
+    for split in (plan.splits[outer.key] for outer in plan.outer):
+        rows = split.kept(plan.n_predictions)
+        spot, _ = spot_in_table(table, split.train, rows[~np.isin(rows, split.train)])
+        n_inside += int((~spot.is_beyond & ~spot.is_unknown).sum())
     return plan.final.selection_keys if n_inside < _ENOUGH else ()
 
 
@@ -43,22 +45,17 @@ def n_kept(n_splits: int) -> int:
     return max(1, MOST_PREDICTIONS // max(1, n_splits))
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Predictions for the test rows of one split; of many rows, at most ``most``, evenly chosen."""
-
-    split: Split
-    most: int
-    predicted: Sequence[float]
+#: A split, how many of its test rows are kept at most, and what was predicted for those.
+Predicted = tuple[Split, int, Sequence[float]]
 
 
 def campaign_calibration(
-    table: Table, target: str, held_out: Iterable[HeldOut]
+    table: Table, target: str, held_out: Iterable[Predicted]
 ) -> tuple[Calibration | None, str | None]:
     """Learn how wide intervals must be; without enough evidence, return the reason instead."""
     if not (table.y > 0).all():
         return None, f"intervals are relative, and '{target}' is not positive in every row"
-    parts = [_Residuals.of(table, h) for h in held_out]
+    parts = [_Residuals.of(table, *h) for h in held_out]
     inside = _inside(parts)
     if len(inside) < _FEWEST:
         n_rows = "no row was" if not len(inside) else f"only {len(inside)} rows were"
@@ -73,111 +70,71 @@ def campaign_calibration(
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
-    """Where the held-out rows of a split lie relative to its training rows.
+class _Residuals:
+    """Measured minus predicted logs of held-out rows, with where these lie.
 
-    Attributes
-    ----------
-    unknown_level
-        The level of a category that training never saw, with its column; empty if there is none.
-        A row with several has the one of the first column.
+    ``unknown_level``: the level of a category that training never saw, with its column; empty if
+    there is none. A row with several has the one of the first column.
     """
 
-    rows: Rows
-    names: list[str]
-    distance: Array
-    ratio: Array
-    between: Mask
+    values: Array
+    spot: Spot
     unknown_level: NDArray[np.object_]
     is_repeat: Mask
     configuration: Rows
 
-    @property
-    def is_unknown(self) -> Mask:
-        """Which rows have a level never seen."""
-        return np.asarray(self.unknown_level != "", dtype=bool)
+    @classmethod
+    def of(cls, table: Table, split: Split, most: int, predictions: Sequence[float]) -> _Residuals:
+        kept = split.kept(most)
+        is_evidence = ~np.isin(kept, split.train)  # an error on a training row is not
+        rows, predicted = kept[is_evidence], np.array(predictions)[is_evidence]
+        spot, unknown = spot_in_table(table, split.train, rows)
+        unknown_level = np.full(len(rows), "", dtype=object)
+        for name, is_new in unknown.items():
+            levels = level_names(table.frame[name])
+            for i in np.flatnonzero(is_new & (unknown_level == "")):
+                unknown_level[i] = f"{name}={levels[rows[i]]}"
+        configuration = table.configuration[rows]
+        is_repeat = np.isin(configuration, table.configuration[split.train])
+        values = np.log(table.y[rows]) - np.log(predicted)
+        return cls(values, spot, unknown_level, is_repeat, configuration)
 
     @property
     def is_outside(self) -> Mask:
         """Which rows leave the training rows: beyond the range, or with a level never seen."""
-        outside: Mask = (self.distance != 0).any(axis=1) | self.is_unknown
-        return outside
-
-
-def _place(table: Table, split: Split, most: int) -> _Place:
-    rows = split.test[thinned(len(split.test), most)]
-    rows = rows[~np.isin(rows, split.train)]  # an error on a training row is not evidence
-    names = table.feature_map.numbers
-    values = table.frame[names].to_numpy(dtype=float)
-    measured = MeasuredRange.of(values[split.train])
-    distance = measured.distance(values[rows])
-    unknown_level = np.full(len(rows), "", dtype=object)
-    for column in table.feature_map.columns:
-        if column.kind == CATEGORY:
-            levels = level_names(table.frame[column.name])
-            is_new = ~np.isin(levels[rows], np.unique(levels[split.train]))
-            for i in np.flatnonzero(is_new & (unknown_level == "")):
-                unknown_level[i] = f"{column.name}={levels[rows[i]]}"
-    return _Place(
-        rows,
-        names,
-        distance,
-        measured.ratio(values[rows], distance),
-        measured.between(values[rows], distance),
-        unknown_level,
-        np.isin(table.configuration[rows], table.configuration[split.train]),
-        table.configuration[rows],
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Residuals:
-    """Measured minus predicted logs of held-out rows, with where these lie."""
-
-    place: _Place
-    values: Array
-
-    @classmethod
-    def of(cls, table: Table, held_out: HeldOut) -> _Residuals:
-        split = held_out.split
-        chosen = split.test[thinned(len(split.test), held_out.most)]
-        predicted = np.array(held_out.predicted)[~np.isin(chosen, split.train)]
-        place = _place(table, split, held_out.most)
-        return cls(place, np.log(table.y[place.rows]) - np.log(predicted))
+        return self.spot.is_beyond | self.spot.is_unknown
 
     def elsewhere(self) -> list[Rehearsed]:
         """Return the residuals between levels and beyond the range."""
-        place = self.place
-        is_beyond = (place.distance != 0).any(axis=1) & ~place.is_unknown
+        spot = self.spot
+        is_beyond = spot.is_beyond & ~spot.is_unknown
         found = []
-        for j in range(len(place.names)):
-            is_between = place.between[:, j] & ~place.is_outside
-            found.append(self._taken(Question.BETWEEN, is_between, j, 0))
+        for j, name in enumerate(spot.names):
+            is_between = spot.between[:, j] & ~self.is_outside
+            found.append(self._taken(Question.BETWEEN, is_between, name))
             # A row beyond several ranges counts for the column along which it is farthest out.
-            farthest = is_beyond & (np.abs(place.distance).argmax(axis=1) == j)
+            farthest = is_beyond & (np.abs(spot.distance).argmax(axis=1) == j)
             for direction in (-1, 1):
-                rows = farthest & (np.sign(place.distance[:, j]) == direction)
-                found.append(self._taken(Question.BEYOND, rows, j, direction))
+                rows = farthest & (np.sign(spot.distance[:, j]) == direction)
+                found.append(self._taken(Question.BEYOND, rows, name, direction=direction))
         return [r for r in found if len(r.residuals)]
 
     def by_unknown_level(self) -> dict[str, Rehearsed]:
         """Return the residuals of each unknown level."""
-        place = self.place
         return {
-            level: self._taken(Question.UNKNOWN, place.unknown_level == level, None, 0)
-            for level in np.unique(place.unknown_level[place.is_unknown])
+            level: self._taken(Question.UNKNOWN, self.unknown_level == level)
+            for level in np.unique(self.unknown_level[self.spot.is_unknown])
         }
 
-    def _taken(self, kind: Question, rows: Mask, column: int | None, direction: int) -> Rehearsed:
-        place = self.place
+    def _taken(self, kind: Question, rows: Mask, *columns: str, direction: int = 0) -> Rehearsed:
         return Rehearsed(
             kind,
-            () if column is None else (place.names[column],),
+            columns,
             direction,
             self.values[rows],
-            total_distance(place.distance[rows]),
-            place.ratio[rows].max(axis=1, initial=1.0),
-            place.configuration[rows],
+            total_distance(self.spot.distance[rows]),
+            self.spot.ratio[rows].max(axis=1, initial=1.0),
+            self.configuration[rows],
         )
 
 
@@ -211,10 +168,9 @@ def _inside(parts: Sequence[_Residuals]) -> Array:
     found = np.zeros(0)
     for wants_between, wants_repeat in ((False, False), (True, False), (False, True)):
         for part in parts:
-            place = part.place
-            is_between = place.between.any(axis=1) & ~place.is_repeat
-            rows = (is_between == wants_between) & (place.is_repeat == wants_repeat)
-            found = np.concatenate([found, part.values[rows & ~place.is_outside]])
+            is_between = part.spot.between.any(axis=1) & ~part.is_repeat
+            rows = (is_between == wants_between) & (part.is_repeat == wants_repeat)
+            found = np.concatenate([found, part.values[rows & ~part.is_outside]])
         if len(found) >= _ENOUGH:
             break
     return found

@@ -140,7 +140,8 @@ class _Scanner:
         if end is not None:
             self._at = end
             if self.is_at_end() or self._next() in stops:
-                return _unquoted(self._text[start:end])
+                literal = _literal(self._text[start:end])
+                return literal if isinstance(literal, str) else self._text[start + 1 : end - 1]
             self._at = start  # 'a' 'b', which Python concatenates
         return self._word(stops)
 
@@ -219,8 +220,3 @@ def _table(names: list[str | None], values: list[Any]) -> Any:
             raise ValueError(f"'{name}' is given twice")
         table[name] = value
     return table
-
-
-def _unquoted(text: str) -> str:
-    literal = _literal(text)
-    return literal if isinstance(literal, str) else text[1:-1]

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.campaigns import AllRows, Campaign
+from foretell.model.campaigns.schema import AllRows, Campaign
 from foretell.model.campaigns.study import Trial
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import CampaignSplits
-from foretell.model.campaigns.validation.scores import SCORE_NAMES
+from foretell.model.campaigns.validation.scores import SCORE_NAMES, Scores
+from foretell.model.campaigns.validation.splits import CampaignSplits
+from foretell.model.directory import model_file
 from foretell.model.evidence import HeldOut, Validation
-from foretell.model.fingerprint import versions
 from foretell.model.passports.questions import QUESTIONS, mean_by_question
-from foretell.model.results.data import describe_table
 from foretell.model.results.schema import (
     CAMPAIGN,
     Errors,
@@ -25,9 +23,9 @@ from foretell.model.results.schema import (
     Results,
     SplitResult,
     Spread,
-    Times,
     TrialResult,
 )
+from foretell.model.results.shared import shared_results
 from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
 
@@ -68,7 +66,6 @@ class Entry:
     params: dict[str, Any] | None = None
     judgements: list[Judgement] = field(default_factory=list)
     model: SavedModel | None = None
-    file: str | None = None
     seconds: float = 0.0
     reason: str | None = None
 
@@ -94,7 +91,6 @@ class Record:
     notices: list[str]
     was_cut: bool
     drop_missing: bool
-    version: str
 
     @property
     def models(self) -> dict[str, SavedModel]:
@@ -119,30 +115,20 @@ class Record:
 
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
+        seconds = {e.technique: e.seconds for e in self.entries}
+        calibration = next((model.calibration for model in self.models.values()), None)
         return Results(
-            foretell=self.version,
-            versions=versions(),
             kind=CAMPAIGN,
             best=next(iter(self.models), None),
-            seed=self.campaign.seed,
-            data=describe_table(self.table, self.campaign.data.target),
             search_cut_by_time_limit=self.was_cut,
             notes=self.notes(),
             warnings=self.warnings,
             leaderboard=[self._entry(e) for e in self.ranked()],
             trials=[self._trial(t) for e in self.entries for t in e.trials],
-            reaches=self._reaches(),
-            campaign=self.campaign.model_dump(mode="json", exclude_none=True),
+            reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
-            times=Times(
-                total_s=round(elapsed_s, 3),
-                fit_s={e.technique: round(e.seconds, 3) for e in self.entries},
-            ),
+            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.table.y)),
         )
-
-    def _reaches(self) -> dict[str, tuple[float, float]]:
-        best = next(iter(self.models.values()), None)
-        return {} if best is None or best.calibration is None else best.calibration.reaches
 
     def notes(self) -> list[str]:
         """Say what a reader must know to judge the figures."""
@@ -193,7 +179,6 @@ class Record:
         return mean_by_question(
             [e[k] for e, k in zip(errors, known, strict=True)],
             [h.question[k] for h, k in zip(held_out, known, strict=True)],
-            QUESTIONS,
         )
 
     def _split(self, judgement: Judgement) -> SplitResult:
@@ -229,7 +214,7 @@ def _model_fields(entry: Entry) -> dict[str, Any]:
     coefficients, intercept = model.coefficients() or (None, None)
     return {
         "status": "ok",
-        "file": entry.file,
+        "file": model_file(entry.technique),
         "all_rows": model.scores.get("training"),
         "features": model.used_features,
         "formula": model.formula,

@@ -20,7 +20,8 @@ from pydantic_core import PydanticKnownError
 from foretell.errors import Option, UsageError
 from foretell.files.complaints import Complaint, dotted, explain, refusal
 from foretell.files.text_file import FileKind, read_toml_file
-from foretell.model.campaigns.candidates import candidates, faults, is_prior, without_none
+from foretell.model.campaigns.search.priors import parse_prior
+from foretell.model.campaigns.search.space import candidates, faults, without_none
 
 ALL_COLUMNS = "*"
 CAMPAIGN_FILE = FileKind("campaign", "data, target and techniques", (".ini", ".toml"))
@@ -235,7 +236,7 @@ class Campaign(_Section):
     def _grid_has_no_prior(self) -> Campaign:
         for technique_name, space in self.techniques.items():
             for name, values in candidates(technique_name, space).items():
-                prior = next((v for v in values if is_prior(v)), None)
+                prior = next((v for v in values if parse_prior(v)), None)
                 if prior is not None and self.search.method == "grid":
                     raise refusal(
                         "prior_on_grid",

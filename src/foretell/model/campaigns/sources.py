@@ -36,7 +36,8 @@ def load_campaign(source: Source) -> tuple[Campaign, pd.DataFrame | None, list[s
     if isinstance(source, Campaign):
         return source, None, []
     if isinstance(source, str | Path):
-        campaign, warnings = _from_file(Path(source))
+        path = Path(source)
+        campaign, warnings = (read_toml(path), []) if _is_toml(path) else read_ini(path)
         return campaign, None, warnings
     if not isinstance(source, Mapping):
         raise UsageError(f"a campaign is a file, a dict or a Campaign, not {shown(source)}")
@@ -66,10 +67,7 @@ def table_to_predict(source: Path, target: str) -> Path:
     aMLLibrary's prediction files have two options, ``y`` and ``input_path``. A campaign file
     works as well; its other options describe how to fit a model and are not used here.
 
-    Parameters
-    ----------
-    target
-        The column that the model predicts. The file must agree if it names one.
+    ``target``: the column that the model predicts. The file must agree if it names one.
     """
     if source.suffix.lower() != ".ini":
         return source
@@ -141,9 +139,3 @@ def _exists(path: Path) -> bool:
 
 def _is_toml(path: Path) -> bool:
     return path.suffix.lower() == ".toml"
-
-
-def _from_file(path: Path) -> tuple[Campaign, list[str]]:
-    if _is_toml(path):
-        return read_toml(path), []
-    return read_ini(path)

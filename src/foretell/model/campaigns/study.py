@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.campaigns.search import Search
-from foretell.model.campaigns.validation import Scores
-from foretell.model.campaigns.validation.outer_splits import OuterSplit
+from foretell.model.campaigns.search.searches import Search
+from foretell.model.campaigns.validation.scores import Scores
+from foretell.model.campaigns.validation.splits import OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
 from foretell.model.techniques import TECHNIQUES
 
@@ -35,8 +35,6 @@ class Trial:
         Which search of the technique it belongs to: each races against its own best.
     folds
         The scores on the selection splits done so far.
-    reason
-        Why the trial failed, or None.
     estimate
         What a race that stopped the trial expects its error to be, or None.
     is_transient
@@ -73,27 +71,16 @@ class Trial:
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain values."""
-        return {
-            "outer": self.outer,
-            "technique": self.technique,
-            "params": self.params,
-            "search": self.search,
-            "folds": [s.to_json() for s in self.folds],
-            "seconds": round(self.seconds, 6),
-            "reason": self.reason,
-            "estimate": self.estimate,
-        }
+        folds = [s.to_json() for s in self.folds]
+        values = {**vars(self), "folds": folds, "seconds": round(self.seconds, 6)}
+        del values["is_transient"]  # such trials are never kept
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Trial:
         """Rebuild a trial from plain values."""
-        folds = [scores_from_json(s) for s in values["folds"]]
+        folds = [Scores.from_json(s) for s in values["folds"]]
         return cls(**{**values, "folds": folds})
-
-
-def scores_from_json(values: dict[str, float | None]) -> Scores:
-    """Rebuild scores from plain values, None standing for NaN."""
-    return Scores(**{k: math.nan if v is None else v for k, v in values.items()})
 
 
 def trial_key(outer: str, technique: str, params: Params, search: int) -> str:
@@ -106,8 +93,6 @@ class Study:
 
     Parameters
     ----------
-    split
-        The outer split, with the selection splits every trial is scored on.
     number
         Which search of the technique on this split it is.
     finished
@@ -137,7 +122,8 @@ class Study:
         self.score_name = score_name
         self._is_racing = is_racing and len(split.selection_keys) > 1
         self._finished = finished
-        self._best: Trial | None = None
+        #: The complete trial with the least error of all finished batches, the first of equals.
+        self.best: Trial | None = None
         self._batch: list[str] = []  # the keys of what was proposed last, in its order
         self._open: dict[str, Trial] = {}  # what the batch still needs folds of, equal ones once
         self._out: dict[str, set[int]] = {}  # the folds that open trials wait for
@@ -158,10 +144,6 @@ class Study:
     def n_folds(self) -> int:
         """How many selection splits a trial is scored on."""
         return len(self._split_keys)
-
-    def best(self) -> Trial | None:
-        """Return the complete trial with the least error so far, the first of equals."""
-        return self._best
 
     def advance(self) -> list[Task]:
         """Return the tasks to run next; none while some are out, or when the search is over."""
@@ -219,8 +201,8 @@ class Study:
         self.trials += finished
         self.n_finished = len(self.trials)
         self._batch = []
-        complete = [t for t in [self._best, *finished] if t is not None and t.is_complete]
-        self._best = min(complete, key=self._error, default=None)
+        complete = [t for t in [self.best, *finished] if t is not None and t.is_complete]
+        self.best = min(complete, key=self._error, default=None)
         return finished
 
     def _tasks(self) -> list[Task]:
@@ -254,7 +236,7 @@ class Study:
         if trial.reason is not None or len(trial.folds) == len(self._split_keys):
             return True
         # The best of earlier batches, whatever ended first in this one: the order never matters.
-        return self._best is not None and self._loses(trial, self._best)
+        return self.best is not None and self._loses(trial, self.best)
 
     def _enter(self, trial: Trial, outcome: Outcome) -> None:
         trial.seconds += outcome.seconds

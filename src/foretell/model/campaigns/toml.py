@@ -15,7 +15,7 @@ _WIDEST = 100
 def write_toml(campaign: Campaign) -> str:
     """Write a campaign as TOML without defaults; reading it back gives an equal campaign.
 
-    >>> from foretell.model.campaigns import read_campaign
+    >>> from foretell.model.campaigns.schema import read_campaign
     >>> techniques = {"LRRidge": {"alpha": [0.1, 1]}, "NNLS": {}}
     >>> campaign = read_campaign({"data": {"target": "y"}, "techniques": techniques, "seed": 3})
     >>> print(write_toml(campaign), end="")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foretell.executors import WorkerDied
-from foretell.model.campaigns.validation import Scores, score
-from foretell.model.campaigns.validation.outer_splits import thinned
+from foretell.model.campaigns.validation.scores import Scores, score
+from foretell.model.campaigns.validation.splits import thinned
 from foretell.model.fitter import FittedModel, Fitter
 from foretell.model.techniques import TECHNIQUES
 
@@ -82,15 +82,12 @@ def _outcome(fitter: Fitter, task: Task, model: FittedModel, fit_s: float) -> Ou
         return Outcome.failed(error, fit_s)
     seconds = fit_s + time.perf_counter() - started
     kept = predicted[thinned(len(predicted), task.most_predictions)].tolist()
-    fitted = _portable(task, model) if task.keep_models else None
+    fitted = None
+    if task.keep_models:  # as its file will hold it, without the fitting library's own objects
+        rebuild = TECHNIQUES.get(task.technique).regressor.from_state
+        regressor = rebuild(model.regressor.to_state(), len(model.columns))
+        fitted = replace(model, regressor=regressor)
     return Outcome(seconds, test, train, fitted, kept if task.most_predictions else None)
-
-
-def _portable(task: Task, model: FittedModel) -> FittedModel:
-    """Leave the fitting library's own objects behind: the model is what its file will hold."""
-    rebuild = TECHNIQUES.get(task.technique).regressor.from_state
-    regressor = rebuild(model.regressor.to_state(), len(model.columns))
-    return replace(model, regressor=regressor)
 
 
 def reason_of(error: BaseException) -> str:

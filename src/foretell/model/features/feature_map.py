@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.dataset import Dataset
 from foretell.errors import DatasetError, UsageError, listing
-from foretell.model.campaigns import Features
-from foretell.model.features._base import (
+from foretell.model.campaigns.schema import Features
+from foretell.model.features.cells import MISSING, Fault, read_cells
+from foretell.model.features.ernest import are_ernests, replace_by_ernests
+from foretell.model.features.feature import (
     CATEGORY,
     FLAG,
     NUMBER,
@@ -22,23 +26,16 @@ from foretell.model.features._base import (
     Column,
     Factor,
     Feature,
-    FeatureFamily,
     apply_step,
 )
-from foretell.model.features.cells import MISSING, Fault, read_cells
-from foretell.model.features.ernest import ErnestFamily, are_ernests
-from foretell.model.features.inverse import InverseFamily
 from foretell.model.features.levels import level_names
-from foretell.model.features.log import LogFamily
-from foretell.model.features.products import ProductFamily
+from foretell.model.features.products import add_products
+from foretell.model.features.steps import add_inverses, add_logarithms
 
+#: Derives features from those that are there already, as the options ask.
+Family = Callable[[list[Feature], Features], list[Feature]]
 #: In the order in which they apply: a later family sees what the earlier ones added.
-FAMILIES: tuple[FeatureFamily, ...] = (
-    InverseFamily(),
-    LogFamily(),
-    ProductFamily(),
-    ErnestFamily(),
-)
+FAMILIES: tuple[Family, ...] = (add_inverses, add_logarithms, add_products, replace_by_ernests)
 
 #: What was read of each column, by its name: numbers, or the names of levels.
 Values = dict[str, NDArray[Any]]
@@ -72,25 +69,13 @@ class FeatureMap:
         distinct = dict.fromkeys(f for feature in self.features for f in feature.factors)
         return {factor: i for i, factor in enumerate(distinct)}
 
-    def matrix(
-        self,
-        frame: pd.DataFrame,
-        *,
-        name: str = "the table",
-        row_numbers: NDArray[Any] | None = None,
-    ) -> NDArray[np.float64]:
+    def matrix(self, dataset: Dataset) -> NDArray[np.float64]:
         """Compute the features of every row; a level never seen gets all its indicators at zero."""
-        rows = np.arange(1, len(frame) + 1) if row_numbers is None else row_numbers
-        return self.matrix_of(self.values(frame, name=name, row_numbers=rows), name, rows)
+        return self.matrix_of(self.values(dataset), dataset.name, dataset.row_numbers)
 
-    def values(
-        self, frame: pd.DataFrame, *, name: str = "the table", row_numbers: NDArray[Any]
-    ) -> Values:
+    def values(self, dataset: Dataset) -> Values:
         """Read every column as numbers or level names."""
-        return {
-            c.name: column_values(c, frame[c.name], table=name, row_numbers=row_numbers)
-            for c in self.columns
-        }
+        return {column.name: column_values(column, dataset) for column in self.columns}
 
     def matrix_of(
         self, values: Values, name: str, row_numbers: NDArray[Any]
@@ -142,7 +127,32 @@ class FeatureMap:
                     for more in indices[1:]:
                         product *= chunk[:, more]
                 result[start : start + step, positions] = product
+        for i, feature in enumerate(self.features):
+            if feature.threshold is not None:
+                result[:, i] = result[:, i] >= feature.threshold
         return result
+
+    def with_thresholds(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a matrix in which thresholds agree with the columns, some of which were changed.
+
+        Thresholds are of columns that are features themselves.
+        """
+        at = {name: i for i, name in enumerate(self.names)}
+        result = x.copy()
+        for i, feature in enumerate(self.features):
+            if feature.threshold is not None:
+                product = np.ones(len(x))
+                for factor in feature.factors:
+                    values = x[:, at[factor.column]]
+                    for step in factor.steps:
+                        values = apply_step(step, values)
+                    product *= values
+                result[:, i] = product >= feature.threshold
+        return result
+
+    def extended(self, features: Iterable[Feature]) -> FeatureMap:
+        """Return a map with further features of the same columns."""
+        return FeatureMap(self.columns, (*self.features, *features))
 
     @cached_property
     def _indices(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -194,7 +204,7 @@ def compile_features(columns: Iterable[Column], options: Features) -> FeatureMap
         else:
             features.append(Feature(column.name, (Factor(column.name),), column.kind == NUMBER))
     for family in FAMILIES:
-        features = family.extend(features, options)
+        features = family(features, options)
     _refuse_duplicates(features)
     used = {factor.column for feature in features for factor in feature.factors}
     return FeatureMap(tuple(c for c in columns if c.name in used), tuple(features))
@@ -214,19 +224,49 @@ def _refuse_duplicates(features: list[Feature]) -> None:
 
 
 def column_values(
-    column: Column,
-    values: pd.Series[Any],
-    *,
-    table: str,
-    row_numbers: NDArray[Any],
-    remedy: str = "Correct or drop those rows.",
+    column: Column, dataset: Dataset, remedy: str = "Correct or drop those rows."
 ) -> NDArray[Any]:
     """Read one column as numbers or level names; raise a DatasetError where it cannot be."""
-    read, faults = read_cells(column, values)
+    read, faults = read_cells(column, dataset.frame[column.name])
     if faults:
         what_to_do = "Fill them in, or drop those rows." if faults[0].what == MISSING else remedy
-        raise DatasetError(f"{table}, {faults[0].text(row_numbers)}. {what_to_do}")
+        raise DatasetError(f"{dataset.name}, {faults[0].text(dataset.row_numbers)}. {what_to_do}")
     return read
+
+
+def read_row(columns: Iterable[Column], row: Mapping[str, Any]) -> Values | None:
+    """Read a row without building a table, which takes much longer; None where one is needed.
+
+    Plain numbers and known levels need none.
+
+    >>> read_row([Column("nodes", NUMBER)], {"nodes": 4})
+    {'nodes': array([4.])}
+    >>> read_row([Column("nodes", NUMBER)], {"nodes": "4"}) is None
+    True
+    """
+    values: Values = {}
+    for column in columns:
+        value = row.get(column.name)
+        if column.kind == CATEGORY:
+            if type(value) is not str or value not in column.levels:
+                return None
+            values[column.name] = np.array([value], dtype=object)
+        else:
+            number = _number(value, is_flag=column.kind != NUMBER)
+            if number is None:
+                return None
+            values[column.name] = np.array([number])
+    return values
+
+
+def _number(value: Any, *, is_flag: bool) -> float | None:
+    """Return a plain finite number, or a flag, as a float."""
+    if is_flag:
+        return float(value) if type(value) is bool else None
+    if type(value) is float and math.isfinite(value):
+        return value
+    # Beyond, the table's own way of reading whole numbers decides.
+    return float(value) if type(value) is int and abs(value) < 2**53 else None
 
 
 def recognize(name: str, values: pd.Series[Any], *, as_category: bool) -> Column:

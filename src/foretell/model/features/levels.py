@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 
 def level_names(values: pd.Series[Any]) -> NDArray[Any]:
     """Name the levels of a category: 3 and 3.0 are one level, whatever type the file gave it."""
-    if pd.api.types.is_bool_dtype(values):
-        return values.astype(str).to_numpy(object)
-    if pd.api.types.is_integer_dtype(values):
-        return values.astype(str).to_numpy(object)  # not by way of floats, which merge large ones
     if pd.api.types.is_float_dtype(values):
         return np.array([_float_name(v) for v in values.to_numpy(float).tolist()], dtype=object)
     return values.astype(str).to_numpy(object)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 from math import comb
 
 from foretell.errors import UsageError, suggest
-from foretell.model.campaigns import Features
-from foretell.model.features._base import MOST_FACTORS, Factor, Feature, FeatureFamily
+from foretell.model.campaigns.schema import Features
+from foretell.model.features.feature import MOST_FACTORS, Factor, Feature
 
 #: More products than this are refused: no table has the rows to tell them apart.
 MOST_PRODUCTS = 100_000
 
 
-class ProductFamily(FeatureFamily):
-    """Add products: every combination up to a degree, or a selection by name."""
-
-    def extend(self, features: list[Feature], options: Features) -> list[Feature]:
-        """Add the products, equal ones once."""
-        if options.selected_products:
-            groups = _selected(options.selected_products, features)
-        else:
-            groups = _combinations(features, options)
-        added = [_product(group) for group in groups if _is_sensible(group)]
-        return features + list(dict.fromkeys(added))
+def add_products(features: list[Feature], options: Features) -> list[Feature]:
+    """Add products, equal ones once: every combination up to a degree, or a selection by name."""
+    if options.selected_products:
+        groups = _selected(options.selected_products, features)
+    else:
+        groups = _combinations(features, options)
+    added = [
+        Feature("__".join(f.name for f in group), _factors(group), is_numeric=False)
+        for group in groups
+        if _is_sensible(_factors(group))
+    ]
+    return features + list(dict.fromkeys(added))
 
 
 def _combinations(features: list[Feature], options: Features) -> Iterator[tuple[Feature, ...]]:
@@ -68,20 +70,14 @@ def _selected(products: Iterable[str], features: list[Feature]) -> Iterator[tupl
         yield tuple(by_name[name] for name in names)
 
 
-def _product(group: tuple[Feature, ...]) -> Feature:
-    factors = tuple(factor for feature in group for factor in feature.factors)
-    return Feature("__".join(f.name for f in group), factors, is_numeric=False)
+def _factors(group: tuple[Feature, ...]) -> tuple[Factor, ...]:
+    return tuple(factor for feature in group for factor in feature.factors)
 
 
-def _is_sensible(group: tuple[Feature, ...]) -> bool:
+def _is_sensible(factors: tuple[Factor, ...]) -> bool:
     """Leave out x · 1/x, and two indicators of one column, which are never both true."""
-    factors = [factor for feature in group for factor in feature.factors]
     indicated = [f.column for f in factors if f.level is not None]
     if len(set(indicated)) < len(indicated):
         return False
     distinct = set(factors)
-    return not any(_inverse(f) in distinct for f in distinct)
-
-
-def _inverse(factor: Factor) -> Factor:
-    return Factor(factor.column, (*factor.steps, "inverse"), factor.level)
+    return not any(replace(f, steps=(*f.steps, "inverse")) in distinct for f in distinct)

@@ -6,7 +6,7 @@ of question at the same distance from the data. They come without a guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
+from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import Question
 
 Array = NDArray[np.float64]
@@ -89,8 +90,7 @@ class Residuals(pydantic.BaseModel):
 def relative_error(log_predicted: Array, log_y: Array) -> Array:
     """Return the relative error of each prediction; a wild one counts as 20 times too high."""
     off = np.clip(log_predicted - log_y, -_MOST_LOG_ERROR, _MOST_LOG_ERROR)
-    error: Array = np.abs(np.expm1(off))
-    return error
+    return np.abs(np.expm1(off))
 
 
 def log_of_predictions(predicted: Array) -> Array:
@@ -99,8 +99,7 @@ def log_of_predictions(predicted: Array) -> Array:
     Models of a target that was not always positive may do so, and are then completely wrong about
     a positive one.
     """
-    logs: Array = np.log(np.maximum(predicted, np.finfo(float).tiny))
-    return logs
+    return np.log(np.maximum(predicted, np.finfo(float).tiny))
 
 
 def _inflation(n: float) -> float:
@@ -185,8 +184,7 @@ class Calibration(pydantic.BaseModel):
         between = np.expm1(self._between_size(spot))
         beyond = np.expm1(self._beyond_size(spot))
         error = np.maximum(inside, np.maximum(between, beyond))
-        result: Array = np.where(spot.is_unknown, np.maximum(error, self.unknown.mean_error), error)
-        return result
+        return np.where(spot.is_unknown, np.maximum(error, self.unknown.mean_error), error)
 
     def _between_size(self, spot: Spot) -> Array:
         """Return the size of residuals for the column that matters most; 0 if on all levels.
@@ -205,9 +203,7 @@ class Calibration(pydantic.BaseModel):
         below, above = np.array(slopes, dtype=float).reshape(len(spot.names), 2).T
         by_column = np.where(spot.distance > 0, above, below) * spot.distance
         way = np.sqrt((by_column**2).sum(axis=1))
-        is_outside = (spot.distance != 0).any(axis=1)
-        size: Array = np.minimum(np.where(is_outside, self.base + way, 0.0), _MOST_WIDTH)
-        return size
+        return np.minimum(np.where(spot.is_beyond, self.base + way, 0.0), _MOST_WIDTH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +218,27 @@ class Spot:
     ratio: Array
     between: NDArray[np.bool_]
     is_unknown: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        measured: MeasuredRange,
+        x: Array,
+        unknown: Iterable[NDArray[np.bool_]],
+    ) -> Spot:
+        """Locate rows, given which have an unknown level of each category."""
+        distance = measured.distance(x)
+        is_unknown = np.zeros(len(x), dtype=bool)
+        for rows in unknown:
+            is_unknown |= rows
+        ratio, between = measured.ratio(x, distance), measured.between(x, distance)
+        return cls(names, distance, ratio, between, is_unknown)
+
+    @cached_property
+    def is_beyond(self) -> NDArray[np.bool_]:
+        """Which rows leave the range of some column."""
+        return np.asarray((self.distance != 0).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from foretell.model.features import FeatureMap
     from foretell.model.features.cells import Fault
+    from foretell.model.features.feature_map import FeatureMap
 
 Array = NDArray[np.float64]
 

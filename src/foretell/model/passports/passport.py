@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.errors import Option, UsageError, nearest
+from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values
+from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import MOST_ERROR, Calibration, Spot
-from foretell.model.passports.measured_range import MOST_RATIO, MeasuredRange, total_distance
+from foretell.model.passports.measured_range import MOST_RATIO, MeasuredRange
+from foretell.model.table import Table
 from foretell.predictor import (
     TRUST_FAR,
     TRUST_INSIDE,
@@ -22,7 +25,7 @@ from foretell.predictor import (
     Outlook,
     Quantiles,
 )
-from foretell.printable import printable
+from foretell.wording import printable
 
 Array = NDArray[np.float64]
 #: Pairs of an unknown and a known level that are compared by spelling; more take seconds.
@@ -75,7 +78,7 @@ def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -
     if calibration is None:
         unknown = np.full(len(value), np.nan)
         expected = model.scores.get("validation", {}).get("mape")
-        is_inside = (place.distance == 0) & ~place.spot.is_unknown
+        is_inside = ~place.spot.is_beyond & ~place.spot.is_unknown
         error = np.where(is_inside & (expected is not None), expected or 0.0, np.nan)
         lower, upper = unknown, unknown
     else:
@@ -120,25 +123,17 @@ def outlook(
 
 
 def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
-    is_outside = (spot.distance != 0).any(axis=1)
-    trust = np.where(is_outside, TRUST_FAR, TRUST_INSIDE).astype(object)
+    trust = np.where(spot.is_beyond, TRUST_FAR, TRUST_INSIDE).astype(object)
     if model.calibration is not None:
-        trust[is_outside & model.calibration.is_near(spot)] = TRUST_NEAR
+        trust[spot.is_beyond & model.calibration.is_near(spot)] = TRUST_NEAR
     trust[spot.is_unknown] = TRUST_UNKNOWN
     return trust
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where rows lie relative to the data.
+    """Where rows lie relative to the data; the ratio is the largest of all columns."""
 
-    Attributes
-    ----------
-    distance, ratio
-        How far outside, in ranges of all columns together, and as the largest factor of one.
-    """
-
-    distance: Array
     ratio: Array
     spot: Spot
     remarks: list[str]
@@ -150,7 +145,13 @@ def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
     spot, unknown_levels = _spot(model, values, n_rows)
     names = list(spot.names)
     remarks: list[list[str]] = [[] for _ in range(n_rows)]
-    _remark_columns(remarks, names, model.measured, spot.ratio, spot.distance)
+    for row, column in zip(*np.nonzero(spot.distance), strict=True):
+        is_above = spot.distance[row, column] > 0
+        end = (model.measured.high if is_above else model.measured.low)[column]
+        where = f"{'above the largest' if is_above else 'below the smallest'} measured ({end:g})"
+        ratio = spot.ratio[row, column]
+        times = f"{'over ' if ratio >= MOST_RATIO else ''}{ratio:.3g}×"
+        remarks[row].append(f"{names[column]}: {times} {where}")
     counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
     for name, is_unknown in unknown_levels.items():
         unknown_rows = np.flatnonzero(is_unknown)
@@ -159,7 +160,6 @@ def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
         for i in unknown_rows:
             remarks[i].append(f"{name}: {texts[values[name][i]]}")
     return Places(
-        total_distance(spot.distance),
         spot.ratio.max(axis=1, initial=1.0),
         spot,
         ["; ".join(r) for r in remarks],
@@ -178,37 +178,29 @@ def _unknown_texts(unknown: Collection[str], known: Sequence[str]) -> dict[str, 
     }
 
 
+def spot_in_table(
+    table: Table, train: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
+    """Locate rows of a table; also say, by category, which have a level not trained on."""
+    names = table.feature_map.numbers
+    x = table.frame[names].to_numpy(dtype=float)
+    unknown_levels = {}
+    for column in table.feature_map.columns:
+        if column.kind == CATEGORY:
+            levels = level_names(table.frame[column.name])
+            unknown_levels[column.name] = ~np.isin(levels[rows], np.unique(levels[train]))
+    measured = MeasuredRange.of(x[train])
+    return Spot.of(names, measured, x[rows], unknown_levels.values()), unknown_levels
+
+
 def _spot(
     model: MeasuredModel, values: Values, n_rows: int
 ) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
     """Measure how far out rows lie; also say, by category, which have a level never trained on."""
     names = list(model.ranges)
     x = np.array([values[name] for name in names], dtype=float).reshape(len(names), n_rows).T
-    measured = model.measured
     unknown_levels = {
         name: np.isin(values[name], unknown)
         for name, unknown in model.feature_map.unknown_levels(values).items()
     }
-    is_unknown = np.zeros(n_rows, dtype=bool)
-    for rows in unknown_levels.values():
-        is_unknown |= rows
-    distance = measured.distance(x)
-    ratio, between = measured.ratio(x, distance), measured.between(x, distance)
-    return Spot(names, distance, ratio, between, is_unknown), unknown_levels
-
-
-def _remark_columns(
-    remarks: list[list[str]],
-    names: list[str],
-    measured: MeasuredRange,
-    ratio: Array,
-    distance: Array,
-) -> None:
-    for row, column in zip(*np.nonzero(distance), strict=True):
-        is_above = distance[row, column] > 0
-        end = measured.high[column] if is_above else measured.low[column]
-        word = "above the largest" if is_above else "below the smallest"
-        times = f"{ratio[row, column]:.3g}×"
-        if ratio[row, column] >= MOST_RATIO:
-            times = f"over {times}"
-        remarks[row].append(f"{names[column]}: {times} {word} measured ({end:g})")
+    return Spot.of(names, model.measured, x, unknown_levels.values()), unknown_levels

@@ -44,10 +44,7 @@ def question_names(
 ) -> NDArray[np.str_]:
     """Name the question of each row.
 
-    Parameters
-    ----------
-    ratio
-        The factor by which a row leaves the measured range; 1 inside.
+    ``ratio``: the factor by which a row leaves the measured range; 1 inside.
 
     >>> question_names(np.array([1.0, 1.4, 2.0, 8.0])).tolist()
     ['inside', '1.5x', '2x', 'further']
@@ -59,14 +56,14 @@ def question_names(
 
 
 def mean_by_question(
-    errors: Sequence[NDArray[Any]], kinds: Sequence[NDArray[np.str_]], questions: Sequence[str]
+    errors: Sequence[NDArray[Any]], kinds: Sequence[NDArray[np.str_]]
 ) -> dict[str, float | None]:
     """Average errors by the name of their question."""
     every = np.concatenate([np.zeros(0), *errors])
     kind = np.concatenate([np.zeros(0, dtype="<U16"), *kinds])
     return {
         name: float(every[kind == name].mean()) if (kind == name).any() else None
-        for name in questions
+        for name in QUESTIONS
     }
 
 

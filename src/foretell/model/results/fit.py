@@ -6,41 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
-from foretell.model.campaigns import Campaign
+from foretell.model.campaigns.schema import Campaign
 from foretell.model.campaigns.toml import write_toml
-from foretell.model.evidence import HeldOut, evidence_files
+from foretell.model.evidence import evidence_files
 from foretell.model.results.schema import Results
 from foretell.model.results.text import leaderboard_frame, results_text
 from foretell.model.saved.model import SavedModel
-from foretell.model.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
+    from foretell.model.automatic.record import AutomaticRecord
+    from foretell.model.campaigns.record import Record
     from foretell.predictor import Forecast, Outlook
-
-
-class Record(Protocol):
-    """Everything that one fit found out, before it is written down."""
-
-    campaign: Campaign
-    table: Table
-
-    @property
-    def models(self) -> dict[str, SavedModel]:
-        """The models by name, the best first."""
-
-    def results(self, elapsed_s: float) -> Results:
-        """Return the results; only what depends on the clock depends on the time elapsed."""
-
-    def held_out(self) -> list[HeldOut]:
-        """Return what the best model predicted of runs it was not fitted on."""
 
 
 @dataclass(eq=False)
@@ -131,7 +115,7 @@ class Fit:
 AutomaticFit = Fit
 
 
-def write_fit(record: Record, directory: Path, elapsed_s: float) -> Fit:
+def write_fit(record: AutomaticRecord | Record, directory: Path, elapsed_s: float) -> Fit:
     """Write what a fit leaves behind besides its models, each file whole, and return it."""
     results = record.results(elapsed_s)
     fit = Fit(record.models, results, record.campaign, directory)

@@ -135,6 +135,14 @@ class Plateau(_Part):
     value: float
 
 
+class Cliff(_Part):
+    """Where the target changes at once: from this value of a column or product on, by a factor."""
+
+    product: str
+    value: float
+    factor: float
+
+
 class Explanation(_Part):
     """What an automatic model says about the columns.
 
@@ -154,6 +162,7 @@ class Explanation(_Part):
     explains: float | None = None
     shares: dict[str, float]
     totals: list[tuple[str, str]]
+    cliffs: list[Cliff]
     plateaus: list[Plateau]
 
 

@@ -8,7 +8,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import listing
-from foretell.model.passports.questions import BEYOND_QUESTIONS, QUESTIONS, questions_within
+from foretell.model.passports.questions import (
+    BEYOND_QUESTIONS,
+    FURTHER,
+    QUESTIONS,
+    questions_within,
+)
 from foretell.model.results.schema import Explanation, LeaderboardEntry, Results, Spread
 from foretell.wording import counted, percent, plain
 
@@ -17,15 +22,8 @@ if TYPE_CHECKING:
 
 #: What a question is called at the head of a column. *inside* is a word of trust, and there it
 #: includes *between*.
-HEADINGS = {
-    "inside": "known values",
-    "between": "between",
-    "1.5x": "1.5× beyond",
-    "2x": "2× beyond",
-    "4x": "4× beyond",
-    "further": "further out",
-    "unknown level": "unknown level",
-}
+HEADINGS = {q: q.replace("x", "× beyond") if q in BEYOND_QUESTIONS else q for q in QUESTIONS}
+HEADINGS |= {"inside": "known values", FURTHER: "further out"}
 _TOP_SHARES, _TOP_TERMS, _TOP_COLUMNS = 6, 6, 8
 _BEARABLE = 0.25  # mean relative error up to which a prediction is of use
 #: Share of the variance that a model must explain on held-out runs before its columns matter.
@@ -194,8 +192,7 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
         yield f"{plain(found.formula, _MOST_LINE)}   (explains {percent(found.law_explains)})"
     if nothing_matters(found):
         yield f"What matters: {NOTHING_MATTERS}"
-        return
-    if found.shares:
+    elif found.shares:
         yield f"What matters: {_shares_text(found.shares)}."
     yield from effect_lines(found)
 
@@ -206,7 +203,14 @@ def nothing_matters(found: Explanation) -> bool:
 
 
 def effect_lines(found: Explanation) -> Iterator[str]:
-    """Name the products that matter, and the columns that stop mattering."""
+    """Name the cliffs, the products that matter, and the columns that stop mattering."""
+    if nothing_matters(found):
+        return
+    for cliff in found.cliffs:
+        yield (
+            f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "
+            f"takes {cliff.factor:.2g} × as much."
+        )
     for a, b in found.totals:
         yield f"The product {plain(a)} × {plain(b)} explains what neither column does alone."
     for plateau in found.plateaus:
@@ -232,11 +236,10 @@ def _shares_text(shares: Mapping[str, float]) -> str:
 
 def settings_text(params: Mapping[str, Any] | None) -> str:
     """Write hyperparameters as in a call."""
-    return ", ".join(f"{plain(k)}={_value(v)}" for k, v in (params or {}).items())
-
-
-def _value(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else plain(value, 200)
+    return ", ".join(
+        f"{plain(k)}={f'{v:.6g}' if isinstance(v, float) else plain(v, 200)}"
+        for k, v in (params or {}).items()
+    )
 
 
 def trust_line(
@@ -253,8 +256,6 @@ def trust_line(
         The mean error on each question; None where none was rehearsed.
     reaches
         How far below and above its range each column was rehearsed, as ratios.
-    is_cut
-        Whether a time limit cut the rehearsals.
     """
     farthest = max((ratio for ends in reaches.values() for ratio in ends), default=math.inf)
     measured = [(q, e) for q in questions_within(farthest) if (e := errors.get(q)) is not None]

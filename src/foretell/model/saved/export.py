@@ -6,9 +6,9 @@ Names of columns and levels come from tables that may be hostile, so each writer
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import singledispatch
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,21 @@ import numpy as np
 from foretell.errors import ModelError, listing
 from foretell.files.complaints import shown
 from foretell.model.directory import BEST
-from foretell.model.features import FLAG, Factor
-from foretell.model.features._base import Column as TableColumn
+from foretell.model.features.feature import FLAG, Factor, Feature
+from foretell.model.features.feature import Column as TableColumn
 from foretell.model.features.levels import trained_levels
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.model.techniques import TECHNIQUES
 from foretell.model.techniques.laws._formula import (
+    AtLeast,
     Clip,
     Column,
-    Exp,
     Expression,
     Formulated,
-    Inverse,
+    Function,
     Level,
-    Log,
-    Log1p,
     Number,
     Product,
-    Sqrt,
     Sum,
     add,
     linear,
@@ -43,11 +40,6 @@ from foretell.model.techniques.laws._formula import (
 )
 from foretell.model.techniques.linear._least_squares import LinearRegressor
 
-_STEPS: dict[str, Callable[[Expression], Expression]] = {
-    "inverse": Inverse,
-    "log": Log,
-    "sqrt": Sqrt,
-}
 _MOST_STEPS = 32  # fits give two; a hostile file may give thousands, one nested in the other
 _TRUTHS = ("True", "False", "true", "false", "TRUE", "FALSE")
 
@@ -69,7 +61,9 @@ def export_model(model: SavedModel, form: str) -> str:
 def model_expression(model: SavedModel) -> Expression | None:
     """Return the prediction of a model as a formula of the table's columns, when it is one."""
     fitted = model.fitted
-    columns = _used_columns(model)
+    known = {c.name: c for c in model.feature_map.columns}
+    features = [model.feature_map.features[i] for i in fitted.columns]
+    columns = [_feature(feature, known) for feature in features]
     scaling = fitted.scaling
     if scaling is not None:
         moves = zip(columns, scaling.x_mean.tolist(), scaling.x_deviation.tolist(), strict=True)
@@ -96,18 +90,14 @@ def formula_text(model: SavedModel) -> str | None:
     regressor = model.fitted.regressor
     if not isinstance(regressor, Formulated) or model.fitted.scaling is not None:
         return model.formula
-    return regressor.formula(column_labels(model), model.target)
-
-
-def column_labels(model: SavedModel) -> list[str]:
-    """Name what the regressor sees as a reader would: levels as ``machine=c4``."""
     features = [model.feature_map.features[i] for i in model.fitted.columns]
-    return [
+    labels = [
         f"{f.factors[0].column}={f.factors[0].level}"
         if len(f.factors) == 1 and f.is_indicator
         else f.name
         for f in features
     ]
+    return regressor.formula(labels, model.target)
 
 
 def formula_techniques() -> list[str]:
@@ -126,11 +116,9 @@ def models_with_formula(directory: Path) -> list[Path]:
     return found
 
 
-def _used_columns(model: SavedModel) -> list[Expression]:
-    """Return what each column of the regressor is, in terms of the table."""
-    known = {c.name: c for c in model.feature_map.columns}
-    features = [model.feature_map.features[i] for i in model.fitted.columns]
-    return [multiply(_factor(f, known[f.column]) for f in feature.factors) for feature in features]
+def _feature(feature: Feature, columns: Mapping[str, TableColumn]) -> Expression:
+    product = multiply(_factor(factor, columns[factor.column]) for factor in feature.factors)
+    return product if feature.threshold is None else AtLeast(product, feature.threshold)
 
 
 def _factor(factor: Factor, column: TableColumn) -> Expression:
@@ -140,7 +128,7 @@ def _factor(factor: Factor, column: TableColumn) -> Expression:
         raise ValueError(f"column {shown(column.name)} goes through {len(factor.steps)} steps")
     of: Expression = Column(column.name, is_flag=column.kind == FLAG)
     for step in factor.steps:
-        of = _STEPS[step](of)
+        of = Function(step, of)
     return of
 
 
@@ -167,6 +155,7 @@ OPERATIONS = {
     "log1p": "natural logarithm of 1 + 'of'",
     "sqrt": "square root of 'of'",
     "exp": "e to the power of 'of'",
+    "atleast": "1 where 'of' is at least 'value', else 0",
     "clip": "'of', raised to 'low' or lowered to 'high' where it is outside; null means no bound",
 }
 
@@ -184,37 +173,21 @@ def write_json(model: SavedModel, expression: Expression) -> str:
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-@singledispatch
-def _tree(of: Any) -> dict[str, Any]:
-    """Return a function of one argument as a node; the other kinds follow."""
-    return {"op": type(of).__name__.lower(), "of": _tree(of.of)}
-
-
-@_tree.register
-def _(of: Number) -> dict[str, Any]:
-    return {"op": "number", "value": of.value}
-
-
-@_tree.register
-def _(of: Column) -> dict[str, Any]:
-    return {"op": "column", "name": of.name}
-
-
-@_tree.register
-def _(of: Level) -> dict[str, Any]:
-    spellings = list(of.spellings)
-    return {"op": "level", "column": of.column, "spellings": spellings, "is_number": of.is_number}
-
-
-@_tree.register(Sum)
-@_tree.register(Product)
-def _(of: Sum | Product) -> dict[str, Any]:
-    return {"op": type(of).__name__.lower(), "of": [_tree(part) for part in of.parts]}
-
-
-@_tree.register
-def _(of: Clip) -> dict[str, Any]:
-    return {"op": "clip", "of": _tree(of.of), "low": of.low, "high": of.high}
+def _tree(of: Expression) -> dict[str, Any]:
+    op = type(of).__name__.lower()
+    match of:
+        case Function():
+            return {"op": of.name, "of": _tree(of.of)}
+        case Sum() | Product():
+            return {"op": op, "of": [_tree(part) for part in of.parts]}
+        case Clip():
+            return {"op": op, "of": _tree(of.of), "low": of.low, "high": of.high}
+        case AtLeast():
+            return {"op": op, "of": _tree(of.of), "value": of.value}
+        case Column():
+            return {"op": op, "name": of.name}
+        case _:
+            return {"op": op, **asdict(of)}
 
 
 _MODULE = '''"""A model written by `foretell export`; it needs nothing but Python."""
@@ -275,12 +248,6 @@ def write_python(model: SavedModel, expression: Expression) -> str:
     )
 
 
-_PYTHON_FUNCTIONS = {
-    Inverse: "(1.0 / {})", Log: "math.log({})", Log1p: "math.log1p({})", Sqrt: "math.sqrt({})",
-    Exp: "math.exp({})",
-}  # fmt: skip
-
-
 def _python(of: Expression) -> str:
     if isinstance(of, Number):
         return f"({float(of.value)!r})"
@@ -293,7 +260,10 @@ def _python(of: Expression) -> str:
         return _joined([_python(part) for part in of.parts], _SIGNS[type(of)])
     if isinstance(of, Clip):
         return f"_clip({_python(of.of)}, {of.low!r}, {of.high!r})"
-    return _PYTHON_FUNCTIONS[type(of)].format(_python(of.of))
+    if isinstance(of, AtLeast):
+        return f"float({_python(of.of)} >= {of.value!r})"
+    inner = _python(of.of)
+    return f"(1.0 / {inner})" if of.name == "inverse" else f"math.{of.name}({inner})"
 
 
 _SIGNS = {Sum: "+", Product: "*"}
@@ -330,7 +300,8 @@ def write_sql(model: SavedModel, expression: Expression) -> str:
 
 
 _SQL_FUNCTIONS = {
-    Inverse: "(1.0 / {})", Log: "LN({})", Log1p: "LN(1.0 + {})", Sqrt: "SQRT({})", Exp: "EXP({})",
+    "inverse": "(1.0 / {})", "log": "LN({})", "log1p": "LN(1.0 + {})", "sqrt": "SQRT({})",
+    "exp": "EXP({})",
 }  # fmt: skip
 
 
@@ -347,30 +318,24 @@ def _sql(of: Expression) -> str:
     if isinstance(of, Sum | Product):
         return _joined([_sql(part) for part in of.parts], _SIGNS[type(of)])
     if isinstance(of, Clip):
-        return _sql_clip(_sql(of.of), of.low, of.high)
-    return _SQL_FUNCTIONS[type(of)].format(_sql(of.of))
+        inner, bounds = _sql(of.of), ((of.low, "<"), (of.high, ">"))
+        cases = [f"WHEN {inner} {sign} {b!r} THEN {b!r}" for b, sign in bounds if b is not None]
+        return f"(CASE {' '.join(cases)} ELSE {inner} END)" if cases else inner
+    if isinstance(of, AtLeast):
+        return f"(CASE WHEN {_sql(of.of)} >= {of.value!r} THEN 1.0 ELSE 0.0 END)"
+    return _SQL_FUNCTIONS[of.name].format(_sql(of.of))
 
 
 def _sql_level(of: Level) -> str:
     spellings = list(of.spellings)
     if of.is_number and spellings[0].lstrip("-").isdecimal():
         spellings.append(f"{spellings[0]}.0")  # as SQLite writes a column of real numbers
-    texts = ", ".join(_sql_text(text) for text in dict.fromkeys(spellings))
+    texts = ", ".join("'" + text.replace("'", "''") + "'" for text in dict.fromkeys(spellings))
     return f"(CASE WHEN CAST({_sql_name(of.column)} AS TEXT) IN ({texts}) THEN 1.0 ELSE 0.0 END)"
-
-
-def _sql_clip(of: str, low: float | None, high: float | None) -> str:
-    bounds = [(low, "<"), (high, ">")]
-    cases = [f"WHEN {of} {sign} {b!r} THEN {b!r}" for b, sign in bounds if b is not None]
-    return f"(CASE {' '.join(cases)} ELSE {of} END)" if cases else of
 
 
 def _sql_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _sql_text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 FORMS: dict[str, Callable[[SavedModel, Expression], str]] = {

@@ -107,5 +107,4 @@ def _read_array(content: bytes) -> NDArray[Any]:
     if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
         raise ValueError(f"an array is not of the size it claims, {shape}")
     file.seek(0)
-    array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+    return np.lib.format.read_array(file, allow_pickle=False)

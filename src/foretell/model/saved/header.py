@@ -6,55 +6,22 @@ from typing import Any
 
 import pydantic
 
-from foretell.model.features import CATEGORY, NUMBER
-from foretell.model.features._base import MOST_FACTORS, STEPS, Kind
+from foretell.model.features.feature import CATEGORY, NUMBER, STEPS, Column, Feature
 from foretell.model.passports.calibration import Calibration
 
 
-class _Strict(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class ColumnHeader(_Strict):
-    """A column."""
-
-    name: str
-    kind: Kind
-    levels: list[str] = []
-
-
-class FactorHeader(_Strict):
-    """A factor of a feature."""
-
-    column: str
-    steps: list[str] = []
-    level: str | None = None
-
-    @pydantic.field_validator("steps")
-    @classmethod
-    def _known(cls, steps: list[str]) -> list[str]:
-        if unknown := set(steps) - set(STEPS):
-            raise ValueError(f"unknown step {sorted(unknown)[0]}")
-        return steps
-
-
-class FeatureHeader(_Strict):
-    """A feature."""
-
-    name: str
-    factors: list[FactorHeader] = pydantic.Field(min_length=1, max_length=MOST_FACTORS)
-
-
-class Header(_Strict):
+class Header(pydantic.BaseModel):
     """Everything in a model file but the arrays."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
     format: int
     foretell: str
     technique: str
     hyperparameters: dict[str, Any]
     target: str
-    columns: list[ColumnHeader]
-    features: list[FeatureHeader] = pydantic.Field(min_length=1)
+    columns: tuple[Column, ...]
+    features: tuple[Feature, ...] = pydantic.Field(min_length=1)
     rename: dict[str, str]
     ranges: dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
     levels: dict[str, list[pydantic.FiniteFloat]] = {}
@@ -73,6 +40,8 @@ class Header(_Strict):
             for factor in feature.factors:
                 if factor.column not in kinds:
                     raise ValueError(f"feature {feature.name} needs an undeclared column")
+                if unknown := set(factor.steps) - set(STEPS):
+                    raise ValueError(f"unknown step {sorted(unknown)[0]}")
                 is_category = kinds[factor.column] == CATEGORY
                 if is_category != (factor.level is not None) or (is_category and factor.steps):
                     raise ValueError(f"feature {feature.name} mistakes the kind of its column")

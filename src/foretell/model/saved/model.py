@@ -20,23 +20,28 @@ from foretell.files.complaints import shown
 from foretell.files.directory import write_whole
 from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
-from foretell.model.features import CATEGORY, Column, Factor, Feature, FeatureMap
 from foretell.model.features.cells import MISSING, Fault, first_faults, read_cells
-from foretell.model.features.feature_map import Values
-from foretell.model.features.one_row import read_row
-from foretell.model.fitter import FittedModel, Scaling
+from foretell.model.features.feature import CATEGORY
+from foretell.model.features.feature_map import FeatureMap, Values, read_row
+from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import MeasuredRange, not_positive
 from foretell.model.passports.passport import forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
-from foretell.model.saved.header import ColumnHeader, FactorHeader, FeatureHeader, Header
+from foretell.model.saved.header import Header
 from foretell.model.saved.terms import matters
 from foretell.model.techniques import TECHNIQUES, State
+from foretell.model.techniques._state import join_states, part_of, read_array
 from foretell.predictor import Forecast, Outlook
 from foretell.wording import counted
 
 FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
 _MOST_REASON = 200  # characters, of what may be a hostile text
+#: What a model and the header of its file hold under the same name.
+_SAME = (
+    "technique", "hyperparameters", "target", "rename", "ranges", "levels", "calibration",
+    "no_intervals", "n_rows", "scores",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,8 @@ class SavedModel:
     def terms_that_matter(self, coefficients: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Say which coefficients, in the units of the table, can change a prediction."""
         features = [self.feature_map.features[i] for i in self.fitted.columns]
-        return matters(coefficients, features, self.ranges, self.fitted.least_target or 0.0)
+        least_target = (self.fitted.floor or 0.0) / FLOOR_SHARE
+        return matters(coefficients, features, self.ranges, least_target)
 
     def importances(self) -> dict[str, float] | None:
         """Return the share of each feature, largest first, when the model has such shares."""
@@ -263,44 +269,21 @@ class SavedModel:
         """Return the content of the model's file."""
         state = self.fitted.regressor.to_state()
         scaling = self.fitted.scaling
-        arrays: dict[str, NDArray[Any]] = {f"regressor/{k}": v for k, v in state.arrays.items()}
+        arrays = join_states({"regressor": state}).arrays
         arrays["columns"] = self.fitted.columns.astype(np.int64)
         if scaling is not None:
             arrays["x_mean"], arrays["x_deviation"] = scaling.x_mean, scaling.x_deviation
-        header = self._header(state.values).model_dump(mode="json")
-        return pack(header, arrays)
-
-    def _header(self, values: dict[str, Any]) -> Header:
-        scaling = self.fitted.scaling
-        return Header(
+        header = Header(
             format=FORMAT,
             foretell=self.writer,
-            technique=self.technique,
-            hyperparameters=self.hyperparameters,
-            target=self.target,
-            columns=[
-                ColumnHeader(name=c.name, kind=c.kind, levels=list(c.levels))
-                for c in self.feature_map.columns
-            ],
-            features=[_feature_header(f) for f in self.feature_map.features],
-            rename=self.rename,
-            ranges=self.ranges,
-            levels=self.levels,
-            calibration=self.calibration,
-            no_intervals=self.no_intervals,
-            n_rows=self.n_rows,
-            scores=self.scores,
+            columns=self.feature_map.columns,
+            features=self.feature_map.features,
             floor=self.fitted.floor,
             y_scaling=(scaling.y_mean, scaling.y_deviation) if scaling else None,
-            values=values,
+            values=state.values,
+            **{name: getattr(self, name) for name in _SAME},
         )
-
-
-def _feature_header(feature: Feature) -> FeatureHeader:
-    factors = [
-        FactorHeader(column=f.column, steps=list(f.steps), level=f.level) for f in feature.factors
-    ]
-    return FeatureHeader(name=feature.name, factors=factors)
+        return pack(header.model_dump(mode="json"), arrays)
 
 
 def write_formula(
@@ -398,67 +381,34 @@ def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
     values = archive.header()
     _check_format(values, name)
     header = Header.model_validate(values)
-    arrays = archive.arrays()
-    feature_map = FeatureMap(
-        tuple(Column(c.name, c.kind, tuple(c.levels)) for c in header.columns),
-        tuple(
-            Feature(f.name, tuple(Factor(t.column, tuple(t.steps), t.level) for t in f.factors))
-            for f in header.features
-        ),
-    )
-    columns = _column_positions(arrays["columns"], len(feature_map.features))
+    arrays = State({"regressor": header.values}, archive.arrays())
+    feature_map = FeatureMap(header.columns, header.features)
+    columns = read_array(arrays, "columns", shape=(None,), dtype=np.int64)
+    is_inside = len(columns) and columns[0] >= 0 and columns[-1] < len(feature_map.features)
+    if not (is_inside and (np.diff(columns) > 0).all()):
+        raise ValueError("columns must count up among the features")
     if header.technique not in TECHNIQUES.names():
         raise ModelError(
             f"{name} needs the technique {shown(header.technique)}, which is not installed here. "
             f"{suggest(header.technique, TECHNIQUES.names())}"
         )
-    state = State(
-        header.values,
-        {k.removeprefix("regressor/"): v for k, v in arrays.items() if k.startswith("regressor/")},
-    )
-    regressor = TECHNIQUES.get(header.technique).regressor.from_state(state, len(columns))
+    technique = TECHNIQUES.get(header.technique)
+    regressor = technique.regressor.from_state(part_of(arrays, "regressor"), len(columns))
     scaling = _scaling(header, arrays, len(columns))
     return SavedModel(
-        technique=header.technique,
-        hyperparameters=header.hyperparameters,
-        target=header.target,
         feature_map=feature_map,
         fitted=FittedModel(columns, scaling, regressor, header.floor),
-        rename=header.rename,
-        ranges=header.ranges,
-        n_rows=header.n_rows,
-        scores=header.scores,
         writer=header.foretell,
-        levels=header.levels,
-        calibration=header.calibration,
-        no_intervals=header.no_intervals,
+        **{name: getattr(header, name) for name in _SAME},
     )
 
 
-def _column_positions(columns: NDArray[Any], n_features: int) -> NDArray[np.int64]:
-    if columns.dtype != np.int64 or columns.ndim != 1 or not len(columns):
-        raise ValueError("columns must be a list of whole numbers")
-    if columns[0] < 0 or columns[-1] >= n_features or not (np.diff(columns) > 0).all():
-        raise ValueError("columns must count up among the features")
-    return columns
-
-
-def _scaling(header: Header, arrays: Mapping[str, NDArray[Any]], n: int) -> Scaling | None:
+def _scaling(header: Header, arrays: State, n: int) -> Scaling | None:
     if header.y_scaling is None:
         return None
-    x_mean, x_deviation = arrays["x_mean"], arrays["x_deviation"]
-    for array in (x_mean, x_deviation):
-        if array.shape != (n,) or array.dtype != np.float64 or not np.isfinite(array).all():
-            raise ValueError("the scaling does not fit the columns")
+    x_mean, x_deviation = (
+        read_array(arrays, name, shape=(n,)) for name in ("x_mean", "x_deviation")
+    )
     if not (x_deviation > 0).all():
         raise ValueError("the scaling must be positive")
     return Scaling(x_mean, x_deviation, *header.y_scaling)
-
-
-__all__ = [
-    "SavedModel",
-    "load_model",
-    "load_models",
-    "read_model",
-    "write_formula",
-]

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.features import Factor, Feature
-from foretell.model.features._base import apply_step
+from foretell.model.features.feature import Factor, Feature, apply_step
 
 Array = NDArray[np.float64]
 
@@ -26,24 +25,21 @@ def matters(
 ) -> NDArray[np.bool_]:
     """Say which coefficients can change a prediction.
 
-    Parameters
-    ----------
-    least_prediction
-        The size of the smallest prediction to be kept exact.
+    ``least_prediction``: the size of the smallest prediction to be kept exact.
     """
-    most = np.array([_largest(feature, ranges) for feature in features])
+    most = np.empty(len(features))
+    for i, feature in enumerate(features):
+        bounds = [_largest(factor, ranges) for factor in feature.factors]
+        most[i] = np.inf if np.inf in bounds else math.prod(bounds)
+        if feature.threshold is not None:
+            most[i] = 1.0
     with np.errstate(over="ignore", invalid="ignore"):  # zero times no bound
         is_large = np.abs(coefficients) * most > _SHARE * least_prediction
     return np.asarray(is_large & (coefficients != 0))
 
 
-def _largest(feature: Feature, ranges: Mapping[str, tuple[float, float]]) -> float:
-    """Return a bound on the size of a feature inside the measured range."""
-    bounds = [_largest_factor(factor, ranges) for factor in feature.factors]
-    return np.inf if np.inf in bounds else math.prod(bounds)
-
-
-def _largest_factor(factor: Factor, ranges: Mapping[str, tuple[float, float]]) -> float:
+def _largest(factor: Factor, ranges: Mapping[str, tuple[float, float]]) -> float:
+    """Return a bound on the size of a factor inside the measured range."""
     if factor.level is not None or factor.column not in ranges:
         return 1.0  # an indicator, or true and false
     ends = np.array(ranges[factor.column])

@@ -1,18 +1,22 @@
-"""Forecasts for a table with faults: rows the model cannot use are marked, the others predicted."""
+"""Predictions for a table as it was given: rows the model cannot use are marked with the reason."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.dataset import TextTable
 from foretell.files.complaints import shown
 from foretell.model.features.cells import MISSING
 from foretell.model.passports.passport import forecast
 from foretell.model.saved.model import Configurations
 from foretell.predictor import TRUST_INVALID, TRUST_MISSING, Forecast
 
+_MOST_WHOLE = 2.0**53  # larger numbers have no digit of their own for each unit
 _TOO_FAR = "too far outside the data: the model predicts no finite number"
 
 
@@ -80,3 +84,23 @@ def _reasons(configurations: Configurations) -> dict[int, tuple[str, str]]:
         )
         for row in {**missing, **invalid}
     }
+
+
+def cells_as_given(source: TextTable | Path | None, table: Configurations) -> pd.DataFrame:
+    """Return the cells of a table under the names of training.
+
+    Those of a text file are texts. In any other table, whole numbers stay whole beside gaps.
+    """
+    if isinstance(source, TextTable):
+        return source.cells().set_axis(table.columns, axis=1)
+    return table.frame.apply(_whole)
+
+
+def _whole(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Undo what pandas does to whole numbers beside a gap: 4 becomes 4.0."""
+    if values.dtype != float or not values.isna().any():
+        return values
+    known = values[values.notna()]
+    if not ((known % 1 == 0) & (known.abs() < _MOST_WHOLE)).all():
+        return values
+    return known.astype("int64").astype(object).reindex(values.index)

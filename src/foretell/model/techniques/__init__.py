@@ -29,7 +29,7 @@ TECHNIQUES: Registry[Technique] = Registry(
         "ScalingLaw": "foretell.model.techniques.laws.scaling_law:ScalingLawTechnique",
         "LightTrees": "foretell.model.techniques.trees.light_trees:LightTreesTechnique",
         "Hybrid": "foretell.model.techniques.laws.hybrid:HybridTechnique",
-        "Ensemble": "foretell.model.automatic.technique:EnsembleTechnique",
+        "Ensemble": "foretell.model.automatic.bench:EnsembleTechnique",
         "Dummy": "foretell.model.techniques.linear.dummy:DummyTechnique",
     },
     group="foretell.techniques",

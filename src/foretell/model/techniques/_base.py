@@ -26,8 +26,6 @@ class TrainingRows:
     ----------
     x
         Features, one row per run (or per configuration, when repeats were merged).
-    y
-        Target of each row.
     weight
         How many runs each row stands for; all ones unless repeats were merged.
     groups
@@ -81,6 +79,9 @@ class State:
 class Regressor(ABC):
     """A fitted model of one target from a matrix of features."""
 
+    #: What a reader of the results should know about the fit.
+    remarks: tuple[str, ...] = ()
+
     @abstractmethod
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -115,8 +116,8 @@ class Regressor(ABC):
         return None
 
     def notes(self) -> list[str]:
-        """Return remarks on the fit that a reader of the results should see."""
-        return []
+        """Return the remarks on the fit."""
+        return list(self.remarks)
 
 
 class Technique(ABC):
@@ -158,13 +159,23 @@ class Technique(ABC):
         return self.fit(self.prepare(rows), params, seed)
 
 
+class LogTechnique(Technique):
+    """A technique of the logarithm of the target, which must be positive."""
+
+    needs_units = True
+    weighs_rows = True
+
+    def prepare(self, rows: TrainingRows) -> TrainingRows:
+        """Refuse targets without a logarithm."""
+        if not (rows.y > 0).all():
+            raise ValueError("the target must be positive, for its logarithm is modeled")
+        return rows
+
+
 def predict_in_blocks(predict: Callable[[Array], Array], x: Array, n_values: int) -> Array:
     """Predict block by block, in memory that does not grow with the number of rows.
 
-    Parameters
-    ----------
-    n_values
-        How many numbers the prediction of one row computes on the way.
+    ``n_values``: how many numbers the prediction of one row computes on the way.
     """
     step = max(1, _BLOCK_VALUES // max(1, n_values))
     predicted = np.empty(len(x))

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def real(*, above: float = -math.inf, least: float = -math.inf) -> Callable[[Any], float]:
-    """Read a finite number that is greater than ``above`` and at least ``least``."""
+def real(
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    below: float = math.inf,
+    most: float = math.inf,
+) -> Callable[[Any], float]:
+    """Read a finite number within bounds: ``above`` and ``below`` are not allowed themselves."""
 
     def read(value: Any) -> float:
         number = _number(value)
-        if not (number > above and number >= least):
-            bound = f"more than {above:g}" if above > -math.inf else f"at least {least:g}"
-            raise ValueError(f"must be {bound}, not {value!r}")
+        for is_kept, rule in (
+            (number > above, f"more than {above:g}"),
+            (number >= least, f"at least {least:g}"),
+            (number < below, f"less than {below:g}"),
+            (number <= most, f"at most {most:g}"),
+        ):
+            if not is_kept:
+                raise ValueError(f"must be {rule}, not {value!r}")
         return number
 
     return read
@@ -52,8 +63,9 @@ def count_or_share(*, least: int, one_is_share: bool = False) -> Callable[[Any],
     return read
 
 
-def one_of(meanings: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Read one of several words, in any case; the mapping says what each stands for."""
+def one_of(words: Iterable[str] | Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Read one of several words, in any case; a mapping says what each stands for."""
+    meanings = words if isinstance(words, Mapping) else {word: word for word in words}
 
     def read(value: Any) -> Any:
         word = str(value).lower()

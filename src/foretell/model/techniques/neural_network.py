@@ -43,10 +43,8 @@ def _widths(value: Any) -> list[int]:
 
 
 def _dropouts(value: Any) -> list[float]:
-    shares = [real(least=0)(s) for s in (value if isinstance(value, list | tuple) else [value])]
-    if any(share >= 1 for share in shares):
-        raise ValueError(f"must be shares below 1, not {value!r}")
-    return shares
+    shares = value if isinstance(value, list | tuple) else [value]
+    return [real(least=0, below=1)(share) for share in shares]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +70,7 @@ class Perceptron(Regressor):
         *hidden, (weights, bias) = self.layers
         for inner, shift in hidden:
             signal = _activate(signal @ inner + shift, self.activation)
-        result: Array = (signal @ weights + bias)[:, 0]
-        return result
-
-    def notes(self) -> list[str]:
-        """Return remarks on options that scikit-learn does not have."""
-        return list(self.remarks)
+        return (signal @ weights + bias)[:, 0]
 
     def to_state(self) -> State:
         """Return the layers and the scales."""
@@ -140,9 +133,7 @@ class NeuralNetworkTechnique(Technique):
                 {word: word for word in ACTIVATIONS} | {"sigmoid": "logistic", "linear": "identity"}
             ),
         ),
-        Hyperparameter(
-            "optimizer", "adam", one_of({word: word for word in _SOLVERS + _OTHER_OPTIMIZERS})
-        ),
+        Hyperparameter("optimizer", "adam", one_of(_SOLVERS + _OTHER_OPTIMIZERS)),
         Hyperparameter(
             "learning_rate",
             0.001,

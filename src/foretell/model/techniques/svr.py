@@ -45,7 +45,7 @@ _TOLERANCE = 1e-4
 
 def _gamma(value: Any) -> str | float:
     if isinstance(value, str):
-        word: str = one_of({"scale": "scale", "auto": "auto"})(value)
+        word: str = one_of(("scale", "auto"))(value)
         return word
     return real(above=0)(value)
 
@@ -78,16 +78,11 @@ class SupportVectors(Regressor):
         product *= self.gamma
         if self.kernel == "sigmoid":
             return np.tanh(product)
-        powered: Array = product**self.degree
-        return powered
+        return product**self.degree
 
     def coefficients(self) -> tuple[Array, float] | None:
         """Return coefficients and intercept where the kernel is linear."""
         return (self.dual @ self.vectors, self.intercept) if self.kernel == "linear" else None
-
-    def notes(self) -> list[str]:
-        """Say so when the solver was stopped."""
-        return list(self.remarks)
 
     def to_state(self) -> State:
         """Return the support vectors, their weights and the kernel."""
@@ -142,7 +137,7 @@ class SVRTechnique(Technique):
         Hyperparameter(
             "kernel",
             "linear",
-            one_of({kernel: kernel for kernel in KERNELS}),
+            one_of(KERNELS),
             grid=("linear", "rbf"),
             prior="choice('linear','rbf')",
         ),

@@ -18,7 +18,7 @@ from foretell.report.pictures.drawing import (
     new_axes,
     scale_axis,
 )
-from foretell.wording import axis_label, short
+from foretell.wording import labeled, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def draw_curve(curve: Curve, palette: Palette) -> Figure:
             markerfacecolor="none", label="measured",
         )  # fmt: skip
     _scale(axes, curve)
-    axes.set(xlabel=axis_label(curve.column), ylabel=axis_label(curve.target))
+    axes.set(xlabel=labeled(curve.column, 32), ylabel=labeled(curve.target, 32))
     add_legend(figure, axes, _LEGEND, n_across=3)
     return figure
 
@@ -179,6 +179,6 @@ def draw_levels(levels: Levels, palette: Palette) -> Figure:
     fit_axis(axes.xaxis, np.concatenate([f.value, levels.runs, *ends]))
     axes.set_yticks(position, [short(name, 24) for name in levels.names])
     axes.set_ylim(n - 0.5, -0.6)
-    axes.set_xlabel(axis_label(levels.target))
+    axes.set_xlabel(labeled(levels.target, 32))
     add_legend(figure, axes, _LEGEND, n_across=3)
     return figure

@@ -152,7 +152,7 @@ def scale_axis(axis: Any, *, is_log: bool, ticks: Sequence[float] = ()) -> None:
         axis.set_ticks(list(ticks))
     elif is_log:
         low, high = axis.get_view_interval()
-        decades = _decades(low, high)
+        decades = math.log10(high / low) if 0 < low < high else 0.0
         subs = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0, 3.0) if decades < 4 else (1.0,)
         axis.set_major_locator(LogLocator(subs=subs, numticks=12))
     else:
@@ -170,7 +170,3 @@ def _are_apart(ticks: Sequence[float], ends: Sequence[float], *, is_log: bool) -
     on_axis = [math.log(v) if is_log else v for v in (*ticks, *ends)]
     *places, left, right = on_axis
     return min(b - a for a, b in pairwise(places)) >= _LEAST_GAP * (right - left)
-
-
-def _decades(low: float, high: float) -> float:
-    return math.log10(high / low) if 0 < low < high else 0.0

@@ -18,7 +18,7 @@ from foretell.report.pictures.drawing import (
     scale_axis,
     write_percents,
 )
-from foretell.wording import axis_label, percent, short
+from foretell.wording import labeled, percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ def draw_pairs(pairs: Sequence[Pairs], target: str, palette: Palette) -> Figure:
     axes.set(xlim=ends, ylim=ends)
     for axis in (axes.xaxis, axes.yaxis):
         scale_axis(axis, is_log=is_log)
-    axes.set(xlabel=f"measured {axis_label(target)}", ylabel=f"predicted {axis_label(target)}")
+    axes.set(xlabel=f"measured {labeled(target, 32)}", ylabel=f"predicted {labeled(target, 32)}")
     names = ["predicted = measured", "25 % off", *(p.label for p in pairs)]
     add_legend(figure, axes, names, n_across=4)
     return figure
@@ -159,5 +159,5 @@ def _draw_panel(axes: Axes, of: ErrorsOf, palette: Palette) -> None:
                     rotation_mode="anchor" if is_long else "default", fontsize=8)  # fmt: skip
     axes.set_xlim(-0.5, len(of.labels) - 0.5)
     write_percents(axes.yaxis)
-    axes.set_xlabel(axis_label(of.column, 24))
+    axes.set_xlabel(labeled(of.column, 24))
     axes.grid(visible=True, axis="y")

@@ -9,13 +9,10 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from foretell.report.document import Picture
 from foretell.report.pictures.drawing import DARK, LIGHT, STAND_INS, Palette, styled
-
-if TYPE_CHECKING:
-    from foretell.report.document import Picture
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -26,9 +23,14 @@ _PAPER = {LIGHT: "#ffffff", DARK: "#14191d"}
 
 def to_svg(picture: Picture) -> str:
     """Draw a picture as SVG whose colors are variables, with its title and description inside."""
-    root = _drawn(picture)
+    written = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with styled(STAND_INS):
+        picture.draw(STAND_INS).savefig(written, format="svg", metadata=nothing)
+    root = ElementTree.fromstring(written.getvalue())  # noqa: S314 - our own drawing
     box = root.get("viewBox", "")
-    wanted = {v for e in root.iter() for v in _references(e)}
+    references = (e.get(_HREF, "") + e.get("clip-path", "") for e in root.iter())
+    wanted = {name for text in references for name in re.findall(r"#([\w.-]+)", text)}
     for element in root.iter():
         _tidy(element, picture.name, wanted)
     for defs in root.findall("defs"):
@@ -45,18 +47,6 @@ def to_svg(picture: Picture) -> str:
         "aria-labelledby": f"{picture.name}-title",
     }
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _drawn(picture: Picture) -> ElementTree.Element:
-    written = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with styled(STAND_INS):
-        picture.draw(STAND_INS).savefig(written, format="svg", metadata=nothing)
-    return ElementTree.fromstring(written.getvalue())  # noqa: S314 - our own drawing
-
-
-def _references(element: ElementTree.Element) -> list[str]:
-    return re.findall(r"#([\w.-]+)", element.get(_HREF, "") + element.get("clip-path", ""))
 
 
 def _tidy(element: ElementTree.Element, name: str, wanted: set[str]) -> None:

@@ -1,23 +1,31 @@
-"""How good the models are: the leaderboard, predictions of runs held out, errors by distance."""
+"""How good the models are: the leaderboard, runs held out, errors by distance and by column."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 
 from foretell.model.results.schema import LeaderboardEntry, Results
 from foretell.model.results.text import HEADINGS, leaderboard_rows, settings_text
 from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
-from foretell.report.pictures.errors import Pairs, Rung, draw_ladder, draw_pairs
-from foretell.wording import counted, percent, short, unit_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from foretell.report.pictures.errors import (
+    ErrorsOf,
+    Pairs,
+    Rung,
+    draw_errors_of,
+    draw_ladder,
+    draw_pairs,
+)
+from foretell.report.sections.explanation import by_share
+from foretell.wording import counted, number, percent, plain, short, unit_of
 
 _MOST_DRAWN = 700
+_MOST_PANELS = 6
+_MOST_VALUES, _N_BINS = 10, 5
 
 
 def leaderboard_section(findings: Findings) -> Section | None:
@@ -44,7 +52,11 @@ def _board(results: Results) -> Table:
         caption = "Relative errors of each technique"
         unit = unit_of(results.data.target)
         header = [f"{name} ({unit})" if unit and name == "RMSE" else name for name in header]
-        last = ["hyperparameters", *(_settings(e) for e in results.leaderboard)]
+        last = ["hyperparameters"]
+        last += [
+            settings_text(e.hyperparameters) if e.status == "ok" else e.status
+            for e in results.leaderboard
+        ]
     header, *rows = ([*row, cell] for row, cell in zip([header, *rows], last, strict=True))
     marked = None if results.best is None else 0
     return Table(
@@ -56,16 +68,12 @@ def _mark(entry: LeaderboardEntry, results: Results) -> str:
     return "best" if entry.technique == results.best else "votes" if entry.votes else "no vote"
 
 
-def _settings(entry: LeaderboardEntry) -> str:
-    return settings_text(entry.hyperparameters) if entry.status == "ok" else entry.status
-
-
 def predicted_section(findings: Findings) -> Section | None:
     """Show predictions of runs held out beside what was measured."""
     held_out = findings.held_out
     if held_out is None:
         return None
-    labels = _asked(held_out)
+    labels = {q: name for q, name in HEADINGS.items() if (held_out["question"] == q).any()}
     drawn = held_out
     if len(held_out) > _MOST_DRAWN:
         drawn = held_out.iloc[np.linspace(0, len(held_out) - 1, _MOST_DRAWN).astype(int)]
@@ -98,11 +106,6 @@ def _points(findings: Findings) -> str:
     return "Every point is a run held out: the model that predicts it never saw its configuration."
 
 
-def _asked(held_out: pd.DataFrame) -> dict[str, str]:
-    """Return the questions that were asked, in order, with their names."""
-    return {q: name for q, name in HEADINGS.items() if (held_out["question"] == q).any()}
-
-
 def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:
     rows = []
     for question, label in labels.items():
@@ -124,8 +127,6 @@ def _by_question(held_out: pd.DataFrame, labels: dict[str, str]) -> Table:
 
 def ladder_section(findings: Findings) -> Section | None:
     """Show errors by distance, and by column."""
-    from foretell.report.sections.columns import by_cut, by_value
-
     rungs = _rungs(findings)
     blocks: list[Block] = []
     if len(rungs) > 1:
@@ -137,8 +138,7 @@ def ladder_section(findings: Findings) -> Section | None:
             _ladder(rungs),
         ]
     if findings.held_out is not None:
-        blocks += by_cut(findings)
-        blocks += by_value(findings)
+        blocks += [*_by_cut(findings.held_out), *_by_value(findings)]
     return Section("errors", "Errors by distance and by column", tuple(blocks)) if blocks else None
 
 
@@ -183,4 +183,80 @@ def _ladder(rungs: list[Rung]) -> Picture:
         f"Mean relative error: {described}.",
         partial(draw_ladder, rungs),
         Table("Relative errors by distance", header, tuple(rows)),
+    )
+
+
+def _by_cut(held_out: pd.DataFrame) -> list[Block]:
+    """Tabulate errors by the column along which runs were held out."""
+    cut = held_out[held_out["column"] != ""]
+    if cut.empty:
+        return []
+    asked = [q for q in HEADINGS if (cut["question"] == q).any()]
+    rows = []
+    for column, direction in sorted(set(zip(cut["column"], cut["direction"], strict=True))):
+        of = cut[(cut["column"] == column) & (cut["direction"] == direction)]
+        cells = []
+        for question in asked:
+            errors = of.loc[of["question"] == question, "error"]
+            cells.append(f"{percent(errors.mean())} ({len(errors)})" if len(errors) else "–")
+        rows.append((plain(column), direction or "–", *cells))
+    header = ("column", "side", *(HEADINGS[q] for q in asked))
+    caption = "Mean relative error along each column, and the number of predictions"
+    return [Table(caption, header, tuple(rows), words=(1,))]
+
+
+def _by_value(findings: Findings) -> list[Block]:
+    """Draw errors by the value of each column that matters."""
+    held_out, runs, model = findings.held_out, findings.runs, findings.model
+    assert held_out is not None and model is not None
+    assert runs is not None
+    inside = held_out[held_out["question"] == "inside"]
+    chosen = inside if len(inside) else held_out
+    where = "runs at known values" if len(inside) else "all runs held out"
+    shown = [
+        of
+        for name in by_share(findings)
+        if (of := _errors_of(name, chosen, runs, is_number=name in model.ranges)) is not None
+    ][:_MOST_PANELS]
+    if not shown:
+        return []
+    rows = [
+        (plain(e.column), label, str(n), percent(median), percent(p90))
+        for e in shown
+        for label, n, median, p90 in zip(e.labels, e.n_runs, e.median, e.p90, strict=True)
+    ]
+    header = ("column", "value", "predictions", "median error", "90th pct")
+    return [
+        Picture(
+            "error-by-column",
+            f"Relative error by the value of each column, {where}",
+            f"One panel for each of {', '.join(plain(e.column) for e in shown)}; all to one scale.",
+            partial(draw_errors_of, shown),
+            Table("Relative errors by value", header, tuple(rows), words=(1,)),
+        )
+    ]
+
+
+def _errors_of(
+    name: str, held_out: pd.DataFrame, runs: pd.DataFrame, *, is_number: bool
+) -> ErrorsOf | None:
+    values = runs[name].to_numpy()[held_out["row"]]
+    distinct = np.unique(values.astype(float) if is_number else values.astype(str))
+    if len(distinct) < 2 or (len(distinct) > _MOST_VALUES and not is_number):
+        return None
+    if is_number and len(distinct) > _MOST_VALUES:
+        edges = np.unique(np.quantile(values.astype(float), np.linspace(0, 1, _N_BINS + 1)))
+        group = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+        labels = [f"{number(a, 2)}–{number(b, 2)}" for a, b in pairwise(edges)]
+    else:
+        group = np.searchsorted(distinct, values.astype(distinct.dtype))
+        labels = [number(v) if is_number else plain(v) for v in distinct]
+    errors = held_out["error"].groupby(group)
+    present = np.unique(group)
+    return ErrorsOf(
+        name,
+        tuple(labels[int(i)] for i in present),
+        errors.median().to_numpy(),
+        errors.quantile(0.9).to_numpy(),
+        errors.size().to_numpy().astype(np.int64),
     )

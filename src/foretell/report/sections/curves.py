@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.errors import DatasetError, listing
+from foretell.model.saved.model import SavedModel
 from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.curve import Curve, Levels, draw_curve, draw_levels
 from foretell.report.pictures.drawing import is_wide
+from foretell.report.sections.explanation import by_share
 from foretell.report.settings import at_settings, levels_of
 from foretell.wording import counted, labeled, number, plain, short, with_unit
-
-if TYPE_CHECKING:
-    from foretell.model.saved.model import SavedModel
 
 Array = NDArray[np.float64]
 
@@ -32,8 +32,6 @@ _N_NUMBERS, _MOST_NUMBERS = 7, 10
 
 def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section | None:
     """Draw the target against each of the columns that matter most."""
-    from foretell.report.sections.explanation import by_share
-
     model = findings.model
     if model is None:
         return None
@@ -61,7 +59,8 @@ def curves_section(findings: Findings, settings: Mapping[str, Any]) -> Section |
 
 
 def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
-    at = listing((f"{short(n)} = {_shown(v)}" for n, v in settings.items()), 12)
+    shown = {n: number(v) if isinstance(v, float) else short(v) for n, v in settings.items()}
+    at = listing((f"{short(name)} = {value}" for name, value in shown.items()), 12)
     assert findings.model is not None
     text = f"One column is varied, the others stay at {at} (the option 'at' changes them)."
     if not findings.model.has_intervals:
@@ -73,10 +72,6 @@ def _told(findings: Findings, settings: Mapping[str, Any]) -> str:
         return f"{text}. No measured runs are shown (the option 'data' adds those of a table)."
     source = plain(findings.measured_from)
     return f"{text}. Circles are runs measured at the same settings, from {source}."
-
-
-def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, float) else short(value)
 
 
 def _numeric(
@@ -166,8 +161,6 @@ def _numbers(
 
 
 def _frame(model: SavedModel, settings: Mapping[str, Any], name: str, values: Any) -> Any:
-    import pandas as pd
-
     frame = pd.DataFrame({n: [settings[n]] * len(values) for n in model.columns})
     frame[name] = values
     return frame

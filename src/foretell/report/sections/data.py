@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from foretell.errors import listing
 from foretell.model.results.schema import Data
+from foretell.model.saved.model import SavedModel
 from foretell.report.document import Block, Paragraph, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.settings import levels_of
 from foretell.wording import counted, number, percent, plain, unit_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from foretell.model.saved.model import SavedModel
 
 _LEVELS_NAMED = 10
 

@@ -36,7 +36,10 @@ def explanation_section(findings: Findings) -> Section | None:
     """Say what matters, and give the formula."""
     if findings.model is None:
         return None
-    blocks = [*_shares(findings), *_words(findings), *_formula(findings)]
+    blocks = _shares(findings)
+    if findings.results is not None and findings.results.explanation is not None:
+        blocks += [Paragraph(line) for line in effect_lines(findings.results.explanation)]
+    blocks += _formula(findings)
     return Section("explanation", "What matters", tuple(blocks)) if blocks else None
 
 
@@ -64,14 +67,6 @@ def _shares(findings: Findings) -> list[Block]:
             numbers,
         )
     ]
-
-
-def _words(findings: Findings) -> list[Block]:
-    results = findings.results
-    if results is None or results.explanation is None:
-        return []
-    found = results.explanation
-    return [] if nothing_matters(found) else [Paragraph(line) for line in effect_lines(found)]
 
 
 def _formula(findings: Findings) -> list[Block]:

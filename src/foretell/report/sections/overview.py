@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from foretell.errors import listing
 from foretell.model.passports.questions import BEYOND_QUESTIONS
@@ -12,9 +11,6 @@ from foretell.report.document import Fact
 from foretell.report.findings import Findings
 from foretell.report.sections.data import why_no_noise
 from foretell.wording import counted, percent, plain, short
-
-if TYPE_CHECKING:
-    from foretell.model.saved.model import SavedModel
 
 _COLUMNS_NAMED = 8
 
@@ -31,7 +27,10 @@ def lead(findings: Findings) -> str:
             f"{plain(results.data.name)}. Tried: {tried}."
         )
     columns = listing([short(name) for name in model.columns], _COLUMNS_NAMED)
-    text = f"Predicts {target} from {columns}. The model is {_named(model)}, learned from "
+    named, members = plain(model.technique), model.hyperparameters.get("members")
+    if isinstance(members, list) and members:
+        named = f"an {model.technique} of {listing(map(plain, members))}"
+    text = f"Predicts {target} from {columns}. The model is {named}, learned from "
     if results is None:
         return f"{text}{counted(model.n_rows, 'run')}."
     data = results.data
@@ -42,20 +41,22 @@ def lead(findings: Findings) -> str:
     return f"{text}{runs} of {of} in {plain(data.name)}."
 
 
-def _named(model: SavedModel) -> str:
-    members = model.hyperparameters.get("members")
-    if isinstance(members, list) and members:
-        return f"an {model.technique} of {listing(map(plain, members))}"
-    return plain(model.technique)
-
-
 def facts(findings: Findings) -> list[Fact]:
     """Give the figures that answer: how good is it?"""
     results, model = findings.results, findings.model
     found: list[Fact] = []
     if model is not None:
         rehearsed = model.scores.get("rehearsed")
-        found += _rehearsed(rehearsed) if rehearsed else _validated(model)
+        found += (
+            _rehearsed(rehearsed)
+            if rehearsed
+            else _known(
+                model.scores.get("validation", {}),
+                mape=("off on validation rows", "mean relative error"),
+                median_ape=("median error", "half of the validation rows are closer"),
+                p90_ape=("90th percentile", "nine in ten validation rows are closer"),
+            )
+        )
     if results is not None:
         noise, repeats = results.data.noise, results.data.n_rows / results.data.n_configurations
         if noise is None:
@@ -78,15 +79,6 @@ def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
         label = f"off {times(question)} beyond the data"
         found.append(Fact(label, percent(error), "the furthest that was rehearsed"))
     return found
-
-
-def _validated(model: SavedModel) -> list[Fact]:
-    return _known(
-        model.scores.get("validation", {}),
-        mape=("off on validation rows", "mean relative error"),
-        median_ape=("median error", "half of the validation rows are closer"),
-        p90_ape=("90th percentile", "nine in ten validation rows are closer"),
-    )
 
 
 def _known(scores: dict[str, float | None], **labels: tuple[str, str]) -> list[Fact]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from foretell.errors import UsageError
 from foretell.files.complaints import dotted
-from foretell.model.campaigns import Campaign
 from foretell.model.campaigns.ini.campaign import parse_ini, read_ini, read_sections, split_frame
 from foretell.model.campaigns.ini.options import OPTIONS
+from foretell.model.campaigns.schema import Campaign
 
 GENERAL = {
     "techniques": "['LRRidge']",

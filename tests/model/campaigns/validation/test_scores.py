@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from foretell.model.campaigns.validation import score
+from foretell.model.campaigns.validation.scores import score
 
 positive = st.floats(0.01, 1e6)
 pairs = st.lists(st.tuples(positive, positive), min_size=2, max_size=30)

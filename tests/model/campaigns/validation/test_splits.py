@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from foretell.dataset import Dataset
 from foretell.errors import ForetellError
-from foretell.model.campaigns import read_campaign
-from foretell.model.campaigns.validation import make_splits
-from foretell.model.campaigns.validation.outer_splits import split_campaign
+from foretell.model.campaigns.schema import read_campaign
+from foretell.model.campaigns.validation.splits import make_splits, split_campaign
 from foretell.model.table import prepare_table
 
 

@@ -105,9 +105,6 @@ def test_weight_is_multiplicity():
     light = fit(x, y, 0)
     off = np.abs(np.log(np.array([heavy.predict(x), light.predict(x)]) / y))[:, :10].mean(axis=1)
     assert off[0] < off[1]
-    kept = np.arange(20) < 15
-    none = fit(x, y, 0, kept.astype(float))
-    assert none.predict(x) == pytest.approx(fit(x[kept], y[kept], 0).predict(x))
 
 
 def test_student_weights_count_rows_as_often_as_they_stand_for():

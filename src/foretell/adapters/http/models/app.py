@@ -167,7 +167,7 @@ def _add_fits(app: FastAPI, fits: FitQueue, settings: Settings) -> None:
     @app.get("/jobs", responses=responses(schemas.Jobs))
     async def list_jobs() -> schemas.Jobs:
         """List the fits, the latest first."""
-        return schemas.Jobs(jobs=[_job(record) for record in fits.all()])
+        return schemas.Jobs(jobs=list[schemas.Job](fits.all()))
 
     @app.get("/jobs/{job_id}", responses=responses(schemas.Job, 404))
     async def job(job_id: str) -> Response:
@@ -204,11 +204,8 @@ def _response(answer: Mapping[str, Any], content: bytes) -> Response:
     return Response(content, answer["status"], media_type=answer["media_type"])
 
 
-def _job(record: Record) -> schemas.Job:
-    return schemas.Job(**{name: getattr(record, name) for name in schemas.Job.model_fields})
-
-
 def _job_response(
     record: Record, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    return Response(_job(record).model_dump_json(), status, headers, JSON)
+    shown = record.model_dump_json(include=set(schemas.Job.model_fields))
+    return Response(shown, status, headers, JSON)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from prometheus_client import Counter, Gauge
 
+from foretell.adapters.http.models.workers.pool import Pool
 from foretell.adapters.http.server.metrics import Metrics
-
-if TYPE_CHECKING:
-    from foretell.adapters.http.models.workers.pool import Pool
 
 
 class ModelMetrics(Metrics):

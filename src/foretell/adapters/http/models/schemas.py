@@ -9,6 +9,7 @@ import pydantic
 Value = bool | int | float | str
 Row = dict[str, Value]
 Trust = Literal["inside", "near", "far", "unknown level", "missing", "invalid"]
+State = Literal["queued", "running", "done", "failed", "canceled"]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
@@ -175,7 +176,7 @@ class Job(pydantic.BaseModel):
     id: str
     name: str
     target: str
-    state: Literal["queued", "running", "done", "failed", "canceled"]
+    state: State
     n_done: int
     n_total: int | None
     created_at: str

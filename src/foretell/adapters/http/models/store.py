@@ -9,12 +9,10 @@ import stat
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foretell.adapters.http.models import problems
-from foretell.adapters.http.server.problems import ProblemError
+from foretell.adapters.http.server.problems import Kind, ProblemError
 from foretell.errors import ModelError, suggest
 from foretell.files.directory import JOURNAL
 from foretell.model.directory import BEST, RUNS
@@ -28,17 +26,13 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: Models listed at once.
 MAX_NAMES = 500
 
+UNKNOWN_MODEL = Kind("unknown-model", 404, "There is no such model")
+BROKEN_MODEL = Kind("broken-model", 500, "The model cannot be read")
+STORAGE = Kind("storage", 500, "The model directory cannot be used")
+
 _MAX_RUNS_BYTES = 8 * 2**20
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
 _Identity = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A file that was read, and the model or the error that it gave."""
-
-    identity: _Identity
-    model: SavedModel | ModelError
 
 
 class ModelStore:
@@ -51,7 +45,7 @@ class ModelStore:
     def __init__(self, directory: Path, max_models: int = 8) -> None:
         self._directory = directory
         self._max_models = max_models
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[_Identity, SavedModel | ModelError]] = OrderedDict()
 
     def names(self) -> list[str]:
         """List the models that are there now."""
@@ -59,7 +53,7 @@ class ModelStore:
             found = self._candidates()
         except OSError as error:
             raise ProblemError(
-                problems.STORAGE, f"the model directory cannot be read: {error.strerror}"
+                STORAGE, f"the model directory cannot be read: {error.strerror}"
             ) from None
         return [name for name in found if self._exists(name)][:MAX_NAMES]
 
@@ -67,15 +61,15 @@ class ModelStore:
         """Return a model, read again if its file has changed."""
         with self._opened(name) as file:
             identity = _identity(file)
-            entry = self._entries.get(name)
-            if entry is None or entry.identity != identity:
-                entry = self._entries[name] = _Entry(identity, _read(file, name))
+            if name not in self._entries or self._entries[name][0] != identity:
+                self._entries[name] = identity, _read(file, name)
             self._entries.move_to_end(name)
+            _, found = self._entries[name]
         while len(self._entries) > self._max_models:
             self._entries.popitem(last=False)
-        if isinstance(entry.model, ModelError):
-            raise ProblemError.of(entry.model, problems.BROKEN_MODEL)
-        return entry.model
+        if isinstance(found, ModelError):
+            raise ProblemError.of(found, BROKEN_MODEL)
+        return found
 
     def identity(self, name: str) -> _Identity:
         """Return a value that changes when the file of a model does."""
@@ -84,7 +78,8 @@ class ModelStore:
 
     def runs(self, name: str) -> bytes | None:
         """Return the runs that a model was fitted on, as CSV; None where there is no such file."""
-        *folder, file_name = self._steps_of(name)
+        opened, (*folder, file_name) = self._open(name)
+        os.close(opened)
         if file_name != BEST:
             return None
         try:
@@ -100,7 +95,7 @@ class ModelStore:
             with self._opened(name):
                 return True
         except ProblemError as problem:
-            return problem.kind == problems.BROKEN_MODEL
+            return problem.kind == BROKEN_MODEL
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[int]:
@@ -110,13 +105,8 @@ class ModelStore:
         finally:
             os.close(file)
 
-    def _steps_of(self, name: str) -> tuple[str, ...]:
-        """Return the steps from the directory to the file of a model."""
-        file, steps = self._open(name)
-        os.close(file)
-        return steps
-
     def _open(self, name: str) -> tuple[int, tuple[str, ...]]:
+        """Open the file of a model; also return the steps from the directory to it."""
         if NAME.fullmatch(name):
             for steps in ((name, BEST), (name + SUFFIX,)):
                 try:
@@ -124,11 +114,11 @@ class ModelStore:
                 except OSError as error:
                     if error.errno not in _ABSENT:
                         raise ProblemError(
-                            problems.BROKEN_MODEL,
+                            BROKEN_MODEL,
                             f"the model '{name}' cannot be read: {error.strerror}",
                         ) from None
         self._entries.pop(name, None)
-        raise ProblemError(problems.UNKNOWN_MODEL, self._unknown(name))
+        raise ProblemError(UNKNOWN_MODEL, self._unknown(name))
 
     def _unknown(self, name: str) -> str:
         with suppress(OSError):

@@ -44,7 +44,7 @@ def make_api(summary: str, lifespan: Any, *, docs: str = "") -> FastAPI:
 
     @app.exception_handler(ProblemError)
     async def on_problem(_: Request, error: ProblemError) -> Response:
-        return _problem_response(error)
+        return error.response()
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
@@ -55,26 +55,24 @@ def make_api(summary: str, lifespan: Any, *, docs: str = "") -> FastAPI:
         text = texts.get(error.status_code, str(error.detail))
         otherwise = problems.INTERNAL if error.status_code >= 500 else problems.WRONG_INPUT
         kind = problems.BY_STATUS.get(error.status_code, otherwise)
-        return _problem_response(ProblemError(kind, text, headers=error.headers))
+        return ProblemError(kind, text, headers=error.headers).response()
 
     @app.exception_handler(RequestValidationError)
     async def on_wrong_parameter(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        name = str(first["loc"][-1])
-        return _problem_response(
-            ProblemError(problems.WRONG_INPUT, describe_parameter(first), option=Option(name))
-        )
+        option = Option(str(first["loc"][-1]))
+        text = describe_parameter(first)
+        return ProblemError(problems.WRONG_INPUT, text, option=option).response()
 
     @app.exception_handler(ClientDisconnect)
     async def on_disconnect(_: Request, __: ClientDisconnect) -> Response:
         """Count it; nobody reads this answer."""
-        return _problem_response(
-            ProblemError(problems.MALFORMED, "the client left before its request was complete")
-        )
+        text = "the client left before its request was complete"
+        return ProblemError(problems.MALFORMED, text).response()
 
     @app.exception_handler(Exception)
     async def on_failure(_: Request, __: Exception) -> Response:
-        return _problem_response(ProblemError(problems.INTERNAL, "the request failed; see the log"))
+        return ProblemError(problems.INTERNAL, "the request failed; see the log").response()
 
     return app
 
@@ -97,10 +95,6 @@ async def _refuse_unknown_parameters(request: Request) -> None:
             raise ProblemError(
                 problems.WRONG_INPUT, "is given more than once; give it once", option=Option(name)
             )
-
-
-def _problem_response(problem: ProblemError) -> Response:
-    return Response(problem.to_bytes(), problem.kind.status, problem.headers, problems.MEDIA_TYPE)
 
 
 def require_media_type(request: Request, *known: str) -> str:

@@ -7,20 +7,16 @@ import hmac
 import ipaddress
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foretell.adapters.http.server import problems
 from foretell.adapters.http.server.metrics import Metrics
 from foretell.adapters.http.server.problems import ProblemError
 from foretell.adapters.http.server.settings import Access, RequestLimits
 from foretell.errors import Option
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _METHODS = {"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"}
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
@@ -45,15 +41,12 @@ _DRAIN_BYTES, _DRAIN_S = 2**22, 1.0
 class Guard:
     """Checks a request before the application sees it, and bounds what it may send.
 
-    Parameters
-    ----------
-    is_open
-        Whether a path needs no token.
+    ``is_open`` says whether a path needs no token.
     """
 
     def __init__(
         self,
-        app: App,
+        app: ASGIApp,
         access: Access,
         limits: RequestLimits,
         metrics: Metrics,
@@ -62,13 +55,6 @@ class Guard:
     ) -> None:
         self._app, self._access, self._limits = app, access, limits
         self._metrics, self._is_open = metrics, is_open
-        self._checks = (
-            self._check_head,
-            self._check_host,
-            self._check_origin,
-            self._check_token,
-            self._check_length,
-        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -79,10 +65,13 @@ class Guard:
         try:
             headers = {k: v.decode("latin-1") for k, v in scope["headers"]}
             try:
-                for check in self._checks:
-                    check(scope, headers)
+                self._check_head(scope)
+                self._check_host(headers)
+                self._check_origin(scope, headers)
+                self._check_token(scope, headers)
+                self._check_length(headers)
             except ProblemError as problem:
-                await exchange.refuse(problem)
+                await problem.response()(scope, receive, exchange.send)
             else:
                 await self._app(scope, exchange.receive, exchange.send)
         finally:
@@ -92,14 +81,14 @@ class Guard:
             self._metrics.requests.labels(route, method, str(exchange.status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - exchange.started)
 
-    def _check_head(self, scope: Scope, _: dict[bytes, str]) -> None:
+    def _check_head(self, scope: Scope) -> None:
         """Refuse headers that arrived at once, which the parser does not measure."""
         n_bytes = len(scope["raw_path"]) + len(scope["query_string"])
         n_bytes += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if n_bytes > self._limits.max_head_bytes:
             raise head_too_large(self._limits.max_head_bytes)
 
-    def _check_host(self, _: Scope, headers: dict[bytes, str]) -> None:
+    def _check_host(self, headers: dict[bytes, str]) -> None:
         """Refuse foreign names, by which a page could make a browser talk to this server."""
         name = host_name(headers.get(b"host", ""))
         if name is None or not (is_address(name) or name in self._access.allowed_hosts):
@@ -134,7 +123,7 @@ class Guard:
                 headers={"WWW-Authenticate": "Bearer"},
             )
 
-    def _check_length(self, _: Scope, headers: dict[bytes, str]) -> None:
+    def _check_length(self, headers: dict[bytes, str]) -> None:
         """Refuse a body whose own header says that it is too large."""
         length = headers.get(b"content-length", "0")
         if length.isdecimal() and int(length) > self._limits.max_body_bytes:
@@ -154,7 +143,7 @@ class _Exchange:
         names = {name for name, _ in scope["headers"]}
         self._is_read = not names & {b"content-length", b"transfer-encoding"}
 
-    async def receive(self) -> MutableMapping[str, Any]:
+    async def receive(self) -> Message:
         """Pass on a part of the body."""
         if self._is_read:
             return await self._receive()
@@ -171,28 +160,15 @@ class _Exchange:
             raise _body_too_large(self._max_bytes)
         return message
 
-    async def send(self, message: MutableMapping[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         """Pass on a part of the answer."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if not self._is_read:
                 await self._drain()
-            message["headers"] = [*message["headers"], *_HEADERS, *self._closing()]
+            closing = [] if self._is_read else [(b"connection", b"close")]
+            message["headers"] = [*message["headers"], *_HEADERS, *closing]
         await self._send(message)
-
-    async def refuse(self, problem: ProblemError) -> None:
-        """Answer with a problem."""
-        body = problem.to_bytes()
-        headers = [(k.lower().encode(), v.encode()) for k, v in problem.headers.items()]
-        headers += [(b"content-type", problems.MEDIA_TYPE.encode())]
-        headers += [(b"content-length", str(len(body)).encode())]
-        status = problem.kind.status
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": body})
-
-    def _closing(self) -> list[tuple[bytes, bytes]]:
-        """Close the connection if the body was not read to its end."""
-        return [] if self._is_read else [(b"connection", b"close")]
 
     async def _drain(self) -> None:
         """Read on for a moment: a connection that is closed on unread data loses the answer."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pydantic
+from starlette.responses import Response
 
 from foretell.errors import ForetellError, Option, Remedy
 
@@ -94,6 +95,10 @@ class ProblemError(ForetellError):
             option=in_json(place) if place else None,
             remedy=remedy[:_MAX_TEXT] or None,
         )
+
+    def response(self) -> Response:
+        """Return the answer to the client."""
+        return Response(self.to_bytes(), self.kind.status, self.headers, MEDIA_TYPE)
 
     def to_bytes(self) -> bytes:
         """Return the body of the answer."""

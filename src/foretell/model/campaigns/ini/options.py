@@ -54,10 +54,8 @@ def anything(value: Any) -> Any:
 
 def _tree(value: Any) -> Any:
     # A dict from Python may hold text as in a file: aMLLibrary spells "all columns" as "[*]".
-    return read_tree(value) if isinstance(value, str) else _listed(value)
-
-
-def _listed(value: Any) -> Any:
+    if isinstance(value, str):
+        return read_tree(value)
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)  # sets have no stable order
     value = value.tolist() if hasattr(value, "tolist") else value

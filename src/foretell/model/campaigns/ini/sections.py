@@ -21,12 +21,7 @@ REMEDIES = {
 class Reading:
     """The sections of a file, the campaign read from them so far, and the warnings.
 
-    Attributes
-    ----------
-    toml
-        The campaign in TOML's shape.
-    origin
-        The option of the file that each place of ``toml`` came from, for messages.
+    ``origin``: the option of the file that each place of ``toml`` came from, for messages.
     """
 
     def __init__(

@@ -33,14 +33,10 @@ class Prior:
 
     Attributes
     ----------
-    text
-        The prior as written.
     bounds
         Range of the uniform number to draw; drawn on a log scale if ``is_log``.
     whole_bounds
         Range of the whole number to draw, including both ends.
-    options
-        Categories to draw from.
     shape
         Converts the drawn number to the hyperparameter's value.
     """
@@ -149,30 +145,12 @@ def _rounded(q: float, bounds: tuple[float, float] | None = None) -> Callable[[f
     return rounded
 
 
-def _uniform(text: str, low: float, high: float) -> Prior:
-    return Prior(text, bounds=_ordered(low, high))
-
-
-def _loguniform(text: str, low: float, high: float) -> Prior:
-    return Prior(text, bounds=_ordered(_positive(low), high), is_log=True)
-
-
-def _quniform(text: str, low: float, high: float, q: float) -> Prior:
-    return Prior(text, bounds=_ordered(low, high), shape=_rounded(q, (low, high)))
-
-
-def _qloguniform(text: str, low: float, high: float, q: float) -> Prior:
-    bounds = _ordered(_positive(low), high)
-    return Prior(text, bounds=bounds, is_log=True, shape=_rounded(q, (low, high)))
-
-
-def _uniformint(text: str, low: float, high: float) -> Prior:
-    return _whole(text, low, high)
-
-
-def _randint(text: str, first: float, second: float | None = None) -> Prior:
-    low, high = (0, first) if second is None else (first, second)
-    return _whole(text, low, high - 1)  # the upper bound is exclusive, as in Hyperopt
+def _range(
+    text: str, low: float, high: float, q: float | None = None, *, is_log: bool = False
+) -> Prior:
+    bounds = _ordered(_positive(low) if is_log else low, high)
+    shape = float if q is None else _rounded(q, (low, high))
+    return Prior(text, bounds=bounds, is_log=is_log, shape=shape)
 
 
 def _whole(text: str, low: float, high: float) -> Prior:
@@ -183,26 +161,18 @@ def _whole(text: str, low: float, high: float) -> Prior:
     return Prior(text, whole_bounds=(round(low), round(high)), shape=round)
 
 
-def _normal(text: str, mean: float, deviation: float) -> Prior:
+def _normal(text: str, mean: float, deviation: float, q: float | None = None) -> Prior:
     quantile = _normal_quantile(mean, deviation)
-    return Prior(text, bounds=(_TAIL, 1 - _TAIL), shape=quantile)
-
-
-def _qnormal(text: str, mean: float, deviation: float, q: float) -> Prior:
-    quantile, rounded = _normal_quantile(mean, deviation), _rounded(q)
+    rounded = float if q is None else _rounded(q)
     return Prior(text, bounds=(_TAIL, 1 - _TAIL), shape=lambda u: rounded(quantile(u)))
 
 
-def _lognormal(text: str, median: float, factor: float) -> Prior:
+def _lognormal(text: str, median: float, factor: float, q: float | None = None) -> Prior:
     quantile = _normal_quantile(math.log(_positive(median)), math.log(_positive(factor)))
     if quantile(1 - _TAIL) > math.log(_LARGEST):
         raise ValueError(f"the factor {factor:g} is too large")
-    return Prior(text, bounds=(_TAIL, 1 - _TAIL), shape=lambda u: math.exp(quantile(u)))
-
-
-def _qlognormal(text: str, median: float, factor: float, q: float) -> Prior:
-    unrounded, rounded = _lognormal(text, median, factor).shape, _rounded(q)
-    return Prior(text, bounds=(_TAIL, 1 - _TAIL), shape=lambda u: rounded(unrounded(u)))
+    rounded = float if q is None else _rounded(q)
+    return Prior(text, bounds=(_TAIL, 1 - _TAIL), shape=lambda u: rounded(math.exp(quantile(u))))
 
 
 def _normal_quantile(mean: float, deviation: float) -> Callable[[float], float]:
@@ -217,16 +187,24 @@ def _choice(text: str, *options: Any) -> Prior:
     return Prior(text, options=options)
 
 
+#: How each prior is written, and what builds it; the number of its arguments is that of the lambda.
 PRIORS: dict[str, tuple[str, Callable[..., Prior]]] = {
-    "uniform": ("uniform(low, high)", _uniform),
-    "loguniform": ("loguniform(low, high)", _loguniform),
-    "quniform": ("quniform(low, high, step)", _quniform),
-    "qloguniform": ("qloguniform(low, high, step)", _qloguniform),
-    "uniformint": ("uniformint(low, high)", _uniformint),
-    "randint": ("randint(upper) or randint(low, upper)", _randint),
-    "normal": ("normal(mean, deviation)", _normal),
-    "qnormal": ("qnormal(mean, deviation, step)", _qnormal),
-    "lognormal": ("lognormal(median, factor)", _lognormal),
-    "qlognormal": ("qlognormal(median, factor, step)", _qlognormal),
+    "uniform": ("uniform(low, high)", lambda t, a, b: _range(t, a, b)),
+    "loguniform": ("loguniform(low, high)", lambda t, a, b: _range(t, a, b, is_log=True)),
+    "quniform": ("quniform(low, high, step)", lambda t, a, b, q: _range(t, a, b, q)),
+    "qloguniform": (
+        "qloguniform(low, high, step)",
+        lambda t, a, b, q: _range(t, a, b, q, is_log=True),
+    ),
+    "uniformint": ("uniformint(low, high)", lambda t, a, b: _whole(t, a, b)),
+    # The upper bound is exclusive, as in Hyperopt.
+    "randint": (
+        "randint(upper) or randint(low, upper)",
+        lambda t, a, b=None: _whole(t, 0, a - 1) if b is None else _whole(t, a, b - 1),
+    ),
+    "normal": ("normal(mean, deviation)", lambda t, m, d: _normal(t, m, d)),
+    "qnormal": ("qnormal(mean, deviation, step)", lambda t, m, d, q: _normal(t, m, d, q)),
+    "lognormal": ("lognormal(median, factor)", lambda t, m, f: _lognormal(t, m, f)),
+    "qlognormal": ("qlognormal(median, factor, step)", lambda t, m, f, q: _lognormal(t, m, f, q)),
     "choice": ("choice(option, …)", _choice),
 }

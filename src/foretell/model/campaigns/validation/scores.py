@@ -26,6 +26,11 @@ class Scores:
         """Return plain values, with None for a score that is undefined or infinite."""
         return {k: v if np.isfinite(v) else None for k, v in asdict(self).items()}
 
+    @classmethod
+    def from_json(cls, values: dict[str, float | None]) -> Scores:
+        """Rebuild from plain values, None standing for NaN."""
+        return cls(**{k: np.nan if v is None else v for k, v in values.items()})
+
 
 SCORE_NAMES = tuple(f.name for f in fields(Scores))
 

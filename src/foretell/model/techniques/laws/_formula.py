@@ -60,29 +60,10 @@ class Product:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one expression."""
+    """A function of one expression: inverse, log, log1p, sqrt or exp."""
 
+    name: str
     of: Expression
-
-
-class Inverse(Function):
-    """One over something."""
-
-
-class Log(Function):
-    """The natural logarithm."""
-
-
-class Log1p(Function):
-    """The natural logarithm of one more."""
-
-
-class Sqrt(Function):
-    """The square root."""
-
-
-class Exp(Function):
-    """The exponential function."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +75,15 @@ class Clip:
     high: float | None = None
 
 
-Expression = Number | Column | Level | Sum | Product | Function | Clip
+@dataclass(frozen=True)
+class AtLeast:
+    """1 where something reaches a value, 0 elsewhere."""
+
+    of: Expression
+    value: float
+
+
+Expression = Number | Column | Level | Sum | Product | Function | Clip | AtLeast
 
 
 @runtime_checkable
@@ -144,8 +133,8 @@ def raised(of: Expression, floor: float) -> Expression:
     >>> raised(Clip(Column("x"), 1, 9), 4)
     Clip(of=Column(name='x', is_flag=False), low=4, high=9)
     """
-    if isinstance(of, Exp) and isinstance(of.of, Clip) and floor > 0:
-        return Exp(raised(of.of, math.log(floor)))
+    if isinstance(of, Function) and of.name == "exp" and isinstance(of.of, Clip) and floor > 0:
+        return Function("exp", raised(of.of, math.log(floor)))
     if isinstance(of, Clip):
         low = floor if of.low is None else max(of.low, floor)
         return Clip(of.of, low, None if of.high is None else max(of.high, floor))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
@@ -17,8 +19,13 @@ from foretell.model.techniques._base import (
     TrainingRows,
     complete,
 )
-from foretell.model.techniques._nested import join_states, part_of, regressor_class
-from foretell.model.techniques._state import read_array, read_word
+from foretell.model.techniques._state import (
+    join_states,
+    part_of,
+    read_array,
+    read_word,
+    regressor_class,
+)
 from foretell.model.techniques._values import one_of
 from foretell.model.techniques.points.merging import merge
 from foretell.model.techniques.points.robust import log_band
@@ -29,7 +36,8 @@ _LAWS = ("ScalingLaw", "PowerLaw")
 _RESTS = {"process": "LogGP", "trees": "LightTrees", "boosting": "XGBoost"}
 _STEPS, _FEW_STEPS = 40, 8
 #: Fewer trees than usual alone: they only correct. Boosting is for tables of many rows.
-_SETTINGS: dict[str, dict[str, float]] = {
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "ScalingLaw": {"terms": "many"},
     "LightTrees": {"n_estimators": 40},
     "XGBoost": {"n_estimators": 300, "max_depth": 6, "learning_rate": 0.1, "gamma": 0.0},
 }
@@ -50,8 +58,7 @@ class HybridRegressor(Regressor):
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
         factor = np.maximum(self.rest.predict(np.clip(x, self.low, self.high)), _LEAST_FACTOR)
-        predicted: Array = self.law.predict(x) * factor
-        return predicted
+        return self.law.predict(x) * factor
 
     def start(self) -> HybridRegressor | None:
         """Return itself where its process may serve again."""
@@ -79,63 +86,58 @@ class HybridRegressor(Regressor):
         return cls(law_name, law, rest_name, rest, low, high)
 
 
-class HybridTechnique(Technique):
+class HybridTechnique(LogTechnique):
     """Fit a law to the medians of repeats, and a process or trees to the ratio to it."""
 
     name = "Hybrid"
     regressor = HybridRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "law", "ScalingLaw", one_of({name.lower(): name for name in _LAWS}), grid=_LAWS
         ),
-        Hyperparameter(
-            "rest", "process", one_of({name: name for name in _RESTS}), grid=tuple(_RESTS)
-        ),
+        Hyperparameter("rest", "process", one_of(tuple(_RESTS)), grid=tuple(_RESTS)),
     )
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> HybridRegressor:
         """Fit the law, then the rest."""
 
-        def fit(name: str, rows: TrainingRows) -> Regressor:
-            technique, settings = _technique(name)
+        def fit(technique: Technique, rows: TrainingRows, settings: Params) -> Regressor:
             return technique.fit(technique.prepare(rows), settings, seed)
 
-        return _hybrid(merge(prepared)[0], params, fit, lambda points: _process(points, seed, None))
+        return _hybrid(prepared, params, seed, None, fit)
 
     def refit(
         self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
     ) -> HybridRegressor:
         """Fit both again quickly, the process from the parameters it had."""
 
-        def refit(name: str, rows: TrainingRows) -> Regressor:
-            technique, settings = _technique(name)
+        def refit(technique: Technique, rows: TrainingRows, settings: Params) -> Regressor:
             return technique.refit(rows, settings, seed, None)
 
-        return _hybrid(merge(rows)[0], params, refit, lambda points: _process(points, seed, start))
-
-
-def _technique(name: str) -> tuple[Technique, Params]:
-    from foretell.model.techniques import TECHNIQUES  # it holds this module's technique, too
-
-    technique = TECHNIQUES.get(name)()
-    return technique, complete(technique, _SETTINGS.get(name, {}))
+        return _hybrid(rows, params, seed, start, refit)
 
 
 def _hybrid(
-    points: Points,
+    rows: TrainingRows,
     params: Params,
-    fit: Callable[[str, TrainingRows], Regressor],
-    fit_rest: Callable[[Points], Regressor],
+    seed: int,
+    start: Regressor | None,
+    fit: Callable[[Technique, TrainingRows, Params], Regressor],
 ) -> HybridRegressor:
+    from foretell.model.techniques import TECHNIQUES  # it holds this module's technique, too
+
+    def fitted(name: str, rows: TrainingRows) -> Regressor:
+        technique = TECHNIQUES.get(name)()
+        return fit(technique, rows, complete(technique, _SETTINGS.get(name, {})))
+
+    points = merge(rows)[0]
     rows = points.as_rows()
-    law = fit(params["law"], rows)
+    law = fitted(params["law"], rows)
     log_ratio = points.log_y - np.log(law.predict(points.x))
     if params["rest"] == "process":
-        rest = fit_rest(replace(points, log_y=log_ratio))
+        rest: Regressor = _process(replace(points, log_y=log_ratio), seed, start)
     else:
-        rest = fit(_RESTS[params["rest"]], replace(rows, y=np.exp(log_ratio)))
+        rest = fitted(_RESTS[params["rest"]], replace(rows, y=np.exp(log_ratio)))
     low, high = points.x.min(axis=0), points.x.max(axis=0)
     return HybridRegressor(params["law"], law, params["rest"], rest, low, high)
 

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
-from foretell.model.techniques._nested import join_states, part_of
-from foretell.model.techniques._state import read_array, read_number
+from foretell.model.techniques._state import join_states, part_of, read_array, read_number
 from foretell.model.techniques._values import real
-from foretell.model.techniques.laws._formula import Clip, Exp, Expression, Log, Number, add, linear
+from foretell.model.techniques.laws._formula import Clip, Expression, Function, Number, add, linear
 from foretell.model.techniques.points.axes import Axes
 from foretell.model.techniques.points.robust import MOST_LOG, log_band, student_weights
 
@@ -36,18 +35,6 @@ _MOST_LEVELS_SHOWN = 6
 _MOST_COLUMNS_SHOWN = 8
 #: A smaller change of the log target over one deviation of a column is a rounding error.
 _ROUNDING = 1e-12
-
-
-def require_positive(rows: TrainingRows) -> TrainingRows:
-    """Return the rows that count, or refuse a target without a logarithm."""
-    if not (rows.y > 0).all():
-        raise ValueError("the target must be positive, for its logarithm is modeled")
-    counts = rows.weight > 0
-    if not counts.any():
-        raise ValueError("there are no rows to fit on")
-    if counts.all():
-        return rows
-    return TrainingRows(rows.x[counts], rows.y[counts], rows.weight[counts], rows.groups)
 
 
 def prediction_band(y: Array) -> tuple[float, float]:
@@ -90,8 +77,6 @@ class PowerLawRegressor(Regressor):
         seen, which has no indicator, counts as the average one.
     shares
         Importance of each column; all zero when nothing matters.
-    low, high
-        Bounds of the predictions.
     """
 
     axes: Axes
@@ -128,11 +113,11 @@ class PowerLawRegressor(Regressor):
         for column, is_log, offset in zip(axes.first, axes.is_log, axes.offset, strict=True):
             of = columns[column]
             if is_log:
-                of = Log(Clip(add([of, Number(float(offset))]), low=_LEAST_VALUE))
+                of = Function("log", Clip(add([of, Number(float(offset))]), low=_LEAST_VALUE))
             terms.append(of)
         coefficients = [*exponents.tolist(), *self.effects.tolist()]
         log_y = linear(coefficients, [*terms, *columns], constant)
-        return Exp(Clip(log_y, float(np.log(self.low)), float(np.log(self.high))))
+        return Function("exp", Clip(log_y, float(np.log(self.low)), float(np.log(self.high))))
 
     def formula(self, names: Sequence[str], target: str) -> str:
         """Return the law as a line to read, in the units of the table."""
@@ -143,8 +128,8 @@ class PowerLawRegressor(Regressor):
         for k in strongest[:_MOST_COLUMNS_SHOWN]:
             name, offset = names[axes.first[k]], axes.offset[k]
             base = f"({name} + {offset:.4g})" if offset else name
-            is_power = axes.is_log[k]
-            parts.append(f"{base}^{exponents[k]:.3g}" if is_power else _rate(exponents[k], name))
+            power, rate = f"{base}^{exponents[k]:.3g}", f"exp({exponents[k]:.3g}·{name})"
+            parts.append(power if axes.is_log[k] else rate)
         parts += [
             self._factors(group, names) for group in axes.groups if self.effects[[*group]].any()
         ]
@@ -182,26 +167,16 @@ class PowerLawRegressor(Regressor):
         )
 
 
-def _rate(rate: float, name: str) -> str:
-    return f"exp({rate:.3g}·{name})"
-
-
-class PowerLawTechnique(Technique):
+class PowerLawTechnique(LogTechnique):
     """Ridge regression of the log target on logarithms, with less weight on outliers."""
 
     name = "PowerLaw"
     regressor = PowerLawRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "penalty", 1.0, real(least=0), grid=(0.1, 1.0, 10.0), prior="loguniform(0.01,100)"
         ),
     )
-
-    def prepare(self, rows: TrainingRows) -> TrainingRows:
-        """Refuse targets without a logarithm."""
-        return require_positive(rows)
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> PowerLawRegressor:
         """Fit, and fit again with less weight on what is far off."""

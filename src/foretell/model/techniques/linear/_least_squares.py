@@ -16,6 +16,9 @@ _BLOCK_VALUES = 1 << 17
 # A centered column this small against its mean is rounding error: the column is constant.
 _CONSTANT = 1e-12
 
+# Active-set steps per column; the usual fit needs about one.
+_STEPS_PER_COLUMN = 30
+
 # Terms that contribute less than this share are rounding errors, which differ between processors.
 _ROUNDING = 1e-12
 
@@ -30,16 +33,11 @@ class LinearRegressor(Regressor):
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
-        predicted: Array = x @ self.slopes + self.intercept
-        return predicted
+        return x @ self.slopes + self.intercept
 
     def coefficients(self) -> tuple[Array, float]:
         """Return the weight of each feature, and the intercept."""
         return self.slopes, self.intercept
-
-    def notes(self) -> list[str]:
-        """Return remarks on the fit."""
-        return list(self.remarks)
 
     def to_state(self) -> State:
         """Return the coefficients and the intercept."""
@@ -64,8 +62,6 @@ class LeastSquares:
     ----------
     factor
         What the features became: at most one row more than columns, upper triangular.
-    target
-        What the target became.
     x_mean, y_mean
         What was subtracted before; zeros when the problem has no intercept.
     """
@@ -131,22 +127,28 @@ def triangle(matrix: Array) -> Array:
     return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
 
 
+def solve_nonnegative(matrix: Array, target: Array) -> Array:
+    """Solve a least-squares problem over coefficients of zero or more."""
+    from scipy.optimize import lsq_linear, nnls
+
+    if matrix.shape[1] == 0:
+        return np.zeros(0)
+    try:
+        solution: Array = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
+    except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
+        solution = lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x
+    return solution
+
+
 class Reductions:
     """The reduced problem with an intercept and without one, each made when first asked for."""
 
     def __init__(self, rows: TrainingRows) -> None:
         self.rows = rows
-
-    @cached_property
-    def centered(self) -> LeastSquares:
-        """The problem whose intercept is free."""
-        return reduce_rows(self.rows, centered=True)
-
-    @cached_property
-    def through_origin(self) -> LeastSquares:
-        """The problem without an intercept."""
-        return reduce_rows(self.rows, centered=False)
+        self._made: dict[bool, LeastSquares] = {}
 
     def problem(self, *, fit_intercept: bool) -> LeastSquares:
         """Return one or the other."""
-        return self.centered if fit_intercept else self.through_origin
+        if fit_intercept not in self._made:
+            self._made[fit_intercept] = reduce_rows(self.rows, centered=fit_intercept)
+        return self._made[fit_intercept]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretell.model.techniques._base import Array, Hyperparameter, Params, Technique, TrainingRows
+from foretell.model.techniques._base import Hyperparameter, Params, Technique, TrainingRows
 from foretell.model.techniques._values import boolean
-from foretell.model.techniques.linear._least_squares import LinearRegressor, Reductions
-
-# Active-set steps per column; the usual fit needs about one.
-_STEPS_PER_COLUMN = 30
+from foretell.model.techniques.linear._least_squares import (
+    LinearRegressor,
+    Reductions,
+    solve_nonnegative,
+)
 
 
 class NNLSTechnique(Technique):
@@ -38,17 +39,7 @@ class NNLSTechnique(Technique):
         slopes = np.zeros(len(varies))
         size = float(np.linalg.norm(problem.target)) or 1.0
         scaled = problem.factor[:, varies] / problem.norms[varies]
-        slopes[varies] = _solve(scaled, problem.target / size) * size / problem.norms[varies]
+        slopes[varies] = (
+            solve_nonnegative(scaled, problem.target / size) * size / problem.norms[varies]
+        )
         return problem.model(slopes)
-
-
-def _solve(matrix: Array, target: Array) -> Array:
-    from scipy.optimize import lsq_linear, nnls
-
-    if matrix.shape[1] == 0:
-        return np.zeros(0)
-    try:
-        solution: Array = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
-    except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
-        solution = lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x
-    return solution

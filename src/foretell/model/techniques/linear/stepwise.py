@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,21 +23,14 @@ _PERFECT = 1e-11
 _TIE = 1e-9
 
 
-def _probability(value: Any) -> float:
-    number = real(above=0)(value)
-    if number >= 1:
-        raise ValueError(f"must be less than 1, not {value!r}")
-    return number
-
-
 class StepwiseTechnique(Technique):
     """Add the feature most correlated with the residuals, drop the least significant, repeat."""
 
     name = "Stepwise"
     regressor = LinearRegressor
     hyperparameters = (
-        Hyperparameter("p_to_add", 0.05, _probability),
-        Hyperparameter("p_to_remove", 0.1, _probability),
+        Hyperparameter("p_to_add", 0.05, real(above=0, below=1)),
+        Hyperparameter("p_to_remove", 0.1, real(above=0, below=1)),
         Hyperparameter("fit_intercept", True, boolean),
         Hyperparameter("max_iter", 100, whole(least=1)),
     )
@@ -80,7 +72,9 @@ class _Steps:
 
     def __init__(self, reductions: Reductions, *, has_intercept: bool) -> None:
         self.problem = reductions.problem(fit_intercept=has_intercept)
-        self.centered = reductions.centered  # correlations are about the mean either way
+        self.centered = reductions.problem(
+            fit_intercept=True
+        )  # correlations are about the mean either way
         self.n_free = len(reductions.rows.y) - int(has_intercept)
 
     def run(self, params: Params) -> tuple[_Fit, str]:
@@ -129,8 +123,7 @@ class _Steps:
             yield [*fit.columns, column]
 
     def _residual(self, fit: _Fit, factor: Array, target: Array) -> Array:
-        residual: Array = target - factor[:, fit.columns] @ fit.slopes
-        return residual
+        return target - factor[:, fit.columns] @ fit.slopes
 
     def _solve(self, columns: list[int]) -> _Fit | None:
         """Fit by least squares; None where columns are dependent or leave nothing to test with."""

@@ -103,17 +103,12 @@ class Axes:
             z[:, k] = (values - self.mean[k]) / self.deviation[k]
         return z
 
-    def clipped(self, z: Array) -> Array:
-        """Return coordinates moved to the nearest ones within the training range."""
-        return np.clip(z, self.low, self.high)
-
     def curves(self, z: Array) -> Array:
         """Return the curve of each axis that has one, in the order of the axes."""
         kept = np.flatnonzero(self.has_curve)
         exponent = np.clip(-z[:, kept] * self.deviation[kept], -_MOST_EXPONENT, _MOST_EXPONENT)
         line = self.level[kept] + self.slope[kept] * z[:, kept]
-        curves: Array = (np.exp(exponent) - line) / self.height[kept]
-        return curves
+        return (np.exp(exponent) - line) / self.height[kept]
 
     def codes(self, x: Array) -> NDArray[np.int64]:
         """Return the level of each category as its position in the group; -1 is unknown."""

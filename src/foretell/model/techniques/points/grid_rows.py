@@ -56,8 +56,6 @@ def split_rows(
 
     Parameters
     ----------
-    table
-        The values of each axis.
     parts
         Axes that must stay together.
     most
@@ -75,31 +73,22 @@ def split_rows(
     )
     if found is None:
         return None
-    one, other = (
-        _half(tuple(axis for k in half for axis in parts[k]), [codes[k] for k in half])
-        for half in found.halves
-    )
-    return one, other
-
-
-class Cheapest(NamedTuple):
-    """Two halves, and the steps that they take."""
-
-    halves: tuple[Axes, Axes]
-    cost: float
+    halves = []
+    for half in found[0]:
+        code = combined([codes[k] for k in half])
+        _, example, of_row = np.unique(code, return_index=True, return_inverse=True)
+        halves.append(Half(tuple(axis for k in half for axis in parts[k]), example, of_row))
+    return halves[0], halves[1]
 
 
 def cheapest_halves(
     sizes: Sequence[int], count: Callable[[Axes], int], most: float
-) -> Cheapest | None:
-    """Find the two halves of some parts that take the fewest steps; None if all take too many.
+) -> tuple[tuple[Axes, Axes], float] | None:
+    """Find the two halves of some parts that take the fewest steps, and how many these are.
 
-    Parameters
-    ----------
-    sizes
-        The number of axes of each part.
-    count
-        From some parts to the number of combinations of their values.
+    None if all take too many.
+
+    ``count``: returns the number of combinations of the values of some parts.
     """
     best = None
     if not 2 <= len(sizes) <= _MOST_PARTS:
@@ -112,14 +101,8 @@ def cheapest_halves(
             steps += n_second * sum(sizes[k] for k in second)
             cost = steps + n_first * n_second / _PRODUCTS_PER_STEP
             if cost < most:
-                best, most = Cheapest((first, second), cost), cost
+                best, most = ((first, second), cost), cost
     return best
-
-
-def _half(axes: Axes, codes: list[NDArray[np.int64]]) -> Half:
-    code = combined(codes)
-    _, example, of_row = np.unique(code, return_index=True, return_inverse=True)
-    return Half(axes, example, of_row)
 
 
 def _numbered(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

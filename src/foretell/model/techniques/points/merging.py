@@ -34,8 +34,6 @@ class MergedRuns:
 
     Attributes
     ----------
-    points
-        One per configuration.
     fitted
         The last process, on at most MOST_KEPT of them.
     shift
@@ -69,10 +67,7 @@ def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
 
 
 def merge_robustly(
-    rows: TrainingRows,
-    form: str = "smooth",
-    seed: int = 0,
-    has_time: Callable[[], bool] = lambda: True,
+    rows: TrainingRows, seed: int = 0, has_time: Callable[[], bool] = lambda: True
 ) -> MergedRuns:
     """Merge repeats with little weight on outliers; in fewer rounds if there is no time."""
     points, point = merge(rows)
@@ -82,7 +77,7 @@ def merge_robustly(
     is_kept = position[point] >= 0
     of_run, kept = position[point[is_kept]], points.take(drawn)
     log_y, multiplicity = np.log(rows.y), rows.weight[is_kept]
-    fitted = fit_process(kept, form, seed=seed)
+    fitted = fit_process(kept, "smooth", seed=seed)
     for round_ in range(_ROUNDS):
         if round_ and not has_time():
             break
@@ -93,7 +88,7 @@ def merge_robustly(
         total = np.bincount(of_run, weight, len(kept)).astype(float)
         mean = np.bincount(of_run, weight * log_y[is_kept], len(kept)) / total
         kept = replace(kept, log_y=mean, weight=total)
-        fitted = fit_process(kept, form, start=fitted.process, most_steps=20, seed=seed)
+        fitted = fit_process(kept, "smooth", start=fitted.process, most_steps=20, seed=seed)
     log_values, weights = points.log_y.copy(), points.weight.copy()
     log_values[drawn], weights[drawn] = kept.log_y, kept.weight
     whole = replace(points, log_y=log_values, weight=weights)

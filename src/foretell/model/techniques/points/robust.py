@@ -28,8 +28,7 @@ def student_weights(
     """
     scale = max(_MAD * _median(np.abs(residuals), multiplicity), least_scale)
     square = np.minimum(np.abs(residuals) / scale, 1e100) ** 2
-    weight: Array = np.minimum(1.0, (tail + 1) / (tail + square))
-    return weight
+    return np.minimum(1.0, (tail + 1) / (tail + square))
 
 
 def _median(values: Array, multiplicity: Array) -> float:

@@ -118,15 +118,10 @@ class Expected:
                     np.multiply(product, np.exp(exponent, out=exponent), out=product)
                     exponent.fill(0.0)
             else:
-                apart = np.abs(values[:, None] - z[:, j])
-                correlation = np.exp(-apart)
-                if not self.is_rough:
-                    correlation *= _polynomial(apart, np.empty_like(apart))
-                np.take(correlation, position, axis=0, out=pad, mode="clip")
+                np.take(self._alike(j, z, codes), position, axis=0, out=pad, mode="clip")
                 np.multiply(product, pad, out=product)
-        for c, (levels, position) in enumerate(self.categories):
-            correlation = np.where(levels[:, None] == codes[:, c], 1.0, self.apart[c])
-            np.take(correlation, position, axis=0, out=pad, mode="clip")
+        for c, (_, position) in enumerate(self.categories, start=len(self.axes)):
+            np.take(self._alike(c, z, codes), position, axis=0, out=pad, mode="clip")
             np.multiply(product, pad, out=product)
         np.multiply(product, np.exp(exponent, out=exponent), out=product)
         field: Array = self.alpha @ product
@@ -167,10 +162,13 @@ class _Halves(NamedTuple):
         )
         if best is None:
             return None
-        (one, which), (other, where) = (_occurring(table[:, half]) for half in best.halves)
+        (first, second), cost = best
+        (one, which), (other, where) = (
+            np.unique(table[:, half], axis=0, return_inverse=True) for half in (first, second)
+        )
         weight = np.zeros((len(one), len(other)))
-        np.add.at(weight, (which, where), alpha)
-        return cls(_Half(best.halves[0], one), weight, _Half(best.halves[1], other), best.cost)
+        np.add.at(weight, (which.ravel(), where.ravel()), alpha)
+        return cls(_Half(first, one), weight, _Half(second, other), cost)
 
     def at(self, alike: Callable[[int, slice], Array], n_rows: int) -> Array:
         """Return the sum for each row; ``alike`` tells what values of an axis have in common."""
@@ -185,11 +183,6 @@ class _Halves(NamedTuple):
             one *= self.weight @ other
             total[rows] = one.sum(axis=0)
         return total
-
-
-def _occurring(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rows, position = np.unique(table, axis=0, return_inverse=True)
-    return rows, position.ravel()
 
 
 def _n_occurring(table: NDArray[np.int64]) -> int:
@@ -237,8 +230,7 @@ class _Moments(NamedTuple):
         if not is_rough:
             total = total * (1 + distance * (1 + distance / 3))
             total += self.first[knot] * (1 + distance * (2 / 3)) + self.second[knot] / 3
-        summed: Array = total * np.exp(-distance)
-        return summed
+        return total * np.exp(-distance)
 
 
 class _Bumps:

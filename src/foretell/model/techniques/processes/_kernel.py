@@ -56,10 +56,6 @@ class Form:
     has_pairs: bool = True
     priors: Mapping[str, Prior] = field(default_factory=dict)
 
-    def prior(self, kind: str) -> Prior:
-        """Return the prior of one kind of parameter."""
-        return self.priors.get(kind, _USUAL[kind])
-
 
 #: Few axes matter, and those may matter much.
 _SPARSE = {"slope": Prior(0.3, 2.0), "curve": Prior(0.2, 2.0), "bump": Prior(0.15, 2.0)}
@@ -100,8 +96,7 @@ class Kernel:
     def __init__(self, axes: Axes, form: Form, noise: Prior | None = None) -> None:
         self.axes = axes
         self.form = form
-        self.n_axes, self.n_categories = axes.n_axes, len(axes.groups)
-        n, c = self.n_axes, self.n_categories
+        n, c = axes.n_axes, len(axes.groups)
         curved = np.flatnonzero(axes.has_curve) if form.has_curves else np.zeros(0, dtype=np.int64)
         self.curved = curved
         levels = np.repeat(np.arange(c), [len(group) for group in axes.groups])
@@ -120,7 +115,7 @@ class Kernel:
             kind: slice(int(end) - count, int(end))
             for (kind, count), end in zip(counts.items(), ends, strict=True)
         }
-        priors = {kind: form.prior(kind) for kind in counts}
+        priors = {**_USUAL, **form.priors}
         if noise is not None:
             priors["noise"] = noise
         shrink = max(1.0, np.sqrt(n / _MANY_AXES))
@@ -138,13 +133,13 @@ class Kernel:
         if self.form.has_curves:
             trend.append(self.axes.curves(z))
         trend += [(x[:, list(group)] != 0).astype(float) for group in self.axes.groups]
-        return Coordinates(np.hstack(trend), self.axes.clipped(z), self.axes.codes(x))
+        nearest = np.clip(z, self.axes.low, self.axes.high)  # within the training range
+        return Coordinates(np.hstack(trend), nearest, self.axes.codes(x))
 
     def variances(self, theta: Array) -> Array:
         """Return the prior variance of each feature of the trend."""
         n_parameters = self.slices["level"].stop
-        variances: Array = np.exp(2 * theta[:n_parameters])[self.feature_parameter]
-        return variances
+        return np.exp(2 * theta[:n_parameters])[self.feature_parameter]
 
     def pair_variance(self, theta: Array) -> float:
         """Return the prior variance of interactions."""

@@ -215,20 +215,17 @@ def fit_process(
 ) -> Fitted:
     """Fit by maximizing the posterior of the parameters, from the prior or from another fit.
 
-    Parameters
-    ----------
-    points
-        At most MOST_KEPT of them; MOST_OPTIMIZED, drawn at random, choose the parameters.
+    ``points``: at most MOST_KEPT of them; MOST_OPTIMIZED, drawn at random, choose the parameters.
     """
     axes = axes or Axes.of(points.x, points.groups)
     mean, deviation = float(points.log_y.mean()), float(points.log_y.std()) or 1.0
     noise = None if points.noise is None else Prior(points.noise / deviation, _NOISE_SPREAD)
     kernel = Kernel(axes, FORMS[form], noise)
     values = (points.log_y - mean) / deviation
-    theta = kernel.median.copy()
-    if start is not None:
-        theta = _carried_over(start, kernel)
-    chosen = points.sample(_most_optimized(axes), seed)
+    theta = kernel.median.copy() if start is None else _carried_over(start, kernel)
+    # Fewer with many axes, for the time it takes.
+    crowding = max(1.0, (axes.n_axes + len(axes.groups)) / _FEW_AXES)
+    chosen = points.sample(max(_LEAST_OPTIMIZED, int(MOST_OPTIMIZED / np.sqrt(crowding))), seed)
     training = Training(kernel, kernel.coordinates(chosen.x), chosen.weight)
     theta, cost = _optimize(training, (chosen.log_y - mean) / deviation, theta, most_steps)
     if len(chosen) < len(points):
@@ -236,12 +233,6 @@ def fit_process(
     alpha, left_out = _posterior(training, values, theta)
     process = Process(form, axes, theta, points.x, alpha, mean, deviation)
     return Fitted(process, left_out * deviation + mean, cost)
-
-
-def _most_optimized(axes: Axes) -> int:
-    """Return how many points choose the parameters: fewer with many axes, for the time it takes."""
-    crowding = max(1.0, (axes.n_axes + len(axes.groups)) / _FEW_AXES)
-    return max(_LEAST_OPTIMIZED, int(MOST_OPTIMIZED / np.sqrt(crowding)))
 
 
 def _carried_over(start: Process, kernel: Kernel) -> Array:

@@ -11,10 +11,10 @@ import numpy as np
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
 from foretell.model.techniques._state import read_flag, read_number
@@ -137,23 +137,21 @@ class LogGPRegressor(Regressor):
         return cls(process, shift, noise, *band, is_flat=read_flag(state, "is_flat"))
 
 
-class LogGPTechnique(Technique):
+class LogGPTechnique(LogTechnique):
     """Fit the most probable process to robustly merged runs."""
 
     name = "LogGP"
     regressor = LogGPRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter(
             "form",
             "smooth",
-            one_of({"smooth": "smooth", "rough": "rough", "sparse": "sparse"}),
+            one_of(("smooth", "rough", "sparse")),
             grid=("smooth", "rough"),
             prior="choice('smooth','rough','sparse')",
         ),
         Hyperparameter("totals", True, boolean),
-        Hyperparameter("beyond", "trend", one_of({"trend": "trend", "flat": "flat"})),
+        Hyperparameter("beyond", "trend", one_of(("trend", "flat"))),
     )
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> LogGPRegressor:
@@ -191,8 +189,7 @@ def fit_merged(merged: MergedRuns, *, seed: int, with_totals: bool = True) -> Lo
             points, "smooth", axes=axes, start=start, most_steps=_STEPS["other form"], seed=seed
         )
         process = fitted.process
-    low, high = log_band(points.log_y)
-    return LogGPRegressor(process, merged.shift, points.noise or 0.0, low, high)
+    return LogGPRegressor(process, merged.shift, points.noise or 0.0, *log_band(points.log_y))
 
 
 def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> LogGPRegressor:
@@ -202,8 +199,7 @@ def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> Log
     if like.process.form == form:
         start, steps = like.process, _STEPS["same form"]
     fitted = fit_process(points, form, axes=axes, start=start, most_steps=steps, seed=seed)
-    low, high = log_band(points.log_y)
-    return LogGPRegressor(fitted.process, 0.0, like.noise, low, high)
+    return LogGPRegressor(fitted.process, 0.0, like.noise, *log_band(points.log_y))
 
 
 def find_totals(points: Points, seed: int) -> Totals:

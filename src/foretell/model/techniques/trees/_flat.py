@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,11 +39,7 @@ class Tree(NamedTuple):
     value: NDArray[Any]
 
 
-class _Kinds(NamedTuple):
-    """The first row of each kind, and the kind of each row."""
-
-    first: NDArray[np.int64]
-    of_row: NDArray[np.int64]
+_WHOLE = ("feature", "left", "right")  # what holds whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +71,7 @@ class TreeRegressor(Regressor):
     shares: Array | None = None
 
     def __post_init__(self) -> None:
-        _check_starts(self.starts, len(self.feature))
-        _check_nodes(self)
+        _check_trees(self)
 
     @property
     def n_trees(self) -> int:
@@ -101,16 +97,17 @@ class TreeRegressor(Regressor):
             raise ValueError(f"expected {self.n_features} features, not {x.shape[1]}")
         rows = single_precision(x)
         kinds = self._kinds(rows)
-        predicted = np.empty(len(rows) if kinds is None else len(kinds.first))
+        first, of_row = kinds or (None, None)
+        predicted = np.empty(len(rows) if first is None else len(first))
         step = max(1, _PAIRS // self.n_trees)
         for start in range(0, len(predicted), step):
             some = slice(start, start + step)
-            leaves = self._descend(rows[some] if kinds is None else rows[kinds.first[some]])
+            leaves = self._descend(rows[some] if first is None else rows[first[some]])
             predicted[some] = self.value.take(leaves).sum(axis=0)
         if self.is_mean:
             predicted /= self.n_trees
         predicted += self.base
-        return predicted if kinds is None else predicted[kinds.of_row]
+        return predicted if of_row is None else predicted[of_row]
 
     @cached_property
     def _cuts(self) -> list[NDArray[np.float32]]:
@@ -119,13 +116,18 @@ class TreeRegressor(Regressor):
         feature, bounds = self.feature[is_split], self._bounds[is_split]
         return [np.unique(bounds[feature == j]) for j in range(self.n_features)]
 
-    def _kinds(self, rows: NDArray[np.float32]) -> _Kinds | None:
-        """Group many rows that end in the same leaves: a grid has few kinds of them."""
+    def _kinds(
+        self, rows: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Group many rows that end in the same leaves: a grid has few kinds of them.
+
+        Return the first row of each kind, and the kind of each row.
+        """
         if len(rows) < _MANY_ROWS:
             return None
         kind = combined([np.searchsorted(cuts, rows[:, j]) for j, cuts in enumerate(self._cuts)])
         _, first, of_row = np.unique(kind, return_index=True, return_inverse=True)
-        return _Kinds(first, of_row) if len(first) < _MOST_KINDS * len(rows) else None
+        return (first, of_row) if len(first) < _MOST_KINDS * len(rows) else None
 
     def _descend(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the leaf of each tree (first axis) that each row ends in."""
@@ -150,16 +152,8 @@ class TreeRegressor(Regressor):
         if n_trees == self.n_trees:
             return self
         n_nodes = int(self.starts[n_trees])
-        return replace(
-            self,
-            feature=self.feature[:n_nodes],
-            threshold=self.threshold[:n_nodes],
-            left=self.left[:n_nodes],
-            right=self.right[:n_nodes],
-            value=self.value[:n_nodes],
-            starts=self.starts[: n_trees + 1],
-            shares=None,
-        )
+        nodes = {name: getattr(self, name)[:n_nodes] for name in Tree._fields}
+        return replace(self, **nodes, starts=self.starts[: n_trees + 1], shares=None)
 
     def importances(self) -> Array | None:
         """Return the share of each feature, where it is known."""
@@ -185,14 +179,12 @@ class TreeRegressor(Regressor):
         """Rebuild from a file, or raise ValueError."""
         if read_whole(state, "n_features", least=1) != n_features:
             raise ValueError(f"the trees must be of {n_features} features")
-        feature = read_array(state, "feature", shape=(None,), dtype=np.int32)
-        size = (len(feature),)
+        size = read_array(state, "feature", shape=(None,), dtype=np.int32).shape
+        whole = {name: read_array(state, name, shape=size, dtype=np.int32) for name in _WHOLE}
         has_shares = read_flag(state, "has_shares")
         return cls(
-            feature=feature,
+            **whole,
             threshold=read_array(state, "threshold", shape=size),
-            left=read_array(state, "left", shape=size, dtype=np.int32),
-            right=read_array(state, "right", shape=size, dtype=np.int32),
             value=read_array(state, "value", shape=size),
             starts=read_array(state, "starts", shape=(None,), dtype=np.int64),
             n_features=n_features,
@@ -200,6 +192,28 @@ class TreeRegressor(Regressor):
             base=read_number(state, "base"),
             shares=read_array(state, "shares", shape=(n_features,)) if has_shares else None,
         )
+
+
+class LibraryTrees(Regressor):
+    """Trees as a library grew them: they predict faster than ours, but cannot be saved."""
+
+    @cached_property
+    @abstractmethod
+    def portable(self) -> TreeRegressor:
+        """The same trees as ours."""
+
+    def importances(self) -> Array | None:
+        """Return the share of each feature."""
+        return self.portable.shares
+
+    def to_state(self) -> State:
+        """Return the trees as arrays."""
+        return self.portable.to_state()
+
+    @classmethod
+    def from_state(cls, state: State, n_features: int) -> TreeRegressor:
+        """Rebuild in the portable form."""
+        return TreeRegressor.from_state(state, n_features)
 
 
 def join_trees(trees: Sequence[Tree], **settings: Any) -> TreeRegressor:
@@ -259,17 +273,15 @@ def prefix(value: Any, n_trees: int) -> int:
     return int(value)
 
 
-def _check_starts(starts: NDArray[np.int64], n_nodes: int) -> None:
+def _check_trees(trees: TreeRegressor) -> None:
+    """Raise ValueError unless each node but the roots is the child of one earlier in its tree."""
+    starts, n_nodes = trees.starts, len(trees.feature)
     if n_nodes > _MOST_NODES:
         raise ValueError(f"there are {n_nodes} nodes, more than {_MOST_NODES}")
     is_sound = len(starts) >= 2 and starts[0] == 0 and starts[-1] == n_nodes
     if not (is_sound and (np.diff(starts) > 0).all()):
         raise ValueError("'starts' must increase from 0 to the number of nodes")
-
-
-def _check_nodes(trees: TreeRegressor) -> None:
-    """Raise ValueError unless each node but the roots is the child of one earlier in its tree."""
-    index = np.arange(len(trees.feature))
+    index = np.arange(n_nodes)
     end = np.repeat(trees.starts[1:], np.diff(trees.starts))
     splits = (trees.left != -1) | (trees.right != -1)
     for child in (trees.left[splits], trees.right[splits]):

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foretell.model.techniques._base import Array, Params, Regressor, State, TrainingRows
+from foretell.model.techniques._base import Array, Params, TrainingRows
 from foretell.model.techniques._values import count_or_share, one_of
 from foretell.model.techniques.trees._flat import (
+    LibraryTrees,
     Tree,
     TreeRegressor,
     deviation_unit,
@@ -65,20 +65,14 @@ class SingleRows:
         self.y = rows.y / self.unit
 
 
-@dataclass(frozen=True)
-class NodeLimits:
-    """The fewest runs in a node that is split, and in a leaf."""
-
-    split: int
-    leaf: int
-
-    @classmethod
-    def of(cls, params: Params, n_runs: int) -> NodeLimits:
-        """Turn shares into counts as scikit-learn does."""
-        split, leaf = params["min_samples_split"], params["min_samples_leaf"]
-        leaf = leaf if isinstance(leaf, int) else math.ceil(leaf * n_runs)
-        split = split if isinstance(split, int) else math.ceil(split * n_runs)
-        return cls(max(2, split, 2 * leaf), leaf)
+def node_limits(params: Params, n_runs: int) -> dict[str, int]:
+    """Return the fewest runs in a node that is split, and in a leaf: shares become counts."""
+    names = ("min_samples_split", "min_samples_leaf")
+    split, leaf = (
+        value if isinstance(value, int) else math.ceil(value * n_runs)
+        for value in (params[name] for name in names)
+    )
+    return {"min_samples_split": max(2, split, 2 * leaf), "min_samples_leaf": leaf}
 
 
 def common_settings(params: Params) -> dict[str, Any]:
@@ -87,24 +81,32 @@ def common_settings(params: Params) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class GrownTrees(Regressor):
-    """The mean of trees of scikit-learn, which predict faster than ours but cannot be saved.
-
-    Their values are in multiples of ``unit``.
-    """
+class GrownTrees(LibraryTrees):
+    """The mean of trees of scikit-learn, whose values are in multiples of ``unit``."""
 
     trees: Sequence[Any]
     n_features: int
     unit: float
 
     @cached_property
-    def _portable(self) -> TreeRegressor:
-        return join_trees(
-            [_portable(tree, self.unit) for tree in self.trees],
-            n_features=self.n_features,
-            is_mean=True,
-            shares=self.importances(),
-        )
+    def portable(self) -> TreeRegressor:
+        """The same trees as ours, with the share of each feature in the decrease of impurity."""
+        trees = [
+            Tree(
+                tree.feature,
+                tree.threshold,
+                tree.children_left,
+                tree.children_right,
+                tree.value.reshape(-1) * self.unit,
+            )
+            for tree in self.trees
+        ]
+        of_trees = (tree.compute_feature_importances() for tree in self.trees)
+        # Splits that change nothing have a decrease of zero, which rounding may make negative.
+        shares: Array = np.maximum(sum(of_trees, start=np.zeros(self.n_features)), 0.0)
+        total = shares.sum()
+        shared = shares / total if total > 0 else None
+        return join_trees(trees, n_features=self.n_features, is_mean=True, shares=shared)
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -117,25 +119,3 @@ class GrownTrees(Regressor):
     def at(self, value: Any) -> GrownTrees:
         """Return the model with the first trees alone."""
         return replace(self, trees=self.trees[: prefix(value, len(self.trees))])
-
-    def importances(self) -> Array | None:
-        """Return the share of each feature in the decrease of impurity, averaged over trees."""
-        of_trees = (tree.compute_feature_importances() for tree in self.trees)
-        # Splits that change nothing have a decrease of zero, which rounding may make negative.
-        shares: Array = np.maximum(sum(of_trees, start=np.zeros(self.n_features)), 0.0)
-        total = shares.sum()
-        return shares / total if total > 0 else None
-
-    def to_state(self) -> State:
-        """Return the trees as arrays."""
-        return self._portable.to_state()
-
-    @classmethod
-    def from_state(cls, state: State, n_features: int) -> TreeRegressor:
-        """Rebuild in the portable form."""
-        return TreeRegressor.from_state(state, n_features)
-
-
-def _portable(tree: Any, unit: float) -> Tree:
-    value: NDArray[np.float64] = tree.value.reshape(-1) * unit
-    return Tree(tree.feature, tree.threshold, tree.children_left, tree.children_right, value)

@@ -11,17 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.techniques._base import (
-    Array,
-    Hyperparameter,
-    Params,
-    Regressor,
-    State,
-    Technique,
-    TrainingRows,
-)
+from foretell.model.techniques._base import Array, Hyperparameter, Params, Technique, TrainingRows
 from foretell.model.techniques._values import real, whole
 from foretell.model.techniques.trees._flat import (
+    LibraryTrees,
     Tree,
     TreeRegressor,
     deviation_unit,
@@ -39,13 +32,6 @@ _BINS = 256
 _UNITS_PER_DEVIATION = 1024
 
 _LEAST_SINGLE, _MOST_SINGLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
-
-
-def _share(value: Any) -> float:
-    number = real(above=0)(value)
-    if number > 1:
-        raise ValueError(f"must be at most 1, not {value!r}")
-    return number
 
 
 class XGBoostTechnique(Technique):
@@ -71,8 +57,8 @@ class XGBoostTechnique(Technique):
         Hyperparameter("gamma", 0.25, real(least=0), grid=(0,), prior="loguniform(0.001,10)"),
         Hyperparameter("lambda", 1, real(least=0), prior="loguniform(0.01,10)"),
         Hyperparameter("alpha", 0, real(least=0)),
-        Hyperparameter("subsample", 1, _share),
-        Hyperparameter("colsample_bytree", 1, _share),
+        Hyperparameter("subsample", 1, real(above=0, most=1)),
+        Hyperparameter("colsample_bytree", 1, real(above=0, most=1)),
     )
 
     def merges_repeats(self, params: Params) -> bool:
@@ -187,8 +173,8 @@ def _digest(ranks: NDArray[np.intp]) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedTrees(Regressor):
-    """A booster as trained, which predicts faster than our trees; most are scored once and go."""
+class BoostedTrees(LibraryTrees):
+    """A booster as trained; most are scored once and go."""
 
     booster: Any
     n_trees: int
@@ -198,7 +184,8 @@ class BoostedTrees(Regressor):
     unit: float
 
     @cached_property
-    def _portable(self) -> TreeRegressor:
+    def portable(self) -> TreeRegressor:
+        """The same trees as ours, with the share of each feature in the number of splits."""
         content = json.loads(self.booster[: self.n_trees].save_raw("json"))
         trees = content["learner"]["gradient_booster"]["model"]["trees"]
         portable = join_trees(
@@ -210,9 +197,8 @@ class BoostedTrees(Regressor):
         splits = portable.feature[portable.left >= 0]
         if len(splits) == 0:
             return portable
-        return replace(
-            portable, shares=np.bincount(splits, minlength=self.n_features) / len(splits)
-        )
+        counts = np.bincount(splits, minlength=self.n_features)
+        return replace(portable, shares=counts / len(splits))
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
@@ -225,19 +211,6 @@ class BoostedTrees(Regressor):
     def at(self, value: Any) -> BoostedTrees:
         """Return the model with the first trees alone."""
         return replace(self, n_trees=prefix(value, self.n_trees))
-
-    def importances(self) -> Array | None:
-        """Return the share of each feature in the number of splits."""
-        return self._portable.importances()
-
-    def to_state(self) -> State:
-        """Return the trees as arrays."""
-        return self._portable.to_state()
-
-    @classmethod
-    def from_state(cls, state: State, n_features: int) -> TreeRegressor:
-        """Rebuild in the portable form."""
-        return TreeRegressor.from_state(state, n_features)
 
 
 def _portable(tree: dict[str, Any], columns: NDArray[np.intp], unit: float) -> Tree:

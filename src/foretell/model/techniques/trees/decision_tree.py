@@ -10,9 +10,9 @@ from foretell.model.techniques._values import count_or_share, optional, whole
 from foretell.model.techniques.trees._flat import TreeRegressor
 from foretell.model.techniques.trees._grown import (
     GrownTrees,
-    NodeLimits,
     SingleRows,
     common_settings,
+    node_limits,
     read_criterion,
     read_max_features,
 )
@@ -83,10 +83,11 @@ class DecisionTreeTechnique(Technique):
 
 def _limits(rows: TrainingRows, params: Params) -> dict[str, Any]:
     n_runs = round(rows.weight.sum())
-    limits = NodeLimits.of(params, n_runs)
+    limits = node_limits(params, n_runs)
     if not rows.is_merged:
-        return {"min_samples_split": limits.split, "min_samples_leaf": limits.leaf}
-    if 2 * limits.leaf > n_runs:
+        return limits
+    leaf = limits["min_samples_leaf"]
+    if 2 * leaf > n_runs:
         return {"min_samples_split": len(rows.y) + 1}  # no split leaves enough on both sides
     # Weights are whole, so half a run less than the limit draws the same line without rounding.
-    return {"min_weight_fraction_leaf": (limits.leaf - 0.5) / n_runs}
+    return {"min_weight_fraction_leaf": (leaf - 0.5) / n_runs}

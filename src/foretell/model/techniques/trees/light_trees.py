@@ -11,16 +11,15 @@ import numpy as np
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
+    LogTechnique,
     Params,
     Regressor,
     State,
-    Technique,
     TrainingRows,
 )
-from foretell.model.techniques._nested import join_states, part_of
-from foretell.model.techniques._state import read_number
+from foretell.model.techniques._state import join_states, part_of, read_number
 from foretell.model.techniques._values import whole
-from foretell.model.techniques.laws.power_law import read_axes, require_positive
+from foretell.model.techniques.laws.power_law import read_axes
 from foretell.model.techniques.points.axes import Axes
 from foretell.model.techniques.trees._flat import TreeRegressor, deviation_unit, training_features
 from foretell.model.techniques.trees._grown import GrownTrees
@@ -74,21 +73,15 @@ class LightTreesRegressor(Regressor):
         return cls(axes, trees, read_number(state, "center"))
 
 
-class LightTreesTechnique(Technique):
+class LightTreesTechnique(LogTechnique):
     """Grow trees whose splits are drawn at random, on the log target."""
 
     name = "LightTrees"
     path = "n_estimators"
     regressor = LightTreesRegressor
-    needs_units = True
-    weighs_rows = True
     hyperparameters = (
         Hyperparameter("n_estimators", 150, whole(least=1), prior="quniform(50,300,50)"),
     )
-
-    def prepare(self, rows: TrainingRows) -> TrainingRows:
-        """Refuse targets without a logarithm."""
-        return require_positive(rows)
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> LightTreesRegressor:
         """Grow the trees one after the other; fewer trees are the first of these."""

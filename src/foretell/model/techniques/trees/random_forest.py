@@ -8,9 +8,9 @@ from foretell.model.techniques._values import count_or_share, optional, whole
 from foretell.model.techniques.trees._flat import TreeRegressor
 from foretell.model.techniques.trees._grown import (
     GrownTrees,
-    NodeLimits,
     SingleRows,
     common_settings,
+    node_limits,
     read_criterion,
     read_max_features,
 )
@@ -58,14 +58,12 @@ class RandomForestTechnique(Technique):
         from sklearn.ensemble import RandomForestRegressor
 
         n_runs, n_features = prepared.x.shape
-        limits = NodeLimits.of(params, n_runs)
         forest = RandomForestRegressor(
             n_estimators=params["n_estimators"],
-            min_samples_split=limits.split,
-            min_samples_leaf=limits.leaf,
             n_jobs=1,
             random_state=seed,
             **common_settings(params),
+            **node_limits(params, n_runs),
         )
         forest.fit(prepared.x, prepared.y)
         trees = [tree.tree_ for tree in forest.estimators_]

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.adapters.http.models.memory import limit_memory
+from foretell.adapters.http.models.child import start_child
 
 if TYPE_CHECKING:
     from foretell.model.run_options import Progress
@@ -25,11 +24,8 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Make the fit that the request describes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
     os.nice(10)  # predictions come first
-    limit_memory()
-    output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints must not get into the reports
+    output = os.fdopen(start_child(), "w")
     threading.Thread(target=_end_with_server, daemon=True).start()
 
     def report(**values: Any) -> None:
@@ -51,10 +47,7 @@ def main() -> None:
 
 def _fit(request: dict[str, Any], report: Callable[..., None]) -> None:
     from foretell.dataset import TextTable, read_dataset
-    from foretell.executors.cores import limit_threads
     from foretell.model.fit import fit_model
-
-    limit_threads()
 
     def on_progress(progress: Progress) -> None:
         report(n_done=progress.n_done, n_total=progress.n_total)

@@ -11,25 +11,23 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from foretell.adapters.http.models import problems
 from foretell.adapters.http.models.fits.install import Installer
-from foretell.adapters.http.models.fits.records import (
-    ENDED,
-    Record,
-    RecordStore,
-    State,
-    new_id,
-    now,
-)
+from foretell.adapters.http.models.fits.records import ENDED, Record, RecordStore, new_record, now
 from foretell.adapters.http.models.metrics import ModelMetrics
+from foretell.adapters.http.models.schemas import State
 from foretell.adapters.http.models.settings import Settings
-from foretell.adapters.http.models.store import NAME, SUFFIX
-from foretell.adapters.http.server.problems import BUSY, WRONG_INPUT, ProblemError, in_json
+from foretell.adapters.http.models.store import NAME, STORAGE, SUFFIX
+from foretell.adapters.http.server.problems import BUSY, WRONG_INPUT, Kind, ProblemError, in_json
 from foretell.errors import ForetellError, Option, StorageError, UsageError
 from foretell.files.directory import LOCK, locked
 from foretell.model.directory import BEST
 
 logger = logging.getLogger("foretell.serve")
+
+READ_ONLY = Kind("read-only", 403, "This server does not fit models")
+UNKNOWN_JOB = Kind("unknown-job", 404, "There is no such job")
+TAKEN = Kind("taken", 409, "The name is taken")
+JOB_ENDED = Kind("ended", 409, "The job has ended")
 
 #: A fit keeps its time limit by itself; beyond this, it is killed.
 _GRACE = 1.5
@@ -100,21 +98,21 @@ class FitQueue:
         """Return a fit."""
         record = self._records.get(job_id)
         if record is None:
-            raise ProblemError(problems.UNKNOWN_JOB, f"there is no job {job_id[:100]!r} here")
+            raise ProblemError(UNKNOWN_JOB, f"there is no job {job_id[:100]!r} here")
         return record
 
     async def add(self, asked: dict[str, Any], table: bytes) -> Record:
         """Queue a fit; raise a problem when it cannot be made."""
         if self._store is None:
-            raise ProblemError.of(self._refusal, problems.READ_ONLY)
-        record = Record(id=new_id(), created_at=now(), **asked)
+            raise ProblemError.of(self._refusal, READ_ONLY)
+        record = new_record(**asked)
         self._check_name(record)
         self._arriving[record.id] = record  # from here on, the name is reserved
         try:
             await asyncio.to_thread(self._check_place, record)
             await asyncio.to_thread(self._store.add, record, table)
         except (OSError, StorageError):
-            raise ProblemError(problems.STORAGE, "the table cannot be stored") from None
+            raise ProblemError(STORAGE, "the table cannot be stored") from None
         finally:
             del self._arriving[record.id]
         kept = self._store.forget_oldest([*self._records.values(), record])
@@ -141,9 +139,7 @@ class FitQueue:
         waiting = [r for r in self._records.values() if r.state not in ENDED]
         waiting += self._arriving.values()
         if any(r.name == name for r in waiting):
-            raise ProblemError(
-                problems.TAKEN, f"a fit of '{name}' waits or runs; wait for it, or cancel it"
-            )
+            raise ProblemError(TAKEN, f"a fit of '{name}' waits or runs; wait for it, or cancel it")
         if len(waiting) > self._settings.limits.max_fits:
             raise ProblemError(
                 BUSY,
@@ -158,10 +154,10 @@ class FitQueue:
         try:
             self._installer.check_replaceable(record.name)
         except StorageError as error:
-            raise ProblemError.of(error, problems.TAKEN) from None
+            raise ProblemError.of(error, TAKEN) from None
         if not record.replace:
             raise ProblemError(
-                problems.TAKEN,
+                TAKEN,
                 f"there is a model '{record.name}' already; choose another name",
                 remedy=("or replace it with the query parameter replace=true",),
             )
@@ -170,9 +166,9 @@ class FitQueue:
         """End a fit that waits or runs."""
         record = self.get(job_id)
         if record.state in ENDED:
-            raise ProblemError(problems.ENDED, f"the job is {record.state} already")
+            raise ProblemError(JOB_ENDED, f"the job is {record.state} already")
         if record is self._installing:
-            raise ProblemError(problems.ENDED, "the fit is done, and is being put in place")
+            raise ProblemError(JOB_ENDED, "the fit is done, and is being put in place")
         is_running = record.state == "running"
         self._end(record, "canceled")
         if is_running and self._process is not None:
@@ -191,7 +187,8 @@ class FitQueue:
                 await self._fit(record)
             except Exception as error:  # the next fit must have its turn, whatever this one did
                 logger.warning("the fit of %s failed: %s", record.name, error)
-                self._end(record, "failed", _detail(error))
+                text = error.worded(in_json) if isinstance(error, ForetellError) else str(error)
+                self._end(record, "failed", text[:_MAX_DETAIL])
 
     async def _fit(self, record: Record) -> None:
         store = self._store
@@ -251,11 +248,6 @@ class FitQueue:
             if state == "done":
                 self._installer.discard_replaced(self._store.output(record))
             self._store.tidy(record)
-
-
-def _detail(error: Exception) -> str:
-    text = error.worded(in_json) if isinstance(error, ForetellError) else str(error)
-    return text[:_MAX_DETAIL]
 
 
 async def _follow(process: Process, record: Record) -> dict[str, Any]:

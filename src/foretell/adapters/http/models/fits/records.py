@@ -8,13 +8,14 @@ import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pydantic
 
+from foretell.adapters.http.models.schemas import Job
 from foretell.adapters.http.models.store import NAME
 from foretell.errors import StorageError
-from foretell.files.directory import write_whole
+from foretell.files.directory import make_folder, write_whole
 
 #: A hidden name, which no model can have.
 FOLDER = ".jobs"
@@ -23,27 +24,16 @@ _RECORD, _TABLE, _OUTPUT = "job.json", "runs.csv", "fit"
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}-[0-9a-f]{8}")
 _MAX_ENDED = 200
 
-State = Literal["queued", "running", "done", "failed", "canceled"]
 
-
-class Record(pydantic.BaseModel):
-    """A fit: what was asked for, and its state and progress."""
+class Record(Job):
+    """A fit as the server keeps it: also what was asked for, and how often it was started."""
 
     model_config = pydantic.ConfigDict(extra="forbid")
 
-    id: str
-    name: str
-    target: str
     seed: int | None
     time_limit_s: float
     replace: bool
-    state: State = "queued"
-    n_done: int = 0
-    n_total: int | None = None
     n_starts: int = 0
-    created_at: str
-    ended_at: str | None = None
-    detail: str | None = None
 
 
 class RecordStore:
@@ -53,10 +43,7 @@ class RecordStore:
         self.path = directory / FOLDER
         if self.path.is_symlink():
             raise StorageError(f"{self.path} is a link; replace it by a directory")
-        try:
-            self.path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be created: {error.strerror}") from None
+        make_folder(self.path)
 
     def records(self) -> list[Record]:
         """Read all valid records, the oldest first."""
@@ -112,9 +99,18 @@ class RecordStore:
         return [r for r in records if r.id not in dropped]
 
 
-def new_id() -> str:
-    """Return the name of a new job; names sort by age."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
+def new_record(**asked: Any) -> Record:
+    """Return the record of a new fit; its id sorts by age."""
+    return Record(
+        id=f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}",
+        created_at=now(),
+        state="queued",
+        n_done=0,
+        n_total=None,
+        ended_at=None,
+        detail=None,
+        **asked,
+    )
 
 
 def now() -> str:

@@ -12,14 +12,17 @@ import pandas as pd
 import pydantic
 from pydantic.json_schema import models_json_schema
 
-from foretell.adapters.http.models.answers.curve import curve_of
-from foretell.adapters.http.models.answers.description import describe
-from foretell.adapters.http.models.answers.flags import refuse_flags_in_rows
-from foretell.adapters.http.models.answers.passports import passports
-from foretell.adapters.http.models.answers.runs import read_runs, runs_along
+from foretell.adapters.http.models.answers import (
+    curve_of,
+    describe,
+    passports,
+    read_runs,
+    refuse_flags,
+    runs_along,
+)
 from foretell.adapters.http.models.schemas import CurveRequest, Rows
 from foretell.adapters.http.models.store import MAX_NAMES, ModelStore
-from foretell.adapters.http.models.workers.messages import Message
+from foretell.adapters.http.models.workers.process import Message
 from foretell.adapters.http.server.input_errors import read_body
 from foretell.adapters.http.server.problems import (
     INTERNAL,
@@ -34,8 +37,7 @@ from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
 from foretell.errors import ForetellError
 from foretell.model.saved.model import SavedModel
-from foretell.model.saved.predicted_table import cells_as_given, with_predictions
-from foretell.model.saved.usable_rows import forecast_usable_rows
+from foretell.model.saved.usable_rows import cells_as_given, forecast_usable_rows
 from foretell.predictor import Forecast
 
 _Header = dict[str, Any]
@@ -117,14 +119,16 @@ class RequestHandler:
         else:
             rows = read_body(Rows, body).rows
             self._check_count(len(rows))
-            refuse_flags_in_rows(model, rows)
+            refuse_flags(model, rows)
             if len(rows) == 1 and not header["as_csv"]:
                 return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
             table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
         forecast = forecast_usable_rows(table, interval)
         if not header["as_csv"]:
             return _predictions(name, model, interval, forecast)
-        return _csv(with_predictions(cells_as_given(source, table), forecast, table.name))
+        cells = cells_as_given(source, table)
+        content = forecast.beside(cells, table.name).to_csv(index=False).encode()
+        return {"status": 200, "media_type": "text/csv", "n_rows": len(cells)}, content
 
     def _check_count(self, n_rows: int) -> None:
         if n_rows > self._max_rows:
@@ -171,11 +175,6 @@ def _predictions(name: str, model: SavedModel, interval: float, forecast: Foreca
         "predictions": passports(forecast),
     }
     return _json(answer, n_rows=len(forecast.value))
-
-
-def _csv(table: pd.DataFrame) -> Message:
-    answer = {"status": 200, "media_type": "text/csv", "n_rows": len(table)}
-    return answer, table.to_csv(index=False).encode()
 
 
 def _json(value: dict[str, Any], **more: Any) -> Message:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from foretell.adapters.http.models.settings import Settings
-from foretell.adapters.http.models.workers import messages
+from foretell.adapters.http.models.workers.process import Message, pack, read_async
 from foretell.adapters.http.server import problems
 from foretell.adapters.http.server.problems import ProblemError
 
@@ -47,17 +47,17 @@ class Worker:
         worker = cls(process)
         try:
             async with asyncio.timeout(_START_S):
-                await messages.read_async(worker._stdout)
+                await read_async(worker._stdout)
         except BaseException:
             worker.kill()
             raise
         return worker
 
-    async def ask(self, message: bytes) -> messages.Message:
+    async def ask(self, message: bytes) -> Message:
         """Send a request, and wait for the answer."""
         self._stdin.write(message)
         await self._stdin.drain()
-        return await messages.read_async(self._stdout)
+        return await read_async(self._stdout)
 
     @property
     def is_alive(self) -> bool:
@@ -84,12 +84,7 @@ class Pool:
     """All workers.
 
     Requests that may take long never occupy all workers, so that short ones find one; a single
-    worker takes both.
-
-    Attributes
-    ----------
-    n_waiting
-        The number of requests that wait for a worker.
+    worker takes both. ``n_waiting`` requests wait for a worker.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -112,7 +107,7 @@ class Pool:
 
     async def ask(
         self, header: Mapping[str, Any], body: bytes = b"", *, may_take_long: bool = False
-    ) -> messages.Message:
+    ) -> Message:
         """Have a worker answer a request; the answer may be a problem, with its own status."""
         if self.n_waiting >= self._settings.limits.max_waiting:
             raise ProblemError(
@@ -120,7 +115,7 @@ class Pool:
                 f"{self.n_waiting} requests wait already; try again in a moment",
                 headers={"Retry-After": "1"},
             )
-        message = messages.pack(header, body)
+        message = pack(header, body)
         async with AsyncExitStack() as stack:
             worker = await self._free_worker(stack, may_take_long=may_take_long)
             return await self._exchange(worker, message)
@@ -151,7 +146,7 @@ class Pool:
         finally:
             self.n_waiting -= 1
 
-    async def _exchange(self, worker: Worker, message: bytes) -> messages.Message:
+    async def _exchange(self, worker: Worker, message: bytes) -> Message:
         limit_s = self._settings.requests.request_s
         try:
             async with asyncio.timeout(limit_s):

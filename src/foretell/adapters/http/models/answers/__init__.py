@@ -1,1 +1,0 @@
-"""What a worker answers: predictions, curves and descriptions of models, as JSON."""
