@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from foretell.errors import DatasetError, Remedy, listing, nearest
 from foretell.files.content import read_content
@@ -184,8 +184,8 @@ class Dataset:
             )
         if not is_measured.all():
             notes.append(
-                f"{(~is_measured).sum()} of {len(is_measured)} runs were left out: their {target} "
-                "is missing or zero, as in runs too short to be measured "
+                f"{(~is_measured).sum()} of {len(is_measured)} runs left out: {target} is missing "
+                "or zero, as in runs too short to be measured "
                 f"({_rows_text(self.row_numbers[~is_measured])})."
             )
         return self.take(is_measured)
@@ -199,7 +199,7 @@ class Dataset:
                 "may have made them slower."
             )
 
-    def take(self, is_kept: NDArray[np.bool_]) -> Dataset:
+    def take(self, is_kept: NDArray[np.bool_]) -> Self:
         """Return the table with some of its rows, which keep their numbers."""
         if is_kept.all():
             return self
@@ -329,13 +329,16 @@ def _unit_note(name: str, levels: Sequence[str]) -> list[str]:
     units = [match[1] for match in found if match and match[1].lower() in _UNITS]
     if not levels or len(units) < len(levels):
         return []
-    number = levels[0].removesuffix(units[0]).strip()
     unit = units[0].lower().replace("%", "percent")
-    is_named = name.lower().endswith(f"_{unit}")
-    rename = "" if is_named else f"rename the column to {name}_{unit} and "
+    stem, _, end = name.rpartition("_")
+    renamed = f"{stem if stem and end.lower() in {*_UNITS, 'percent'} else name}_{unit}"
+    rename = "" if renamed.lower() == name.lower() else f"rename the column to {renamed} and "
+    numbers = levels[0].removesuffix(units[0]).strip()
+    if len({written.lower() for written in units}) > 1:
+        numbers = f"all of them in {units[0]}, without the unit,"
     return [
         f"Column '{name}' looks like numbers with a unit ({levels[0]}) and was read as names. To "
-        f"use the numbers, {rename}write {number} in its cells."
+        f"use the numbers, {rename}write {numbers} in its cells."
     ]
 
 
@@ -345,7 +348,7 @@ def _case_note(name: str, levels: Sequence[str]) -> list[str]:
         if (known := first.setdefault(level.casefold(), level)) != level:
             return [
                 f"Column '{name}': '{known}' and '{level}' differ only in case, and count as "
-                "different. If they are the same, spell them alike."
+                "different. If they are the same, spell them the same way."
             ]
     return []
 

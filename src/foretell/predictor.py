@@ -27,7 +27,7 @@ class Forecast:
     Attributes
     ----------
     lower, upper
-        The ends of an empirical interval; NaN where the model knows of none.
+        The ends of an empirical interval; NaN where the model has none.
     outside
         Which columns leave the data and how far; why there is no prediction, or why it was held at
         a limit. Empty where there is nothing to say.
@@ -133,3 +133,14 @@ class Predictor(Protocol):
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """Say for each configuration in which columns it leaves the training data, and how far."""
+
+
+#: One model, several, or models by name, as a fit of several targets returns them.
+Predictors = Predictor | Sequence[Predictor] | Mapping[str, Predictor]
+
+
+def listed_predictors(models: Predictors) -> list[Predictor]:
+    """Return the models, however they are given."""
+    if isinstance(models, Mapping):
+        return list(models.values())
+    return list(models) if isinstance(models, Sequence) else [models]

@@ -173,12 +173,12 @@ NOT_TABLES = [
     table("html", "<!DOCTYPE html>\n<p>a, b</p>", "not a table", "HTML", "export it as CSV"),
     table("utf-16", csv().encode("utf-16"), "UTF-16", "save it as UTF-8"),
     table("utf-32", csv().encode("utf-32"), "UTF-32", "save it as UTF-8"),
-    Case("table-without-an-end", ["/dev/zero", "does not end"], "predict model /dev/zero"),
-    Case("campaign-without-an-end", ["/dev/zero", "does not end"], "fit /dev/zero -o out"),
-    Case("sweep-without-an-end", ["/dev/zero", "does not end"], "measure /dev/zero -o r.csv"),
+    Case("table-without-an-end", ["/dev/zero", "a device"], "predict model /dev/zero"),
+    Case("campaign-without-an-end", ["/dev/zero", "a device"], "fit /dev/zero -o out"),
+    Case("sweep-without-an-end", ["/dev/zero", "a device"], "measure /dev/zero -o r.csv"),
     Case(
         "prices-without-an-end",
-        ["/dev/zero", "does not end"],
+        ["/dev/zero", "a device"],
         "plan model --vary nodes=1,2 --fix data_gb=1 --fix machine=m4 --prices /dev/zero",
     ),
     Case(
@@ -691,7 +691,9 @@ OUTPUTS = [
         files={"out/journal": "Dear diary"},
     ),
     Case(
-        "output-with-a-folder-journal", ["out", "Is a directory", "-o"], files={"out/journal/x": ""}
+        "output-with-a-folder-journal",
+        ["out", "no journal of foretell", "-o"],
+        files={"out/journal/x": ""},
     ),
     Case(
         "output-of-another-campaign",
@@ -960,9 +962,10 @@ def test_parquet_tables_are_checked_like_others(folder):
         assert not Path("out").exists()
 
 
-def test_table_from_a_pipe_is_read_whole(folder):
+@pytest.mark.parametrize("table", ["-", "/dev/stdin", "<(cat)"])
+def test_table_from_a_pipe_is_read_whole(table, folder):
     Path("new.csv").write_text(NEW + "1,1,m4\n" * 50)
-    reader = f"cat new.csv | {sys.executable} -m foretell predict model /dev/stdin -o p.csv"
+    reader = f"cat new.csv | bash -c '{sys.executable} -m foretell predict model {table} -o p.csv'"
     done = subprocess.run(reader, shell=True, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert len(pd.read_csv("p.csv")) == 50

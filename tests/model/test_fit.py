@@ -326,7 +326,7 @@ def test_linear_models_print_their_formula_and_trees_their_importances(tmp_path)
         "n_estimators": 20, "max_depth": 3}})  # fmt: skip
     text = (tmp_path / "out" / "results.txt").read_text()
     assert "time_s = " in text
-    assert text.count("splits on ") == 2
+    assert text.count("what matters: ") == 2
 
 
 def test_repr_of_a_fit_is_the_leaderboard():

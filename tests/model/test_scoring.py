@@ -130,6 +130,20 @@ def test_a_target_that_is_not_a_positive_number_is_refused_with_its_row(fitted, 
         score_model(fitted.directory, tmp_path / "bad.csv", since=12)
 
 
+def test_rows_that_are_not_asked_for_are_not_complained_about(fitted, tmp_path):
+    frame = runs().astype(object)
+    frame.loc[0, ["nodes", "time_s"]] = ["many", "-1"]
+    frame.loc[1, "nodes"] = None
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    score_model(fitted.directory, tmp_path / "bad.csv", since=1)
+    frame.loc[len(frame) - 1, "size"] = None
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    with pytest.raises(DatasetError) as caught:
+        score_model(fitted.directory, tmp_path / "bad.csv", since=1)
+    assert f"'size' has 1 missing value (row {len(frame)})" in str(caught.value)
+    assert "nodes" not in str(caught.value)
+
+
 def test_runs_without_a_target_are_left_out_and_counted(fitted, tmp_path):
     frame = runs()
     frame.loc[[2, 5], "time_s"] = np.nan

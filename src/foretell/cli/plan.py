@@ -50,7 +50,7 @@ def command(
 
     MODELS are directories of `foretell fit` or model files: one of a time, and others of energy or
     memory if there are any. With everything fixed, it is a prediction. The exit code is 1 when no
-    configuration keeps the limits.
+    configuration meets the limits.
     """
     from foretell.adapters.handoff import check_form, hand_off, read_roles
     from foretell.decide.plan.plan import make_plan

@@ -179,7 +179,6 @@ def _comparison(
 
     from foretell.model.campaigns.validation.scores import score
     from foretell.model.evidence import seen_rows
-    from foretell.model.saved.model import Configurations
     from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)
@@ -193,7 +192,6 @@ def _comparison(
         f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
     ]
     rows = dataset.take(is_known)
-    assert isinstance(rows, Configurations)
     seen = seen_rows(path, rows, truth)
     parts += [str(seen)] if seen is not None and seen.n_seen else []
     by_trust = coverage_by_trust(known, truth)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: Files that are one or the other whatever else is given; of others, a target tells.
+#: Endings that decide what a file is. Other files are tables if a target is given.
 _TABLES, _CAMPAIGNS = {".csv", ".tsv", ".parquet", ".pq"}, {".toml", ".ini"}
 _LEAST_LIMIT_S = 1e-3
 

@@ -144,8 +144,8 @@ def score_model(
     data
         Runs with the measured target. By default, errors are those on runs held out in the fit.
     since
-        Score only these runs, and check whether the model has drifted: the last so many rows, or
-        the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
+        Score only these runs, and check whether the model has drifted: a number of last
+        rows, or the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
 
     >>> import foretell
     >>> score = foretell.score_model("models/", "new.csv", since=40)      # doctest: +SKIP
@@ -178,13 +178,13 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     """Score a model on measured runs, by where these lie."""
     model = load_model(path)
     table = model.configurations(data)
-    chosen = np.ones(len(table.frame), dtype=bool) if since is None else is_since(table, since)
-    is_measured, truth = _targets(table, chosen)
+    if since is not None:  # whatever is wrong with the other rows does not matter
+        table = table.take(is_since(table, since))
+    is_measured, truth = _targets(table)
     is_scored = is_measured & table.is_usable
     if not is_scored.any():
         is_scored = is_measured  # and reading them says what is wrong
     rows, truth = table.take(is_scored), truth[is_scored]
-    assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
     place = places(model, rows.values, len(rows.frame))
     is_between = place.spot.between.any(axis=1)
@@ -196,7 +196,7 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
         "measured",
         {_name(path, model): mean_by_question([errors], [kinds])},
         n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
-        n_unmeasured=int((chosen & ~is_measured).sum()),
+        n_unmeasured=int((~is_measured).sum()),
         n_incomplete=int((is_measured & ~is_scored).sum()),
         seen=seen_rows(path, rows, truth),
         by_trust=coverage_by_trust(forecast, truth),
@@ -206,11 +206,11 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     )
 
 
-def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Array]:
-    """Return which of the chosen rows have a target, as failed runs have none, and all targets."""
+def _targets(table: Configurations) -> tuple[NDArray[np.bool_], Array]:
+    """Return which rows have a target, as failed runs have none, and all targets."""
     target = table.model.target
     table.require([target])
-    kept, truth = table.measurements(target, chosen)
+    kept, truth = table.measurements(target, np.ones(len(table.frame), dtype=bool))
     is_bad = kept & ~(truth > 0)
     if is_bad.any():
         told = describe_rows(is_bad, table.row_numbers, "other value")

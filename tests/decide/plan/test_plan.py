@@ -131,7 +131,7 @@ def test_when_nothing_keeps_the_limits_the_closest_and_the_binding_one_are_told(
     over = (10 + 1000 / 64) * math.exp(0.1 * z(0.9)) / 20 - 1
     assert plan.closest.margins["deadline"] == pytest.approx(-over)
     text = repr(plan)
-    assert "No configuration keeps the limits" in text
+    assert "No configuration meets the limits" in text
     assert "deadline is too tight" in text
     assert "workers=64" in text
 
@@ -180,7 +180,7 @@ def test_a_plan_does_not_depend_on_how_many_configurations_are_looked_at_at_once
 
 
 def brute_force(law, asked):
-    """Return the least objective of all configurations that keep the limits; None if none does."""
+    """Return the least objective of all configurations that meet the limits; None if none does."""
     rows = itertools.product(range(1, asked["vary"]["workers"]["to"] + 1), (1, 2, 4, 8), (3, 9))
     best = None
     for workers, cpus, size in rows:

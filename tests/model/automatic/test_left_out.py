@@ -27,12 +27,23 @@ def test_a_column_that_numbers_the_rows_is_found_in_any_order(name, first):
     assert f"'{name}'" in notes[name] and f"{N} rows" in notes[name]
 
 
+@pytest.mark.parametrize("name", ["id", "job_id", "JobID", "jobId", "pid", "slurm.uid"])
+def test_a_column_of_identifiers_with_gaps_is_found(name):
+    numbers = np.random.default_rng(0).choice(10**6, N, replace=False)
+    notes = found(**{name: numbers})
+    assert list(notes) == [name]
+    assert "identifier" in notes[name] and f"{N} rows" in notes[name]
+
+
 @pytest.mark.parametrize(
     "column",
     [
         {"size": np.arange(N)},  # by its name, a quantity
         {"number": np.arange(N)},
-        {"id": np.arange(N) * 10},  # may be a quantity after all
+        {"id": np.arange(N) / 10},  # not whole
+        {"run": np.arange(N) * 10},  # by its name, maybe a quantity
+        {"valid": np.arange(N) * 10},
+        {"liquid_grid": np.arange(N) * 10},
         {"id": np.arange(N) // 2},  # two rows each
         {"grid": np.arange(N)},
     ],

@@ -117,6 +117,12 @@ def test_a_level_that_is_unknown_makes_the_interval_wider(model):
     assert unknown > 1.3 * known
 
 
+def test_an_unknown_level_far_outside_the_data_has_no_expected_error(model):
+    found = model.forecast(table(row(machine="x1"), row(size=1e5, machine="x1")))
+    assert found.trust.tolist() == ["unknown level"] * 2
+    assert np.isfinite(found.expected_error).tolist() == [True, False]
+
+
 def test_intervals_widen_with_the_share_they_are_to_hold(model):
     new = table(row(), row(size=30), row(size=300), row(machine="x1"))
     by_level = np.array(

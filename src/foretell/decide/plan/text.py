@@ -145,7 +145,7 @@ def _certainties(plan: Plan) -> list[str]:
         told = f"{100 * shares[0]:g} %"
         told += f" to {100 * shares[-1]:g} %" if len(shares) > 1 else ""
         if found is None:
-            text = "no configuration keeps the limits with this probability"
+            text = "no configuration meets the limits with this probability"
         else:
             value = found.estimates[plan.minimize].value
             base = value if base is None else base
@@ -231,7 +231,7 @@ def _headline(plan: Plan, write: Write) -> str:
         return f"Every configuration lies far outside the data.{looked}"
     words = " and ".join(write(Option(word)) for word in plan.binding)
     are = "are" if len(plan.binding) > 1 else "is"
-    found = "was found that keeps" if plan.is_searched else "keeps"
+    found = "was found that meets" if plan.is_searched else "meets"
     return (
         f"No configuration {found} the limits with {_asked(plan)} confidence: {words} {are} too "
         f"tight.{looked}"

@@ -13,7 +13,8 @@ from foretell.outcomes import OUTCOMES
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Text is an identifier in a table of so many rows if more than this share of its values differ.
+#: Text is an identifier if there are at least this many rows, and more than this share of its
+#: values differ.
 _FEWEST_ROWS, _LEAST_SHARE = 20, 0.5
 #: Fewer numbers in a row may be a coincidence.
 _FEWEST_NUMBERS = 5
@@ -22,6 +23,8 @@ _INDEX_NAME = re.compile(
     r"unnamed: ?\d+|#|id|index|((row|run|job|trial|sample)([ _]?(id|index|no|nr|number))?)",
     re.IGNORECASE,
 )
+#: Names of columns whose numbers only tell runs apart, even with gaps: job_id, jobId, pid.
+_ID_NAME = re.compile(r"(?i:(.*[ _.-])?[pu]?id)|.*[a-z]I[Dd]")
 
 
 def left_out(dataset: Dataset, target: str) -> dict[str, str]:
@@ -54,11 +57,21 @@ def _identifier(name: str, values: pd.Series[Any]) -> str | None:
 
     n_rows, n_values = len(values), values.nunique()
     if pd.api.types.is_numeric_dtype(values):
-        numbers = np.sort(values.to_numpy(dtype=float))
-        counts_up = n_rows >= _FEWEST_NUMBERS and bool((np.diff(numbers) == 1).all())
-        is_index = counts_up and _INDEX_NAME.fullmatch(name.strip()) is not None
-        why = f"it numbers the {n_rows} rows" if is_index else None
+        why = _numeric_reason(name.strip(), values)
     else:
         is_label = n_rows >= _FEWEST_ROWS and n_values > _LEAST_SHARE * n_rows
         why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
     return None if why is None else f"{why}, so it tells nothing about new runs"
+
+
+def _numeric_reason(name: str, values: pd.Series[Any]) -> str | None:
+    """Say why a column of numbers only tells runs apart; None if it may matter."""
+    numbers = np.sort(values.to_numpy(dtype=float))
+    steps = np.diff(numbers)
+    if len(numbers) < _FEWEST_NUMBERS or not (steps > 0).all() or (numbers % 1).any():
+        return None
+    if _INDEX_NAME.fullmatch(name) and (steps == 1).all():
+        return f"it numbers the {len(numbers)} rows"
+    if _ID_NAME.fullmatch(name):
+        return f"its name says identifier, and it differs in each of the {len(numbers)} rows"
+    return None

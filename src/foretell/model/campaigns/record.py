@@ -138,7 +138,7 @@ class Record:
             notes.append(f"The time limit cut the search after {n_done} trials.")
         if self.plan.repeats_straddle:
             notes.append(
-                "Repeats of one configuration stand on both sides of some split, so errors there "
+                "Some splits have runs of one configuration on both sides, so errors there "
                 "are those of configurations measured before, not of new ones."
             )
         if self.campaign.search.splits.method == "All":

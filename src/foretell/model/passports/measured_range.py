@@ -124,8 +124,8 @@ def not_positive(
     found = []
     for name, (low, high) in ranges.items():
         if low > 0 and (bad := values[name] <= 0).any():
-            trained = f"in every training row ({low:g} to {high:g})"
-            end = f" ({values[name][bad][0]:g}), but was positive {trained}"
+            first, trained = values[name][bad][0], f"in every training row ({low:g} to {high:g})"
+            end = f", such as {first:g}, but was positive {trained}"
             is_what = f"is not positive, as it was {trained}"
             found.append(Fault(name, bad, "value ≤ 0", is_what, end=end))
     return found

@@ -87,7 +87,7 @@ def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -
         error = calibration.expected_error(place.spot)
     trust = _trust(model, place.spot)
     # No rehearsal went far. Errors that are measured later are limited in the same way.
-    error = np.where(trust == TRUST_FAR, np.nan, np.minimum(error, MOST_ERROR))
+    error = np.where(_is_far(model, place.spot), np.nan, np.minimum(error, MOST_ERROR))
     remarks = _with_limits(place.remarks, value, model.limits)
     return Forecast(value, lower, upper, remarks, error, trust, place.along)
 
@@ -123,11 +123,17 @@ def outlook(
 
 
 def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
-    trust = np.where(spot.is_beyond, TRUST_FAR, TRUST_INSIDE).astype(object)
-    if model.calibration is not None:
-        trust[spot.is_beyond & model.calibration.is_near(spot)] = TRUST_NEAR
+    trust = np.where(spot.is_beyond, TRUST_NEAR, TRUST_INSIDE).astype(object)
+    trust[_is_far(model, spot)] = TRUST_FAR
     trust[spot.is_unknown] = TRUST_UNKNOWN
     return trust
+
+
+def _is_far(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
+    """Say which rows lie further outside the data than errors were measured."""
+    if model.calibration is None:
+        return spot.is_beyond
+    return spot.is_beyond & ~model.calibration.is_near(spot)
 
 
 @dataclass(frozen=True, eq=False)

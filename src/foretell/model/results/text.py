@@ -225,7 +225,7 @@ def _technique_lines(entry: LeaderboardEntry, target: str, most_terms: int | Non
         formula = write_formula(target, entry.coefficients, entry.intercept, most=most_terms)
         yield f"  {plain(formula, _MOST_LINE)}"
     if entry.importances:
-        yield f"  splits on {_shares_text(entry.importances)}"
+        yield f"  what matters: {_shares_text(entry.importances)}"
     for note in entry.notes:
         yield f"  {plain(note)}"
 

@@ -366,7 +366,7 @@ def _reason(error: Exception) -> str:
 def _check_format(values: Any, name: str | Path) -> None:
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise ModelError(
-            f"{name} is not a foretell model: its header says no format; `foretell fit` writes them"
+            f"{name} is not a foretell model: its header has no format; `foretell fit` writes them"
         )
     if values["format"] > FORMAT:
         raise ModelError(

@@ -26,7 +26,6 @@ def forecast_usable_rows(configurations: Configurations, interval: float) -> For
     if not is_usable.any():
         return model.forecast(configurations, interval)  # which says what is wrong
     rows = configurations.take(is_usable)
-    assert isinstance(rows, Configurations)
     predicted = model.estimate(rows.values, len(rows.frame))
     is_finite = np.isfinite(predicted)
     if not is_finite.any():

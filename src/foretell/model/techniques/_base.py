@@ -168,7 +168,7 @@ class LogTechnique(Technique):
     def prepare(self, rows: TrainingRows) -> TrainingRows:
         """Refuse targets without a logarithm."""
         if not (rows.y > 0).all():
-            raise ValueError("the target must be positive, for its logarithm is modeled")
+            raise ValueError("the target must be positive, because its logarithm is modeled")
         return rows
 
 

@@ -114,7 +114,7 @@ class Choice(pydantic.BaseModel):
 
 
 class Plan(pydantic.BaseModel):
-    """The configuration to use; ``chosen`` is null where no configuration keeps the limits."""
+    """The configuration to use; ``chosen`` is null where no configuration meets the limits."""
 
     model: str
     text: str

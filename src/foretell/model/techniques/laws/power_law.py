@@ -60,7 +60,7 @@ def read_axes(state: State, n_columns: int) -> Axes:
     """Rebuild axes of one column each from a saved state, or raise ValueError."""
     axes = Axes.from_state(part_of(state, "axes"), n_columns)
     if (axes.second != -1).any():
-        raise ValueError("an axis is of two columns")
+        raise ValueError("an axis has two columns")
     return axes
 
 

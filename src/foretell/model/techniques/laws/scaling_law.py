@@ -51,7 +51,7 @@ from foretell.model.techniques.laws.power_law import (
 )
 from foretell.model.techniques.points.axes import Axes
 
-#: With so few rows, products of columns cannot be told apart.
+#: With this many rows or fewer, products of columns cannot be told apart.
 _FEW_ROWS = 10
 _MOST_COLUMNS = 3
 _LEAST_SHARE = 1e-10  # terms that contribute less are rounding errors of the solver
@@ -162,7 +162,7 @@ class ScalingLawRegressor(Regressor):
             raise ValueError("the unit of a column is out of range")
         terms = read_array(state, "terms", shape=(None, MOST_FACTORS), dtype=np.int64)
         if not (len(terms) and terms.min() >= NONE and terms.max() < len(base)):
-            raise ValueError("a term is of no base term")
+            raise ValueError("a term refers to a base term that does not exist")
         if len(np.unique(terms, axis=0)) < len(terms):  # a small file could ask for gigabytes
             raise ValueError("a term stands twice")
         evidence = read_array(state, "evidence", shape=(None,))
