@@ -204,9 +204,11 @@ class ScalingLawTechnique(LogTechnique):
 def _fit(rows: TrainingRows, params: Params, *, in_haste: bool) -> ScalingLawRegressor:
     axes = Axes.of(rows.x, rows.groups)
     base = base_terms(axes)
-    few = params["interactions"] and len(rows.y) <= _FEW_ROWS
+    is_short = len(rows.y) <= _FEW_ROWS
+    few = params["interactions"] and is_short
     products = params["interactions"] and not few
-    is_sparse = params["terms"] == "few"
+    # The evidence of so few rows prefers one term to another by chance.
+    is_sparse = params["terms"] == "few" and not is_short
     most_columns, shapes = (_MOST_COLUMNS, ALL_SHAPES) if is_sparse else (2, SLOW_SHAPES)
     terms = candidate_terms(base, rows.x, most_columns if products else 1, shapes)
     unit = float(np.exp(np.average(np.log(rows.y), weights=rows.weight)))
