@@ -66,13 +66,27 @@ class MeasuredModel(Protocol):
         """How wide intervals must be; None where too little is known."""
 
 
-def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -> Forecast:
-    """Add passports to predictions."""
+def check_level(level: float) -> float:
+    """Return the share of runs that intervals are to hold, or raise a UsageError."""
     if not 0 < level < 1:
         raise UsageError(
             f"must be a share between 0 and 1, such as 0.9, not {level:g}",
             option=Option("interval"),
         )
+    return level
+
+
+def forecast(
+    model: MeasuredModel, values: Values, value: Array, level: float, doubt: Array
+) -> Forecast:
+    """Add passports to predictions.
+
+    Parameters
+    ----------
+    doubt
+        The logs of the ratios of the lower and upper end of what models that explain the data about
+        as well predict, to the predictions.
+    """
     place = places(model, values, len(value))
     calibration = model.calibration
     if calibration is None:
@@ -83,6 +97,8 @@ def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -
         lower, upper = unknown, unknown
     else:
         low, high = calibration.bounds(place.spot, level)
+        low = -_joined(-low, -doubt[:, 0], place.spot)
+        high = _joined(high, doubt[:, 1], place.spot)
         lower, upper = value * np.exp(low), value * np.exp(high)
         error = calibration.expected_error(place.spot)
     trust = _trust(model, place.spot)
@@ -105,8 +121,20 @@ def _with_limits(remarks: list[str], value: Array, limits: tuple[float, float]) 
     return remarks
 
 
+def _joined(width: Array, doubt: Array, spot: Spot) -> Array:
+    """Widen intervals beyond the data by what laws that explain the data equally well differ by.
+
+    Errors in rehearsals and the choice of a law are independent reasons to be wrong.
+    """
+    return np.where(spot.is_beyond, np.hypot(width, np.maximum(doubt, 0.0)), width)
+
+
 def outlook(
-    model: MeasuredModel, values: Values, value: Array, probabilities: Sequence[float]
+    model: MeasuredModel,
+    values: Values,
+    value: Array,
+    probabilities: Sequence[float],
+    doubt: Array,
 ) -> Outlook:
     """Add quantiles and trust to predictions, in the time that many rows allow."""
     for p in probabilities:
@@ -118,7 +146,12 @@ def outlook(
         for j, p in enumerate(probabilities):
             # A share of 80 % between the ends leaves 10 % above the upper one.
             low, high = model.calibration.bounds(spot, abs(2 * p - 1))
-            quantiles[:, j] = value * np.exp(low if p < 0.5 else high if p > 0.5 else 0.0)
+            if p < 0.5:
+                quantiles[:, j] = value * np.exp(-_joined(-low, -doubt[:, j], spot))
+            elif p > 0.5:
+                quantiles[:, j] = value * np.exp(_joined(high, doubt[:, j], spot))
+            else:
+                quantiles[:, j] = value
     return Outlook(value, Quantiles(tuple(probabilities), quantiles), _trust(model, spot))
 
 

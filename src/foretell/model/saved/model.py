@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from foretell.model.features.feature_map import FeatureMap, Values, read_row
 from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
 from foretell.model.passports.measured_range import MeasuredRange, not_positive
-from foretell.model.passports.passport import forecast, outlook, places
+from foretell.model.passports.passport import check_level, forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import Header
 from foretell.model.saved.terms import matters
@@ -80,6 +80,18 @@ class Configurations(Dataset):
         for fault in self.faults:
             usable &= ~fault.mask
         return usable
+
+
+class TooFarError(DatasetError):
+    """The model predicts no finite number for some rows, which the mask marks."""
+
+    def __init__(self, name: str, row_numbers: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+        rows = describe_rows(mask, row_numbers, "prediction without value")
+        super().__init__(
+            f"{name} gives {rows}: they lie too far outside the data the model was "
+            "fitted on. Correct or drop those rows."
+        )
+        self.mask = mask
 
 
 @dataclass(frozen=True)
@@ -139,26 +151,36 @@ class SavedModel:
     def predict(self, frame: pd.DataFrame | Dataset | str | Path) -> NDArray[np.float64]:
         """Return one prediction per row; other columns and their order do not matter."""
         configurations = self.configurations(frame)
-        return self._finite(configurations.values, configurations.name, configurations.row_numbers)
+        return self._estimate(
+            self.fitted.estimate,
+            configurations.values,
+            configurations.name,
+            configurations.row_numbers,
+        )
 
-    def _finite(
-        self, values: Values, name: str, row_numbers: NDArray[np.int64]
+    def _with_doubt(
+        self, values: Values, name: str, rows: NDArray[np.int64], probabilities: Sequence[float]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predict, and say how far models that explain the data about as well are from that."""
+        columns = self._estimate(
+            lambda x: self.fitted.estimate_with_doubt(x, probabilities), values, name, rows
+        )
+        return columns[:, 0], columns[:, 1:]
+
+    def _estimate(
+        self,
+        estimate: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        values: Values,
+        name: str,
+        row_numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
-        predicted = self.estimate(values, len(row_numbers))
-        bad = ~np.isfinite(predicted)
-        if bad.any():
-            rows = describe_rows(bad, row_numbers, "prediction without value")
-            raise DatasetError(
-                f"{name} gives {rows}: they lie too far outside the data the model was "
-                "fitted on. Correct or drop those rows."
-            )
-        return predicted
-
-    def estimate(self, values: Values, n_rows: int) -> NDArray[np.float64]:
-        """Predict from columns that were read; what is not finite is left to the caller."""
         with np.errstate(over="ignore", invalid="ignore"):
-            x = self.feature_map.matrix_of(values, "", np.arange(n_rows))
-            return by_blocks(self.fitted.estimate, x)
+            x = self.feature_map.matrix_of(values, name, row_numbers)
+            predicted = by_blocks(estimate, x)
+        bad = ~np.isfinite(predicted if predicted.ndim == 1 else predicted[:, 0])
+        if bad.any():
+            raise TooFarError(name, row_numbers, bad)
+        return predicted
 
     def faults_of(self, values: Values) -> list[Fault]:
         """Find values, of columns that were read, that the model cannot use."""
@@ -201,26 +223,32 @@ class SavedModel:
         self, frame: pd.DataFrame | Dataset | str | Path, interval: float = 0.9
     ) -> Forecast:
         """Predict with passports: an interval, how far outside the data, and the error there."""
-        configurations = self.configurations(frame)
-        return forecast(self, configurations.values, self.predict(configurations), interval)
+        rows = self.configurations(frame)
+        return self._forecast(rows.values, rows.name, rows.row_numbers, interval)
+
+    def _forecast(
+        self, values: Values, name: str, rows: NDArray[np.int64], interval: float
+    ) -> Forecast:
+        tail = (1 - check_level(interval)) / 2
+        value, doubt = self._with_doubt(values, name, rows, (tail, 1 - tail))
+        return forecast(self, values, value, interval, doubt)
 
     def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
         """Predict one configuration with its passport: as ``forecast``, in less time."""
         values = None if self.rename else read_row(self.feature_map.columns, row)
-        if values is None or self.faults_of(
-            values
-        ):  # a table tells what is wrong, or reads it after all
+        if values is None or self.faults_of(values):
+            # A table says what is wrong, or reads it after all.
             table = Dataset(pd.DataFrame([row]), "the row")
             return self.forecast(self.configurations(table), interval)
-        predicted = self._finite(values, "the row", np.ones(1, dtype=np.int64))
-        return forecast(self, values, predicted, interval)
+        return self._forecast(values, "the row", np.ones(1, dtype=np.int64), interval)
 
     def outlook(
         self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
     ) -> Outlook:
         """Predict many rows, with the quantiles that are asked for, and without texts."""
-        configurations = self.configurations(frame)
-        return outlook(self, configurations.values, self.predict(configurations), probabilities)
+        rows = self.configurations(frame)
+        value, doubt = self._with_doubt(rows.values, rows.name, rows.row_numbers, probabilities)
+        return outlook(self, rows.values, value, probabilities, doubt)
 
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""

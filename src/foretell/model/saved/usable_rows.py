@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from foretell.dataset import TextTable
 from foretell.files.complaints import shown
 from foretell.model.features.cells import MISSING
-from foretell.model.passports.passport import forecast
-from foretell.model.saved.model import Configurations
+from foretell.model.saved.model import Configurations, TooFarError
 from foretell.predictor import TRUST_INVALID, TRUST_MISSING, Forecast
 
 _MOST_WHOLE = 2.0**53  # larger numbers have no digit of their own for each unit
@@ -26,16 +25,17 @@ def forecast_usable_rows(configurations: Configurations, interval: float) -> For
     if not is_usable.any():
         return model.forecast(configurations, interval)  # which says what is wrong
     rows = configurations.take(is_usable)
-    predicted = model.estimate(rows.values, len(rows.frame))
-    is_finite = np.isfinite(predicted)
-    if not is_finite.any():
-        return model.forecast(rows, interval)
-    values = {name: own[is_finite] for name, own in rows.values.items()}
-    found = forecast(model, values, predicted[is_finite], interval)
-    if is_usable.all() and is_finite.all():
+    too_far = np.zeros(0, dtype=np.int64)
+    try:
+        found = model.forecast(rows, interval)
+    except TooFarError as error:
+        if error.mask.all():
+            raise
+        too_far = np.flatnonzero(is_usable)[error.mask]
+        found = model.forecast(rows.take(~error.mask), interval)
+    if is_usable.all() and not len(too_far):
         return found
     reasons = _reasons(configurations)
-    too_far = np.flatnonzero(is_usable)[~is_finite]
     reasons |= dict.fromkeys(too_far.tolist(), (TRUST_INVALID, _TOO_FAR))
     is_usable[too_far] = False
 

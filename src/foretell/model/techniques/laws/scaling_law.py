@@ -101,6 +101,14 @@ class ScalingLawRegressor(Regressor):
             total = term_values(self._base, self.terms, x) @ self.weights
         return np.clip(total, self.low, self.high)
 
+    def alternatives(self, x: Array) -> tuple[Array, Array] | None:
+        """Return what each law predicts, and its share of the evidence."""
+        if len(self.evidence) == 1:
+            return None
+        with np.errstate(over="ignore"):
+            values = term_values(self._base, self.terms, x) @ self.laws.T
+        return np.clip(values, self.low, self.high), self.evidence
+
     def _members(self, term: NDArray[np.int64]) -> list[Base]:
         return [self._base[i] for i in term if i != NONE]
 
@@ -200,9 +208,11 @@ class ScalingLawTechnique(LogTechnique):
 def _fit(rows: TrainingRows, params: Params, *, in_haste: bool) -> ScalingLawRegressor:
     axes = Axes.of(rows.x, rows.groups)
     base = base_terms(axes)
-    few = params["interactions"] and len(rows.y) <= _FEW_ROWS
+    is_short = len(rows.y) <= _FEW_ROWS
+    few = params["interactions"] and is_short
     products = params["interactions"] and not few
-    is_sparse = params["terms"] == "few"
+    # The evidence of so few rows prefers one term to another by chance.
+    is_sparse = params["terms"] == "few" and not is_short
     most_columns, shapes = (_MOST_COLUMNS, ALL_SHAPES) if is_sparse else (2, SLOW_SHAPES)
     terms = candidate_terms(base, rows.x, most_columns if products else 1, shapes)
     unit = float(np.exp(np.average(np.log(rows.y), weights=rows.weight)))
