@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Self
 from foretell.errors import DatasetError, Remedy, listing, nearest
 from foretell.files.content import read_content
 from foretell.files.plain_columns import plain_columns
-from foretell.files.table_file import TextColumns, parse_text, read_table, refuse_duplicates
+from foretell.files.table_file import (
+    TextColumns,
+    parse_cells,
+    parse_text,
+    read_table,
+    read_text,
+    refuse_duplicates,
+)
 from foretell.statuses import Status
 
 if TYPE_CHECKING:
@@ -216,6 +223,16 @@ class TextTable:
 
     content: bytes
     name: str
+
+    def cells(self) -> pd.DataFrame:
+        """Return all cells as they are written: 4 is not 4.0, whatever other rows hold."""
+        return parse_cells(self.content, self.name)
+
+
+def read_text_once(path: Path) -> TextTable | Path:
+    """Read the content of a text file, which may be a pipe; a Parquet table stays a path."""
+    content = read_text(path)
+    return path if content is None else TextTable(content, str(path))
 
 
 def read_dataset(source: str | Path | pd.DataFrame | Dataset | TextTable) -> Dataset:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN = "inside", "near", "far", "unknown level"
-#: A row that lacks a value, and has no prediction.
-TRUST_MISSING = "missing"
+#: Rows without a prediction: one lacks a value, or has one that cannot be used.
+TRUST_MISSING, TRUST_INVALID = "missing", "invalid"
 #: The columns that ``foretell predict`` adds, in this order.
 FORECAST_COLUMNS = ("prediction", "lower", "upper", "outside", "expected_error", "trust")
 
@@ -29,14 +29,15 @@ class Forecast:
     lower, upper
         The ends of an empirical interval; NaN where the model has none.
     outside
-        Which columns leave the data and how far; empty where none does.
+        Which columns leave the data and how far; why there is no prediction, or why it was held at
+        a limit. Empty where there is nothing to say.
     expected_error
         The mean relative error measured on such questions; NaN where none was.
     along
         How many rows leave the data along each column, the most frequent first.
     trust
-        *inside*, *near* (as far out as errors were measured), *far* (further), *unknown level*, or
-        *missing* for a row without a prediction.
+        *inside*, *near* (as far out as errors were measured), *far* (further), *unknown level*; for
+        a row without a prediction, *missing* or *invalid*.
     """
 
     value: NDArray[np.float64]

@@ -744,9 +744,16 @@ PREDICTIONS = [
         "'nodes' has 2 missing values (rows 1, 2)",
         "'data_gb' has 1 missing value (row 2)",
     ),
+    new(
+        "new-values-wrong-in-all-rows-each-in-its-way",
+        NEW + "1,inf,m4\nfour,1,m4\n1,,m4\n",
+        "'data_gb' has 1 missing value (row 3)",
+        "'data_gb' has 1 infinite value (row 1)",
+        "'four' (row 2)",
+    ),
     new("new-category-missing", NEW + "1,1,\n", "'machine'", "1 missing value (row 1)"),
-    new("new-value-infinite", NEW + "1,1,m4\n1,inf,m4\n", "'data_gb'", "infinite value (row 2)"),
-    new("new-value-text", NEW + "1,1,m4\n2,1,m4\nfour,1,m4\n", "'nodes'", "'four'", "(row 3)"),
+    new("new-value-infinite", NEW + "1,inf,m4\n", "'data_gb'", "infinite value (row 1)"),
+    new("new-value-text", NEW + "four,1,m4\n", "'nodes'", "'four'", "(row 1)"),
     new(
         "new-values-text",
         NEW + "one,1,m4\ntwo,1,m4\n",
@@ -756,11 +763,9 @@ PREDICTIONS = [
         "rows 1, 2",
     ),
     new("new-value-thousands", NEW + '1,"1,000",m4\n', "'data_gb'", "'1,000'", "1000"),
-    new(
-        "new-log-of-zero", NEW + "1,1,m4\n1,0,m4\n", "'data_gb'", "1 value ≤ 0 (row 2)", "logarithm"
-    ),
+    new("new-log-of-zero", NEW + "1,0,m4\n", "'data_gb'", "1 value ≤ 0 (row 1)", "logarithm"),
     new("new-inverse-of-zero", NEW + "0,1,m4\n", "'nodes'", "1 value = 0 (row 1)", "inverse"),
-    new("new-value-far-off", NEW + "1,1,m4\n1e-308,1,m4\n", "(row 2)", "too far outside"),
+    new("new-value-far-off", NEW + "1e-308,1,m4\n", "(row 1)", "too far outside"),
     new(
         "new-column-of-ours", "prediction," + NEW + "1,1,1,m4\n", "'prediction'", "rename or remove"
     ),

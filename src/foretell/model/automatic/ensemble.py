@@ -90,6 +90,11 @@ class EnsembleRegressor(Regressor):
         """Combine what the members say with the runs made at the same configurations."""
         return np.exp(np.clip(self.runs.combined(x, log_y), self.low, self.high))
 
+    def limits(self) -> tuple[float, float]:
+        """Return where predictions end when every member is at the end of its own band."""
+        low, high = self.low + max(self.shift, 0.0), self.high + min(self.shift, 0.0)
+        return float(np.exp(low)), float(np.exp(high))
+
     def importances(self) -> Array | None:
         """Return the mean of the members' shares, weighted as inside the data."""
         inside = np.exp(-self.vote.inside)

@@ -23,7 +23,7 @@ from foretell.model.automatic.bench import (
     fit_member,
 )
 from foretell.model.automatic.cliffs import Cliff, find_cliffs
-from foretell.model.automatic.identifiers import identifiers
+from foretell.model.automatic.left_out import left_out
 from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
@@ -77,7 +77,7 @@ def run_automatic(
     """Fit the ensemble of automatic mode to a table."""
     dataset, notices = dataset.for_target(target, columns.named)
     dataset = replace(dataset, frame=dataset.frame[sorted(dataset.columns)])
-    found = {} if columns.use else identifiers(dataset, target)
+    found = {} if columns.use else left_out(dataset, target)
     skipped = {name: note for name, note in found.items() if name not in columns.named}
     campaign = automatic_campaign(target, columns.without(list(skipped)), seed)
     if columns.drop_missing:

@@ -78,13 +78,17 @@ class Entry:
 
 @dataclass
 class Record:
-    """Everything that one campaign found out."""
+    """Everything that one campaign found out.
+
+    ``warnings`` are about the campaign file, ``notices`` about the table.
+    """
 
     campaign: Campaign
     table: Table
     plan: CampaignSplits
     entries: list[Entry]
     warnings: list[str]
+    notices: list[str]
     was_cut: bool
     drop_missing: bool
 
@@ -128,7 +132,7 @@ class Record:
 
     def notes(self) -> list[str]:
         """Say what a reader must know to judge the figures."""
-        notes = []
+        notes = list(self.notices)
         if self.was_cut:
             n_done = sum(len(e.trials) for e in self.entries)
             notes.append(f"The time limit cut the search after {n_done} trials.")

@@ -14,7 +14,7 @@ from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values
 from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import MOST_ERROR, Calibration, Spot
-from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.measured_range import MOST_RATIO, MeasuredRange
 from foretell.model.table import Table
 from foretell.predictor import (
     TRUST_FAR,
@@ -30,6 +30,8 @@ from foretell.wording import printable
 Array = NDArray[np.float64]
 #: Pairs of an unknown and a known level that are compared by spelling; more take seconds.
 _MOST_COMPARED = 10_000
+#: Predictions this near to a limit are at it.
+_ABOUT = 1 + 1e-9
 
 
 class MeasuredModel(Protocol):
@@ -46,6 +48,10 @@ class MeasuredModel(Protocol):
     @property
     def measured(self) -> MeasuredRange:
         """What was measured of these columns, in the same order."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
 
     @property
     def categories(self) -> Mapping[str, Sequence[str]]:
@@ -98,7 +104,21 @@ def forecast(
     trust = _trust(model, place.spot)
     # No rehearsal went far. Errors that are measured later are limited in the same way.
     error = np.where(_is_far(model, place.spot), np.nan, np.minimum(error, MOST_ERROR))
-    return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
+    remarks = _with_limits(place.remarks, value, model.limits)
+    return Forecast(value, lower, upper, remarks, error, trust, place.along)
+
+
+def _with_limits(remarks: list[str], value: Array, limits: tuple[float, float]) -> list[str]:
+    """Say of predictions that they were held at a limit: such values are the same further out."""
+    low, high = limits
+    held = {
+        "held at the model's lower limit": value <= low * _ABOUT,
+        "held at the model's upper limit": value >= high / _ABOUT,
+    }
+    for text, is_held in held.items():
+        for i in np.flatnonzero(is_held):
+            remarks[i] = f"{remarks[i]}; {text}" if remarks[i] else text
+    return remarks
 
 
 def _joined(width: Array, doubt: Array, spot: Spot) -> Array:
@@ -168,7 +188,9 @@ def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
         is_above = spot.distance[row, column] > 0
         end = (model.measured.high if is_above else model.measured.low)[column]
         where = f"{'above the largest' if is_above else 'below the smallest'} measured ({end:g})"
-        remarks[row].append(f"{names[column]}: {spot.ratio[row, column]:.3g}× {where}")
+        ratio = spot.ratio[row, column]
+        times = f"{'over ' if ratio >= MOST_RATIO else ''}{ratio:.3g}×"
+        remarks[row].append(f"{names[column]}: {times} {where}")
     counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
     for name, is_unknown in unknown_levels.items():
         unknown_rows = np.flatnonzero(is_unknown)

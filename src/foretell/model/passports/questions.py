@@ -16,7 +16,7 @@ class Question(StrEnum):
     A model may be right on one of these and wrong on another, so each is rehearsed by itself.
     """
 
-    INSIDE = "inside"  # a new combination of measured values
+    INSIDE = "inside"  # a new combination of measured values; "known values" in tables
     BETWEEN = "between"  # a value of a column between the measured ones
     BEYOND = "beyond"  # a value outside the measured range, above or below
     UNKNOWN = "unknown level"  # a level of a category that was never measured

@@ -150,6 +150,8 @@ class Explanation(_Part):
     ----------
     law, formula, law_explains
         The law nearest to the runs, and the share of the variance of the log target it explains.
+    explains
+        The same share for the ensemble, on held-out runs at known values; None if there are none.
     totals
         Pairs of columns whose product explains what neither does alone.
     """
@@ -157,6 +159,7 @@ class Explanation(_Part):
     law: str | None
     formula: str | None
     law_explains: float | None
+    explains: float | None = None
     shares: dict[str, float]
     totals: list[tuple[str, str]]
     cliffs: list[Cliff]

@@ -20,11 +20,18 @@ from foretell.wording import counted, percent, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What a question is called at the head of a column.
+#: What a question is called at the head of a column. *inside* is a word of trust, and there it
+#: includes *between*.
 HEADINGS = {q: q.replace("x", "× beyond") if q in BEYOND_QUESTIONS else q for q in QUESTIONS}
-HEADINGS[FURTHER] = "further out"
+HEADINGS |= {"inside": "known values", FURTHER: "further out"}
 _TOP_SHARES, _TOP_TERMS, _TOP_COLUMNS = 6, 6, 8
 _BEARABLE = 0.25  # mean relative error up to which a prediction is of use
+#: Share of the variance that a model must explain on held-out runs before its columns matter.
+_LEAST_EXPLAINED = 0.05
+NOTHING_MATTERS = (
+    "no column, as far as these runs show. On held-out runs, the model is hardly better than a "
+    "constant."
+)
 _SCORES = ("mape", "rmse", "r2", "median_ape", "p90_ape")
 _MOST_LINE = 20_000
 
@@ -183,13 +190,22 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
     """Give the law, the columns that matter, the products, and where columns stop to matter."""
     if found.formula:
         yield f"{plain(found.formula, _MOST_LINE)}   (explains {percent(found.law_explains)})"
-    if found.shares:
+    if nothing_matters(found):
+        yield f"What matters: {NOTHING_MATTERS}"
+    elif found.shares:
         yield f"What matters: {_shares_text(found.shares)}."
     yield from effect_lines(found)
 
 
+def nothing_matters(found: Explanation) -> bool:
+    """Whether the model is hardly better than a constant, so that shares of it say nothing."""
+    return found.explains is not None and found.explains < _LEAST_EXPLAINED
+
+
 def effect_lines(found: Explanation) -> Iterator[str]:
     """Name the cliffs, the products that matter, and the columns that stop mattering."""
+    if nothing_matters(found):
+        return
     for cliff in found.cliffs:
         yield (
             f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "

@@ -20,18 +20,19 @@ from foretell.files.complaints import shown
 from foretell.files.directory import write_whole
 from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
+from foretell.model.features.cells import MISSING, Fault, first_faults, read_cells
 from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values, read_row
 from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
-from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
+from foretell.model.passports.measured_range import MeasuredRange, not_positive
 from foretell.model.passports.passport import check_level, forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import Header
 from foretell.model.saved.terms import matters
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.model.techniques._state import join_states, part_of, read_array
-from foretell.predictor import TRUST_MISSING, Forecast, Outlook
+from foretell.predictor import Forecast, Outlook
 from foretell.wording import counted
 
 FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
@@ -49,14 +50,48 @@ class Configurations(Dataset):
 
     model: SavedModel = field(kw_only=True)
 
-    @cached_property
+    @property
     def values(self) -> Values:
-        """What its columns hold, checked."""
-        self.refuse_missing(self.model.columns)
-        try:
-            return self.model.feature_map.values(self)
-        except DatasetError as error:
-            raise error.placed() from None  # there is no campaign file to change
+        """What its columns hold; raise a DatasetError that names all cells that have a fault."""
+        values, faults = self._read
+        if faults:
+            told = listing(fault.text(self.row_numbers) for fault in faults)
+            are_missing = all(fault.what == MISSING for fault in faults)
+            what_to_do = "Fill them in" if are_missing else "Correct them"
+            raise DatasetError(f"{self.name}, {told}. {what_to_do}, or drop those rows.")
+        return values
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The cells that the model cannot use."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[Values, list[Fault]]:
+        read = {c.name: read_cells(c, self.frame[c.name]) for c in self.model.feature_map.columns}
+        values = {name: found for name, (found, _) in read.items()}
+        faults = [fault for _, own in read.values() for fault in own]
+        return values, first_faults([*faults, *self.model.faults_of(values)])
+
+    @property
+    def is_usable(self) -> NDArray[np.bool_]:
+        """Which rows have no fault."""
+        usable: NDArray[np.bool_] = np.ones(len(self.frame), dtype=bool)
+        for fault in self.faults:
+            usable &= ~fault.mask
+        return usable
+
+
+class TooFarError(DatasetError):
+    """The model predicts no finite number for some rows, which the mask marks."""
+
+    def __init__(self, name: str, row_numbers: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+        rows = describe_rows(mask, row_numbers, "prediction without value")
+        super().__init__(
+            f"{name} gives {rows}: they lie too far outside the data the model was "
+            "fitted on. Correct or drop those rows."
+        )
+        self.mask = mask
 
 
 @dataclass(frozen=True)
@@ -94,6 +129,11 @@ class SavedModel:
     def categories(self) -> dict[str, tuple[str, ...]]:
         """The levels of each category."""
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
+        return self.fitted.limits
 
     @cached_property
     def measured(self) -> MeasuredRange:
@@ -135,20 +175,16 @@ class SavedModel:
         row_numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
-            try:
-                x = self.feature_map.matrix_of(values, name, row_numbers)
-            except DatasetError as error:
-                raise error.placed() from None  # there is no campaign file to change
-            refuse_not_positive(self.ranges, values, name, row_numbers)
+            x = self.feature_map.matrix_of(values, name, row_numbers)
             predicted = by_blocks(estimate, x)
         bad = ~np.isfinite(predicted if predicted.ndim == 1 else predicted[:, 0])
         if bad.any():
-            rows = describe_rows(bad, row_numbers, "prediction without value")
-            raise DatasetError(
-                f"{name} gives {rows}: they lie too far outside the data the model was "
-                "fitted on. Correct or drop those rows."
-            )
+            raise TooFarError(name, row_numbers, bad)
         return predicted
+
+    def faults_of(self, values: Values) -> list[Fault]:
+        """Find values, of columns that were read, that the model cannot use."""
+        return [*self.feature_map.step_faults(values), *not_positive(self.ranges, values)]
 
     def configurations(
         self, source: pd.DataFrame | Dataset | TextTable | str | Path
@@ -200,7 +236,8 @@ class SavedModel:
     def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
         """Predict one configuration with its passport: as ``forecast``, in less time."""
         values = None if self.rename else read_row(self.feature_map.columns, row)
-        if values is None:  # a table tells what is wrong, or reads it after all
+        if values is None or self.faults_of(values):
+            # A table says what is wrong, or reads it after all.
             table = Dataset(pd.DataFrame([row]), "the row")
             return self.forecast(self.configurations(table), interval)
         return self._forecast(values, "the row", np.ones(1, dtype=np.int64), interval)
@@ -275,36 +312,6 @@ class SavedModel:
             **{name: getattr(self, name) for name in _SAME},
         )
         return pack(header.model_dump(mode="json"), arrays)
-
-
-def forecast_complete_rows(configurations: Configurations, interval: float) -> Forecast:
-    """Predict the rows that have all values, and mark the others; refuse a table without any."""
-    model = configurations.model
-    is_missing = configurations.frame[model.columns].isna().to_numpy()
-    is_complete: NDArray[np.bool_] = np.logical_not(is_missing.any(axis=1))
-    if is_complete.all() or not is_complete.any():
-        return model.forecast(configurations, interval)
-    found = model.forecast(configurations.take(is_complete), interval)
-
-    def spread(values: Any, fill: float | str) -> NDArray[Any]:
-        whole: NDArray[Any] = np.full(len(is_complete), fill, dtype=np.asarray(values).dtype)
-        whole[is_complete] = values
-        return whole
-
-    names = np.array(model.columns, dtype=object)
-    outside = spread(np.array(found.outside, dtype=object), "")
-    outside[~is_complete] = [
-        f"no value: {', '.join(names[row])}" for row in is_missing[~is_complete]
-    ]
-    return Forecast(
-        value=spread(found.value, np.nan),
-        lower=spread(found.lower, np.nan),
-        upper=spread(found.upper, np.nan),
-        outside=outside.tolist(),
-        expected_error=spread(found.expected_error, np.nan),
-        trust=spread(found.trust, TRUST_MISSING),
-        along=found.along,
-    )
 
 
 def write_formula(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,10 @@ class Regressor(ABC):
     def importances(self) -> Array | None:
         """Return the share of each feature, summing to one, when the model has such shares."""
         return None
+
+    def limits(self) -> tuple[float, float]:
+        """Return the smallest and the largest prediction, at which those further out are held."""
+        return -math.inf, math.inf
 
     def alternatives(self, x: Array) -> tuple[Array, Array] | None:
         """Return what models that explain the data about as well predict, and their shares.

@@ -92,6 +92,10 @@ class PowerLawRegressor(Regressor):
         log_y = self.axes.coordinates(x) @ self.slopes + x @ self.effects + self.intercept
         return np.exp(np.clip(log_y, np.log(self.low), np.log(self.high)))
 
+    def limits(self) -> tuple[float, float]:
+        """Return the ends of the band of predictions."""
+        return self.low, self.high
+
     def importances(self) -> Array | None:
         """Return the share of each column in what moves predictions."""
         return self.shares if self.shares.any() else None

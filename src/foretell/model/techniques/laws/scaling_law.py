@@ -112,6 +112,10 @@ class ScalingLawRegressor(Regressor):
     def _members(self, term: NDArray[np.int64]) -> list[Base]:
         return [self._base[i] for i in term if i != NONE]
 
+    def limits(self) -> tuple[float, float]:
+        """Return the ends of the band of predictions."""
+        return self.low, self.high
+
     def importances(self) -> Array | None:
         """Return the share of each column: those of its terms, which columns share equally."""
         shares = np.zeros(self.axes.n_columns)
@@ -204,9 +208,11 @@ class ScalingLawTechnique(LogTechnique):
 def _fit(rows: TrainingRows, params: Params, *, in_haste: bool) -> ScalingLawRegressor:
     axes = Axes.of(rows.x, rows.groups)
     base = base_terms(axes)
-    few = params["interactions"] and len(rows.y) <= _FEW_ROWS
+    is_short = len(rows.y) <= _FEW_ROWS
+    few = params["interactions"] and is_short
     products = params["interactions"] and not few
-    is_sparse = params["terms"] == "few"
+    # The evidence of so few rows prefers one term to another by chance.
+    is_sparse = params["terms"] == "few" and not is_short
     most_columns, shapes = (_MOST_COLUMNS, ALL_SHAPES) if is_sparse else (2, SLOW_SHAPES)
     terms = candidate_terms(base, rows.x, most_columns if products else 1, shapes)
     unit = float(np.exp(np.average(np.log(rows.y), weights=rows.weight)))

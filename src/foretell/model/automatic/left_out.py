@@ -1,4 +1,4 @@
-"""Columns that only tell runs apart: names, dates and numbers of single runs, and indexes."""
+"""Columns that no model should learn from: outcomes of runs, and names and numbers of runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from foretell.dataset import Dataset
+from foretell.outcomes import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,21 +27,32 @@ _INDEX_NAME = re.compile(
 _ID_NAME = re.compile(r"(?i:(.*[ _.-])?[pu]?id)|.*[a-z]I[Dd]")
 
 
-def identifiers(dataset: Dataset, target: str) -> dict[str, str]:
-    """Find columns that have a value of their own in most rows; say of each why it is left out.
+def left_out(dataset: Dataset, target: str) -> dict[str, str]:
+    """Find columns that should not be used unless the user names them; say of each why.
 
-    A model would take them for an explanation of each run, and could say nothing about the next.
+    An outcome, such as the energy beside the time, is not known when a run is to be predicted. A
+    column with a value of its own in most rows would be taken for an explanation of each run, and
+    could say nothing about the next. The only columns of a table are kept.
     """
     columns = [name for name in dataset.columns if name != target]
-    found = {
-        name: reason
-        for name in columns
-        if (reason := _reason(name, dataset.frame[name])) is not None
-    }
-    return found if len(found) < len(columns) else {}
+    found: dict[str, str] = {}
+    for reason_of in (_outcome, _identifier):
+        reasons = {
+            name: f"Column '{name}' was left out: {why}. To predict from it anyway, name it and "
+            "the other columns with `use`."
+            for name in columns
+            if name not in found and (why := reason_of(name, dataset.frame[name])) is not None
+        }
+        if len(found) + len(reasons) < len(columns):
+            found |= reasons
+    return found
 
 
-def _reason(name: str, values: pd.Series[Any]) -> str | None:
+def _outcome(name: str, _: pd.Series[Any]) -> str | None:
+    return "it is known only after a run" if name in OUTCOMES else None
+
+
+def _identifier(name: str, values: pd.Series[Any]) -> str | None:
     import pandas as pd
 
     n_rows, n_values = len(values), values.nunique()
@@ -49,12 +61,7 @@ def _reason(name: str, values: pd.Series[Any]) -> str | None:
     else:
         is_label = n_rows >= _FEWEST_ROWS and n_values > _LEAST_SHARE * n_rows
         why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
-    if why is None:
-        return None
-    return (
-        f"Column '{name}' was left out: {why}, so it tells nothing about new runs. To keep it, "
-        "name it among the columns to use."
-    )
+    return None if why is None else f"{why}, so it tells nothing about new runs"
 
 
 def _numeric_reason(name: str, values: pd.Series[Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Columns that only tell runs apart."""
+"""Columns that no model should learn from."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 import foretell
 from foretell.dataset import Dataset
-from foretell.model.automatic.identifiers import identifiers
+from foretell.model.automatic.left_out import left_out
 
 N = 24
 
 
 def found(**columns):
     frame = pd.DataFrame({"nodes": np.arange(N) % 4 + 1, **columns, "time_s": np.ones(N)})
-    return identifiers(Dataset(frame, "runs.csv"), "time_s")
+    return left_out(Dataset(frame, "runs.csv"), "time_s")
 
 
 @pytest.mark.parametrize("name", ["Unnamed: 0", "index", "id", "run_id", "Row", "job id", "ID"])
@@ -60,9 +60,36 @@ def test_text_with_a_value_of_its_own_in_most_rows_is_found_and_counted():
     assert found(job=[f"job-{i % 12}" for i in range(N)]) == {}
 
 
+def test_outcomes_of_a_run_are_found_and_other_columns_kept():
+    notes = found(energy_j=np.ones(N), cpu_time_s=np.ones(N), data_s=np.ones(N))
+    assert list(notes) == ["energy_j", "cpu_time_s"]
+    assert "'energy_j'" in notes["energy_j"] and "after a run" in notes["energy_j"]
+
+
+def test_a_time_is_an_outcome_where_the_energy_is_the_target():
+    frame = pd.DataFrame({"nodes": [1, 2], "time_s": [2.0, 1.0], "energy_j": [1.0, 2.0]})
+    assert list(left_out(Dataset(frame, "runs.csv"), "energy_j")) == ["time_s"]
+
+
+def test_the_only_column_is_kept_even_if_it_is_an_outcome():
+    frame = pd.DataFrame({"time_s": [2.0, 1.0], "energy_j": [1.0, 2.0]})
+    assert left_out(Dataset(frame, "runs.csv"), "energy_j") == {}
+
+
+def test_an_outcome_is_left_out_of_a_fit_unless_it_is_named():
+    frame = pd.DataFrame({"nodes": np.tile([1, 2, 4, 8], 3)})
+    frame["time_s"] = 80 / frame["nodes"] + 5
+    frame["energy_j"] = 100 * frame["time_s"]
+    fitted = foretell.fit_model(frame, target="time_s", time_limit_s=3)
+    assert fitted.best.columns == ["nodes"]
+    assert any("'energy_j'" in note for note in fitted.results.notes)
+    kept = foretell.fit_model(frame, target="time_s", use=["energy_j", "nodes"], time_limit_s=3)
+    assert kept.best.columns == ["energy_j", "nodes"]
+
+
 def test_the_only_column_is_kept():
     frame = pd.DataFrame({"id": np.arange(N), "time_s": np.ones(N)})
-    assert identifiers(Dataset(frame, "runs.csv"), "time_s") == {}
+    assert left_out(Dataset(frame, "runs.csv"), "time_s") == {}
 
 
 def test_an_index_is_left_out_of_a_fit_unless_it_is_named():
