@@ -61,6 +61,8 @@ class AutomaticRecord:
         How long each fit took, and why the others failed.
     used
         The rows of the table that models were fitted on.
+    n_lower_bounds
+        Runs beside the table that were stopped at a time limit.
     """
 
     campaign: Campaign
@@ -73,6 +75,7 @@ class AutomaticRecord:
     reasons: dict[str, str]
     notes: list[str]
     used: NDArray[np.int64]
+    n_lower_bounds: int
     is_cut: bool
     drop_missing: bool
 
@@ -136,7 +139,14 @@ class AutomaticRecord:
             explanation=self._explanation(),
             reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
-            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.used)),
+            **shared_results(
+                self.campaign,
+                self.table,
+                elapsed_s,
+                seconds,
+                n_used=len(self.used),
+                n_lower_bounds=self.n_lower_bounds,
+            ),
         )
 
     def _notes(self) -> list[str]:

@@ -44,6 +44,8 @@ class Data(_Part):
     ----------
     n_used
         Rows that models were fitted on: fewer than ``n_rows`` where a sample was drawn.
+    n_lower_bounds
+        Further runs that were stopped at a time limit, and taught how large the target is at least.
     noise
         The relative deviation of repeated runs; None if there are no repeats, or if a target is
         not positive.
@@ -53,6 +55,7 @@ class Data(_Part):
     target: str
     n_rows: Positive
     n_used: Positive
+    n_lower_bounds: Count = 0
     columns: list[str]
     n_features: Count
     n_configurations: Positive

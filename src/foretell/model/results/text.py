@@ -82,6 +82,9 @@ def data_line(results: Results) -> str:
         text += f", {data.n_rows / data.n_configurations:.3g} repeats each"
     if data.noise is not None:
         text += f", noise {percent(data.noise)}"
+    if data.n_lower_bounds:
+        stopped = counted(data.n_lower_bounds, "more run")
+        text += f"; {stopped} stopped at a time limit, used as lower bounds"
     return text
 
 
