@@ -55,3 +55,12 @@ def _reason(name: str, values: pd.Series[Any]) -> str | None:
         f"Column '{name}' was left out: {why}, so it tells nothing about new runs. To keep it, "
         "name it among the columns to use."
     )
+
+
+def grows_with_every_row(values: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers that grow from each row to the next."""
+    import pandas as pd
+
+    if not pd.api.types.is_numeric_dtype(values) or len(values) < _FEWEST_ROWS:
+        return False
+    return bool((np.diff(values.to_numpy(dtype=float)) > 0).all())

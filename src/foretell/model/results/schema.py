@@ -153,6 +153,8 @@ class Explanation(_Part):
     ----------
     law, formula, law_explains
         The law nearest to the runs, and the share of the variance of the log target it explains.
+    without_effect
+        Columns that explain no more than shuffled copies of them would, and have no share.
     totals
         Pairs of columns whose product explains what neither does alone.
     """
@@ -161,6 +163,7 @@ class Explanation(_Part):
     formula: str | None
     law_explains: float | None
     shares: dict[str, float]
+    without_effect: list[str] = []
     totals: list[tuple[str, str]]
     cliffs: list[Cliff]
     plateaus: list[Plateau]

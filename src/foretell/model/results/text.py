@@ -192,7 +192,9 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
 
 
 def effect_lines(found: Explanation) -> Iterator[str]:
-    """Name the cliffs, the products that matter, and the columns that stop mattering."""
+    """Name columns without effect, cliffs, products that matter, and where columns stop to."""
+    if found.without_effect:
+        yield f"No effect was found of {listing(map(plain, found.without_effect), _TOP_SHARES)}."
     for cliff in found.cliffs:
         yield (
             f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "
