@@ -11,6 +11,7 @@ import click
 
 from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_notes, echo_unchanged
+from foretell.errors import listing
 from foretell.predictor import TRUST_FAR, TRUST_MISSING
 from foretell.wording import counted, percent
 
@@ -59,7 +60,7 @@ def command(
     predicted = passports.beside(dataset.frame, dataset.name)
     if output is not None:
         write_new(output, predicted.to_csv(index=False).encode(), force=force)
-    echo_notes(_notes(dataset, predicted))
+    echo_notes(_notes(dataset, predicted, passports))
     if as_json:
         echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")
         return
@@ -68,7 +69,7 @@ def command(
     echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
-def _notes(dataset: Configurations, predicted: pd.DataFrame) -> list[str]:
+def _notes(dataset: Configurations, predicted: pd.DataFrame, passports: Forecast) -> list[str]:
     notes = [
         f"column '{name}' is not in the output: it holds {what}"
         for name, what in dataset.unreadable.items()
@@ -80,6 +81,15 @@ def _notes(dataset: Configurations, predicted: pd.DataFrame) -> list[str]:
         notes.append(
             f"no prediction for {is_missing.sum()} of {len(predicted)} rows: values are missing "
             f"({counts})"
+        )
+    categories = dataset.model.categories
+    n_predicted = int((~is_missing).sum())
+    if categories and all(passports.along.get(name, 0) == n_predicted for name in categories):
+        measured = "; ".join(f"{name}: {listing(known, 6)}" for name, known in categories.items())
+        notes.append(
+            f"every level in the table is new (measured were {measured}), so predictions are those "
+            "of a level like the others on average; correct the names, or measure runs with the "
+            "new levels and fit again"
         )
     return notes
 

@@ -23,8 +23,9 @@ Array = NDArray[np.float64]
 #: With fewer configurations chance looks like an effect, and an effect like chance; with more, it
 #: has too small a share to matter.
 _FEWEST_POINTS, _MOST_POINTS = 20, 500
-_MOST_CHECKED = 150  # configurations that a process is fitted to
-_MOST_COLUMNS = 15
+#: Configurations that a process is fitted to: fewer with many columns, for the time it takes.
+_MOST_CHECKED, _FEWEST_CHECKED = 150, 80
+_FEW_COLUMNS, _MOST_COLUMNS = 6, 15
 _N_COPIES, _STEPS = 24, 25
 #: By how much the log of the posterior must be better than with each copy; and by how much more
 #: nothing else is to be expected of further copies.
@@ -46,7 +47,8 @@ def columns_without_effect(bench: Bench, columns: FeatureMap) -> list[str]:
     features = _features_by_column(columns)
     if not 1 < len(features) <= _MOST_COLUMNS:
         return []
-    points = _fairly_weighted(bench).sample(_MOST_CHECKED, bench.seed)
+    most = max(_FEWEST_CHECKED, _MOST_CHECKED * _FEW_COLUMNS // len(features))
+    points = _fairly_weighted(bench).sample(min(most, _MOST_CHECKED), bench.seed)
     axes = Axes.of(points.x, points.groups, bench.log_gp.totals)
     whole = fit_process(points, "smooth", axes=axes, start=bench.log_gp.process, seed=bench.seed)
     in_totals = {column for total in bench.log_gp.totals for column in total}
@@ -97,7 +99,7 @@ def _depends_on_others(x: Array, own: list[int]) -> bool:
         return True
     rest = values - regressors @ np.linalg.lstsq(regressors, values, rcond=None)[0]
     explained = 1 - float((rest**2).sum()) / freedom / (total / (len(x) - 1))
-    return explained > _MOST_RELATED
+    return bool(explained > _MOST_RELATED)
 
 
 def _scaled(values: Array) -> Array:
@@ -122,7 +124,7 @@ def _costs_of_copies(
     random = np.random.default_rng([seed, own[0]])
     for _ in range(_N_COPIES):
         x = points.x.copy()
-        x[:, own] = x[np.ix_(random.permutation(len(x)), own)]
+        x[:, own] = x[random.permutation(len(x))][:, own]
         copy = fit_process(
             replace(points, x=x),
             "smooth",

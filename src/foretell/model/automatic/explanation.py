@@ -36,8 +36,7 @@ def column_shares(model: SavedModel, without_effect: Collection[str] = ()) -> di
     ordered = sorted(total.items(), key=lambda item: -item[1])
     kept = {name: share for name, share in ordered if name not in without_effect}
     whole = sum(kept.values()) or 1.0
-    shares = {name: float(share / whole) for name, share in kept.items()}
-    return {name: share for name, share in shares.items() if share >= _LEAST_SHARE}
+    return {name: float(s / whole) for name, s in kept.items() if s >= _LEAST_SHARE * whole}
 
 
 def explained_share(log_y: Array, log_predicted: Array) -> float:

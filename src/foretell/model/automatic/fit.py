@@ -24,7 +24,7 @@ from foretell.model.automatic.bench import (
     fit_member,
 )
 from foretell.model.automatic.cliffs import Cliff, find_cliffs
-from foretell.model.automatic.identifiers import identifiers
+from foretell.model.automatic.identifiers import identifiers, nothing_shared
 from foretell.model.automatic.lower_bounds import LowerBounds, expected_points, is_describable, join
 from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
@@ -87,7 +87,7 @@ def run_automatic(
     if columns.drop_missing:
         dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
         notices += dropped
-    notes = [*notices, *skipped.values()]
+    notes = [*notices, *skipped.values(), *nothing_shared(dataset, target)]
     return _AutomaticFit(
         campaign, dataset, timed_out, options, columns.drop_missing, notes=notes
     ).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +30,31 @@ def identifiers(dataset: Dataset, target: str) -> dict[str, str]:
     A model would take them for an explanation of each run, and could say nothing about the next.
     """
     columns = [name for name in dataset.columns if name != target]
-    found = {
+    found = _found(dataset, columns)
+    return found if len(found) < len(columns) else {}
+
+
+def nothing_shared(dataset: Dataset, target: str) -> list[str]:
+    """Note what is missing if no column has anything in common with new runs."""
+    import pandas as pd
+
+    columns = [name for name in dataset.columns if name != target]
+    has_numbers = any(pd.api.types.is_numeric_dtype(dataset.frame[name]) for name in columns)
+    if has_numbers or len(_found(dataset, columns)) < len(columns):
+        return []
+    return [
+        "Runs have nothing in common: every column holds names, and most rows have a name of their "
+        "own. New names get the mean of all runs. Add columns with numbers, or with names that "
+        "several runs share."
+    ]
+
+
+def _found(dataset: Dataset, columns: Sequence[str]) -> dict[str, str]:
+    return {
         name: reason
         for name in columns
         if (reason := _reason(name, dataset.frame[name])) is not None
     }
-    return found if len(found) < len(columns) else {}
 
 
 def _reason(name: str, values: pd.Series[Any]) -> str | None:

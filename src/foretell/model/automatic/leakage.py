@@ -91,7 +91,8 @@ class _Evidence:
             known.append(column.name)
         group = np.zeros(len(table.y), dtype=np.int64)
         if known:
-            group = table.frame.groupby(known, sort=False, dropna=False).ngroup().to_numpy()
+            numbers = table.frame.groupby(known, sort=False, dropna=False).ngroup()
+            group = np.asarray(numbers, dtype=np.int64)
         settings = np.column_stack(parts)
         return cls(np.log(table.y), suspects, settings, group, frozenset(rounded))
 
