@@ -95,7 +95,7 @@ def test_errors_intervals_and_ranges_rest_on_runs_that_went_well():
     assert taught.results.data.n_rows == len(good)
     assert taught.best.ranges == untaught.best.ranges
     assert taught.best.scores == untaught.best.scores
-    found, expected = (fit.forecast(late) for fit in (taught, untaught))
+    found, expected = (fit.forecast(good) for fit in (taught, untaught))
     for end in ("lower", "upper"):  # as far from the prediction as without the bounds
         np.testing.assert_allclose(
             getattr(found, end) / found.value, getattr(expected, end) / expected.value

@@ -25,7 +25,7 @@ from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import NothingUsableError, Option, UsageError
-from foretell.predictor import Predictor
+from foretell.predictor import Predictor, Predictors, listed_predictors
 from foretell.spaces.quantities import TIME, write_quantity
 from foretell.spaces.rows import places_in, plain_rows, without
 
@@ -38,7 +38,7 @@ _SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
 
 
 def advise(
-    models: Predictor | Sequence[Predictor],
+    models: Predictors,
     request: PlanRequest | Mapping[str, Any] | Path | str,
     *,
     data: pd.DataFrame | Dataset | Path | str | None = None,
@@ -56,7 +56,7 @@ def advise(
     options
         A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
-    predictors = list(models) if isinstance(models, Sequence) else [models]
+    predictors = listed_predictors(models)
     past = PastRuns.of(data, predictors)
     planner = Planner.of(predictors, read_request(request), candidates, past.broken)
     if len(planner.chooser.question.certainties) == 1:

@@ -80,7 +80,7 @@ class Plan:
     Attributes
     ----------
     chosen
-        None if nothing keeps the limits; ``closest`` then comes nearest.
+        None if nothing meets the limits; ``closest`` then comes nearest.
     by_certainty
         The best configuration for each probability of keeping the limits; None if there is none.
     binding
@@ -196,7 +196,7 @@ class Answer:
         )
 
     def _runners_up(self, rows: NDArray[np.int64]) -> list[Candidate]:
-        """Return the next best; if too few keep the limits, the best of those that nearly do."""
+        """Return the next best; if too few meet the limits, the best of those that nearly do."""
         chooser, figures = self.planner.chooser, self.figures
         if not len(rows):
             return []

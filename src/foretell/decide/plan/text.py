@@ -105,10 +105,11 @@ def _limits(plan: Plan) -> list[str]:
     for word, share in plan.chosen.certainties.items():
         limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
         margin = plan.chosen.margins[word]
-        binds = "; it binds" if word in plan.binding else ""
+        is_binding = word in plan.binding
+        less = f"; without this limit, less {plan.minimize} is possible" if is_binding else ""
         lines.append(
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
-            f"{rough_percent(margin)} to spare at {_asked(plan)}{binds}"
+            f"{rough_percent(margin)} to spare at {_asked(plan)} confidence{less}"
         )
     return lines
 
@@ -144,7 +145,7 @@ def _certainties(plan: Plan) -> list[str]:
         told = f"{100 * shares[0]:g} %"
         told += f" to {100 * shares[-1]:g} %" if len(shares) > 1 else ""
         if found is None:
-            text = "no configuration keeps the limits with this probability"
+            text = "no configuration meets the limits with this probability"
         else:
             value = found.estimates[plan.minimize].value
             base = value if base is None else base
@@ -211,8 +212,8 @@ def _refusal(plan: Plan, write: Write) -> list[str]:
             limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
             state = f"{rough_percent(abs(margin))} {'over' if margin < 0 else 'to spare'}"
             lines.append(
-                f"    {write(Option(word))} {limit}: {state} at {asked}; it holds with "
-                f"{certainty_text(closest.certainties[word])}"
+                f"    {write(Option(word))} {limit}: {state} at {asked} confidence; it holds with "
+                f"a probability of {certainty_text(closest.certainties[word])}"
             )
     for share, found in plan.by_certainty.items():
         if found is not None and share < plan.question.confidence:
@@ -229,9 +230,12 @@ def _headline(plan: Plan, write: Write) -> str:
     if not plan.binding:
         return f"Every configuration lies far outside the data.{looked}"
     words = " and ".join(write(Option(word)) for word in plan.binding)
-    binds = "bind" if len(plan.binding) > 1 else "binds"
-    found = "was found that keeps" if plan.is_searched else "keeps"
-    return f"No configuration {found} the limits with {_asked(plan)}: {words} {binds}.{looked}"
+    are = "are" if len(plan.binding) > 1 else "is"
+    found = "was found that meets" if plan.is_searched else "meets"
+    return (
+        f"No configuration {found} the limits with {_asked(plan)} confidence: {words} {are} too "
+        f"tight.{looked}"
+    )
 
 
 def _asked(plan: Plan) -> str:

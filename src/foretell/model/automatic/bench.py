@@ -134,7 +134,7 @@ class Bench:
     def assemble(self, fits: Mapping[str, Regressor], answers: Answers) -> RehearsedEnsemble:
         """Weigh the voters by their answers; a fold counts when all have answered it.
 
-        Others than voters may have been fitted; their answers come after those of the voters.
+        Members that do not vote may have been fitted too; their answers come last.
         """
         names = sorted(fits, key=lambda name: name not in self.voters)
         voters = [name for name in names if name in self.voters]

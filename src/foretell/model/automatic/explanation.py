@@ -40,7 +40,7 @@ def column_shares(model: SavedModel, without_effect: Collection[str] = ()) -> di
 
 
 def explained_share(log_y: Array, log_predicted: Array) -> float:
-    """Return the share of the variance of the log target of all runs that a law explains."""
+    """Return the share of the variance of the log target of some runs that a model explains."""
     total = float(((log_y - log_y.mean()) ** 2).sum())
     left = float(((log_y - log_predicted) ** 2).sum())
     return max(0.0, 1 - left / total) if total > 0 else 0.0

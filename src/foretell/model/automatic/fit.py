@@ -24,7 +24,7 @@ from foretell.model.automatic.bench import (
     fit_member,
 )
 from foretell.model.automatic.cliffs import Cliff, find_cliffs
-from foretell.model.automatic.identifiers import identifiers, nothing_shared
+from foretell.model.automatic.left_out import left_out, nothing_shared
 from foretell.model.automatic.lower_bounds import LowerBounds, expected_points, is_describable, join
 from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
@@ -81,7 +81,7 @@ def run_automatic(
     dataset, timed_out = dataset.split_timed_out(target)
     dataset, notices = dataset.for_target(target, columns.named)
     dataset = replace(dataset, frame=dataset.frame[sorted(dataset.columns)])
-    found = {} if columns.use else identifiers(dataset, target)
+    found = {} if columns.use else left_out(dataset, target)
     skipped = {name: note for name, note in found.items() if name not in columns.named}
     campaign = automatic_campaign(target, columns.without(list(skipped)), seed)
     if columns.drop_missing:

@@ -23,8 +23,8 @@ from foretell.model.automatic.explanation import (
     explained_share,
     find_plateaus,
 )
-from foretell.model.automatic.identifiers import grows_with_every_row
 from foretell.model.automatic.leakage import derived_columns
+from foretell.model.automatic.left_out import grows_with_every_row
 from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
     Answers,
@@ -36,7 +36,7 @@ from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.measured_range import training_levels, training_ranges
-from foretell.model.passports.questions import QUESTIONS
+from foretell.model.passports.questions import QUESTIONS, Question
 from foretell.model.results.schema import (
     AUTOMATIC,
     Explanation,
@@ -235,9 +235,18 @@ class AutomaticRecord:
             law=law,
             formula=None if law is None else formula_text(self.models[law]),
             law_explains=None if law is None else laws[law],
+            explains=self._explains(),
             shares=self._shares,
             without_effect=self._without_effect,
             totals=[(names[a], names[b]) for a, b in bench.log_gp.totals],
             cliffs=describe_cliffs(bench, best),
             plateaus=find_plateaus(bench, best, names),
         )
+
+    def _explains(self) -> float | None:
+        """Return what the ensemble explains of runs held out at known values, if there are any."""
+        found = [a for a in self.answers if a.fold.kind == Question.INSIDE]
+        if not found:
+            return None
+        log_y, predicted = ([getattr(a, of) for a in found] for of in ("log_y", "combined"))
+        return explained_share(np.concatenate(log_y), np.concatenate(predicted))

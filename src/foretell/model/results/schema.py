@@ -153,6 +153,8 @@ class Explanation(_Part):
     ----------
     law, formula, law_explains
         The law nearest to the runs, and the share of the variance of the log target it explains.
+    explains
+        The same share for the ensemble, on held-out runs at known values; None if there are none.
     without_effect
         Columns that explain no more than shuffled copies of them would, and have no share.
     totals
@@ -162,6 +164,7 @@ class Explanation(_Part):
     law: str | None
     formula: str | None
     law_explains: float | None
+    explains: float | None = None
     shares: dict[str, float]
     without_effect: list[str] = []
     totals: list[tuple[str, str]]

@@ -53,7 +53,7 @@ class MergedRuns:
 def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
     """Merge repeats by their median; also return the point of each row."""
     if not (rows.y > 0).all():
-        raise ValueError("the target must be positive, for its logarithm is modeled")
+        raise ValueError("the target must be positive, because its logarithm is modeled")
     log_y = np.log(rows.y)
     _, first, point = np.unique(rows.x, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # in order of appearance
