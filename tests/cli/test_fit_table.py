@@ -545,20 +545,28 @@ def test_a_target_that_is_no_name_of_a_directory_is_refused(folder):
 @pytest.mark.parametrize(
     "ask",
     [
-        ["predict", "out", "zero.csv"],
         ["plan", "out", "--vary", "nodes=1..8", "--fix", "machine=m4", "--fix", "size={size}"],
         ["plan", "out", "--vary", "size={size},40", "--fix", "machine=m4", "--fix", "nodes=2"],
     ],
-    ids=["predict", "plan, fixed", "plan, varied"],
+    ids=["fixed", "varied"],
 )
-def test_zero_is_refused_with_the_range_of_a_column_that_was_positive(folder, ask, size):
-    pd.DataFrame({"machine": ["m4", "c4"], "size": [20, size], "nodes": [2, 2]}).to_csv(
-        "zero.csv", index=False
-    )
+def test_plans_refuse_zero_with_the_range_of_a_column_that_was_positive(folder, ask, size):
     result = run(*(word.format(size=size) for word in ask))
     assert result.exit_code == 2
     for words in ("size", str(size), "10 to 80", "positive"):
         assert words in result.output
+
+
+@pytest.mark.parametrize("size", [0, -4])
+def test_a_row_with_zero_gets_no_prediction_but_the_range_of_a_column_that_was_positive(
+    folder, size
+):
+    asked = pd.DataFrame({"machine": ["m4", "c4"], "size": [20, size], "nodes": [2, 2]})
+    asked.to_csv("zero.csv", index=False)
+    result = run("predict", "out", "zero.csv", "--json")
+    assert [row["prediction"] is None for row in json.loads(result.stdout)] == [False, True]
+    for words in ("size", "row 2", "10 to 80", "positive"):
+        assert words in result.stderr
 
 
 def test_a_table_of_new_levels_only_says_which_were_measured_and_what_to_do(folder):
