@@ -41,6 +41,8 @@ _ROWS_SHOWN = 5
 
 #: Endings of targets that are never zero, however short a run: a zero was too little to measure.
 _NEVER_ZERO = ("_s", "_j", "peak_memory_bytes")
+#: Endings of targets that only grow while a run lasts: at a time limit, they are lower bounds.
+_GROWING = ("_s", "_j", "_bytes")
 _UNITS = {"b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "µs", "ms", "s",
           "min", "h", "hz", "khz", "mhz", "ghz", "w", "kw", "j", "kj", "%"}  # fmt: skip
 _WITH_UNIT = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([a-zµ%]+)", re.IGNORECASE)
@@ -158,6 +160,30 @@ class Dataset:
             ]  # fmt: skip
             found = replace(found, frame=found.frame[known])
         return found, notes + _spelling_notes(found.frame.drop(columns=target, errors="ignore"))
+
+    def split_timed_out(self, target: str) -> tuple[Dataset, Dataset]:
+        """Split off the runs that were stopped at a time limit, where the target was measured.
+
+        Their target is a lower bound. There are none where foretell did not measure the table,
+        where the target does not grow during a run, or where no other run is left.
+        """
+        import numpy as np
+
+        is_bound = np.zeros(len(self.frame), dtype=bool)
+        is_measured = self.roles.get(target, PARAMETER) != PARAMETER
+        if is_measured and target.endswith(_GROWING) and target in self.frame.columns:
+            values = as_numbers(self.frame[target])
+            is_bound = self._has_status(Status.TIMED_OUT) & np.isfinite(values) & (values > 0)
+            is_bound &= self._has_status(Status.OK).any()
+        return self.take(~is_bound), self.take(is_bound)
+
+    def _has_status(self, status: Status) -> NDArray[np.bool_]:
+        """Say which runs ended so; none where the table does not say how they ended."""
+        import numpy as np
+
+        if self.roles.get("status", PARAMETER) == PARAMETER or "status" not in self.frame.columns:
+            return np.zeros(len(self.frame), dtype=bool)
+        return (self.frame["status"] == status).to_numpy()
 
     def _without_failed(self, notes: list[str]) -> Dataset:
         if "status" not in self.frame.columns:

@@ -539,3 +539,53 @@ def test_a_target_that_is_no_name_of_a_directory_is_refused(folder):
     with pytest.raises(foretell.UsageError, match="rename the column"):
         foretell.fit_model(frame, target=["time_s", "../memory_bytes"], output="models")
     assert not Path("memory_bytes").exists()
+
+
+@pytest.mark.parametrize("size", [0, -4])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        ["plan", "out", "--vary", "nodes=1..8", "--fix", "machine=m4", "--fix", "size={size}"],
+        ["plan", "out", "--vary", "size={size},40", "--fix", "machine=m4", "--fix", "nodes=2"],
+    ],
+    ids=["fixed", "varied"],
+)
+def test_plans_refuse_zero_with_the_range_of_a_column_that_was_positive(folder, ask, size):
+    result = run(*(word.format(size=size) for word in ask))
+    assert result.exit_code == 2
+    for words in ("size", str(size), "10 to 80", "positive"):
+        assert words in result.output
+
+
+@pytest.mark.parametrize("size", [0, -4])
+def test_a_row_with_zero_gets_no_prediction_but_the_range_of_a_column_that_was_positive(
+    folder, size
+):
+    asked = pd.DataFrame({"machine": ["m4", "c4"], "size": [20, size], "nodes": [2, 2]})
+    asked.to_csv("zero.csv", index=False)
+    result = run("predict", "out", "zero.csv", "--json")
+    assert [row["prediction"] is None for row in json.loads(result.stdout)] == [False, True]
+    for words in ("size", "row 2", "10 to 80", "positive"):
+        assert words in result.stderr
+
+
+def test_a_table_of_new_levels_only_says_which_were_measured_and_what_to_do(folder):
+    new = pd.DataFrame({"machine": ["x1", "y2"], "size": [20, 40], "nodes": [2, 4]})
+    new.to_csv("unknown.csv", index=False)
+    result = run("predict", "out", "unknown.csv")
+    assert result.exit_code == 0
+    (note,) = [line for line in result.stderr.splitlines() if "every level" in line]
+    for words in ("machine", "c4, m4", "measure"):
+        assert words in note
+    new.assign(machine=["x1", "m4"]).to_csv("known.csv", index=False)
+    assert "every level" not in run("predict", "out", "known.csv").stderr
+
+
+def test_a_table_without_anything_that_new_runs_share_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"run-{i}" for i in range(24)]
+    frame = pd.DataFrame({"job": names, "host": names[::-1], "time_s": np.arange(24) + 1.0})
+    frame.to_csv("names.csv", index=False)
+    result = run("fit", "names.csv", "--target", "time_s", "-o", "named", "--time-limit", 5)
+    assert "nothing in common" in result.output
+    assert "Add columns" in result.output

@@ -94,7 +94,22 @@ def _notes(dataset: Configurations, passports: Forecast) -> list[str]:
         notes.append(
             f"no prediction for {n_without} of {len(passports.value)} rows: {listing(told)}"
         )
+    notes += _new_levels_only(dataset, passports, len(passports.value) - n_without)
     return notes
+
+
+def _new_levels_only(dataset: Configurations, passports: Forecast, n_predicted: int) -> list[str]:
+    """Note what is missing if no row has a level that was measured."""
+    categories = dataset.model.categories
+    is_new = [passports.along.get(name, 0) == n_predicted for name in categories]
+    if not n_predicted or not is_new or not all(is_new):
+        return []
+    measured = "; ".join(f"{name}: {listing(known, 6)}" for name, known in categories.items())
+    return [
+        f"every level in the table is new (measured were {measured}), so predictions are those "
+        "of a level like the others on average; correct the names, or measure runs with the "
+        "new levels and fit again"
+    ]
 
 
 def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from foretell.executors import SerialExecutor
 from foretell.model.automatic.ensemble import NAME, EnsembleRegressor, Member
 from foretell.model.automatic.folds import FEWEST_LEVELS, Fold, plan_folds
+from foretell.model.automatic.lower_bounds import join
 from foretell.model.automatic.members import (
     MOST_POINTS,
     USUAL,
@@ -78,6 +79,8 @@ class Bench:
         The configurations members see, and their positions among all of them.
     log_gp
         The process that was fitted when repeats were merged, and the totals found for it.
+    beyond
+        What runs teach that were stopped at a time limit; nothing is rehearsed on them.
     """
 
     voters: tuple[str, ...]
@@ -88,6 +91,7 @@ class Bench:
     folds: list[Fold]
     numeric: tuple[int, ...]
     seed: int
+    beyond: Points | None = None
 
     @classmethod
     def of(
@@ -182,7 +186,7 @@ def fit_member(bench: Bench, task: FitTask) -> Regressor:
     if task.fold is not None:
         rows = bench.points.take(bench.folds[task.fold].train).as_rows()
         return technique.refit(rows, params, bench.seed, task.start)
-    rows = bench.points.sample(spec.most_points, bench.seed).as_rows()
+    rows = join(bench.points.sample(spec.most_points, bench.seed), bench.beyond).as_rows()
     if spec.starts_merged:
         return technique.refit(rows, params, bench.seed, bench.log_gp)
     return technique.fit(technique.prepare(rows), params, bench.seed)

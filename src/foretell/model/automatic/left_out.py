@@ -48,6 +48,29 @@ def left_out(dataset: Dataset, target: str) -> dict[str, str]:
     return found
 
 
+def nothing_shared(dataset: Dataset, target: str) -> list[str]:
+    """Note what is missing if no column has anything in common with new runs."""
+    import pandas as pd
+
+    values = [dataset.frame[name] for name in dataset.columns if name != target]
+    if any(pd.api.types.is_numeric_dtype(column) or not _is_label(column) for column in values):
+        return []
+    return [
+        "Runs have nothing in common: every column holds names, and most rows have a name of their "
+        "own. New names get the mean of all runs. Add columns with numbers, or with names that "
+        "several runs share."
+    ]
+
+
+def grows_with_every_row(values: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers that grow from each row to the next."""
+    import pandas as pd
+
+    if not pd.api.types.is_numeric_dtype(values) or len(values) < _FEWEST_ROWS:
+        return False
+    return bool((np.diff(values.to_numpy(dtype=float)) > 0).all())
+
+
 def _outcome(name: str, _: pd.Series[Any]) -> str | None:
     return "it is known only after a run" if name in OUTCOMES else None
 
@@ -59,9 +82,13 @@ def _identifier(name: str, values: pd.Series[Any]) -> str | None:
     if pd.api.types.is_numeric_dtype(values):
         why = _numeric_reason(name.strip(), values)
     else:
-        is_label = n_rows >= _FEWEST_ROWS and n_values > _LEAST_SHARE * n_rows
+        is_label = _is_label(values)
         why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
     return None if why is None else f"{why}, so it tells nothing about new runs"
+
+
+def _is_label(values: pd.Series[Any]) -> bool:
+    return len(values) >= _FEWEST_ROWS and values.nunique() > _LEAST_SHARE * len(values)
 
 
 def _numeric_reason(name: str, values: pd.Series[Any]) -> str | None:

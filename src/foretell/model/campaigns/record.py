@@ -127,7 +127,9 @@ class Record:
             trials=[self._trial(t) for e in self.entries for t in e.trials],
             reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
-            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.table.y)),
+            **shared_results(
+                self.campaign, self.table, elapsed_s, seconds, n_used=len(self.table.y)
+            ),
         )
 
     def notes(self) -> list[str]:

@@ -89,6 +89,9 @@ def data_line(results: Results) -> str:
         text += f", {data.n_rows / data.n_configurations:.3g} repeats each"
     if data.noise is not None:
         text += f", noise {percent(data.noise)}"
+    if data.n_lower_bounds:
+        stopped = counted(data.n_lower_bounds, "more run")
+        text += f"; {stopped} stopped at a time limit, used as lower bounds"
     return text
 
 
@@ -203,9 +206,11 @@ def nothing_matters(found: Explanation) -> bool:
 
 
 def effect_lines(found: Explanation) -> Iterator[str]:
-    """Name the cliffs, the products that matter, and the columns that stop mattering."""
+    """Name columns without effect, cliffs, products that matter, and where columns stop to."""
     if nothing_matters(found):
         return
+    if found.without_effect:
+        yield f"No effect was found of {listing(map(plain, found.without_effect), _TOP_SHARES)}."
     for cliff in found.cliffs:
         yield (
             f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "

@@ -299,3 +299,24 @@ def test_thousands_of_rows_of_garbage_are_refused_and_do_no_harm(server):
     kind, _ = server.problem_of(server.client.post(PREDICT, content=text, headers=CSV))
     assert kind == "wrong-input"
     assert server.works()
+
+
+@pytest.mark.parametrize("size", [0, -4.5])
+def test_values_that_are_not_positive_are_refused_with_the_range_of_the_column(server, size):
+    row = {**ROW, "size": size}
+    answers = [
+        server.client.post(PREDICT, json={"rows": [row]}),
+        server.client.post(PREDICT, json={"rows": [ROW, row]}),
+        server.client.post("/models/sort/curve", json={"row": row, "column": "nodes"}),
+        server.client.post(
+            "/models/sort/plan", json={"vary": {"nodes": [1, 2]}, "fix": {**FIXED, "size": size}}
+        ),
+        server.client.post(
+            PREDICT, content=f"size,nodes,machine,is_big\n{size},3,m4,true\n", headers=CSV
+        ),
+    ]
+    for answer in answers:
+        found, detail = server.problem_of(answer)
+        assert found == "wrong-input"
+        for words in ("size", f"{size:g}", "10 to 80", "positive"):
+            assert words in detail
