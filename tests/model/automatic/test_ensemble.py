@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,21 @@ def test_a_fold_counts_only_when_all_have_answered():
     del answers[0]["PowerLaw"]
     assert len(bench.assemble(fits, answers).folds) == len(bench.folds) - 1
     assert bench.assemble(fits, {}).regressor.predict(rows().x).min() > 0
+
+
+def test_members_are_judged_by_runs_that_a_smooth_process_cannot_explain_too():
+    bench = Bench.of(rows(), ["PowerLaw", "ScalingLaw"], 0)
+    fits = {name: fit_member(bench, FitTask(name)) for name in bench.voters}
+    odd = bench.points.x[:, 0] == 80
+    log_y = bench.points.log_y
+    answers = {
+        i: {"PowerLaw": log_y[f.test] + 0.01, "ScalingLaw": log_y[f.test] + 0.5 * odd[f.test]}
+        for i, f in enumerate(bench.folds)
+    }
+    ignored = replace(bench.points, weight=np.where(odd, 1e-6, 1.0))
+    regressor = replace(bench, points=ignored).assemble(fits, answers).regressor
+    law, scaling = regressor.vote.inside
+    assert law < scaling
 
 
 def test_rehearsals_take_turns_so_that_a_cut_leaves_all_kinds():

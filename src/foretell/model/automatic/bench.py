@@ -133,6 +133,16 @@ class Bench:
             for name, regressor in fits.items():
                 yield FitTask(name, fold, regressor.start())
 
+    @cached_property
+    def n_runs(self) -> Array:
+        """How many runs each point stands for.
+
+        Members are judged by all of them alike: the weights of points say which runs a smooth
+        process cannot explain, and a member that can must not lose by that.
+        """
+        counts = np.bincount(self.merged.point, minlength=len(self.merged.points))
+        return counts[self.drawn].astype(float)
+
     def assemble(self, fits: Mapping[str, Regressor], answers: Answers) -> RehearsedEnsemble:
         """Weigh the voters by their answers; a fold counts when all have answered it.
 
@@ -144,9 +154,7 @@ class Bench:
         folds = [self.folds[i] for i in complete]
         tables = [np.column_stack([answers[i][name] for name in names]) for i in complete]
         errors = [
-            relative_errors(
-                table[:, : len(voters)], self.points.log_y[f.test], self.points.weight[f.test]
-            )
+            relative_errors(table[:, : len(voters)], self.points.log_y[f.test], self.n_runs[f.test])
             for f, table in zip(folds, tables, strict=True)
         ]
         measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
