@@ -119,6 +119,15 @@ def test_members_are_judged_by_runs_that_a_smooth_process_cannot_explain_too():
     assert law < scaling
 
 
+def test_members_that_can_follow_jumps_do_not_rely_on_the_weights_of_a_smooth_process():
+    bench = Bench.of(rows(n_repeats=3), USUAL, 0)
+    ignored = replace(bench.points, weight=np.full(len(bench.points), 1e-6))
+    seen = replace(bench, points=ignored).points_for
+    assert seen(MEMBERS["LogGP"]).weight == pytest.approx(1e-6)
+    assert seen(MEMBERS["SparseGP"]).weight == pytest.approx(0.3)  # a tenth of three runs
+    assert (seen(MEMBERS["LightTrees"]).weight > 0.3).all()
+
+
 def test_rehearsals_take_turns_so_that_a_cut_leaves_all_kinds():
     bench = Bench.of(rows(), ["PowerLaw"], 0)
     fits = {"PowerLaw": fit_member(bench, FitTask("PowerLaw"))}
