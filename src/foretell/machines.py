@@ -13,6 +13,7 @@ from foretell.errors import UsageError
 
 #: Amounts are multiples of a millionth, so that adding and subtracting never leaves a remainder.
 _DECIMALS = 6
+_MOST_K2 = 1.0  # e^100 already exceeds any power
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
 _SUFFIXES = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
              "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}  # fmt: skip
@@ -155,6 +156,31 @@ class Needs:
 
 
 @dataclass(frozen=True)
+class PowerCurve:
+    """Watts that a node draws when ``u`` percent of its CPUs are in use: k0 + k1·exp(k2·u).
+
+    >>> PowerCurve(k0=1.9, k1=0.1, k2=0.034).watts(0.0)
+    2.0
+    """
+
+    k0: float
+    k1: float
+    k2: float
+
+    def __post_init__(self) -> None:
+        for name in ("k0", "k1", "k2"):
+            _amount(f"power.{name}", getattr(self, name))
+        if self.k2 > _MOST_K2:
+            raise UsageError(
+                f"power.k2: must be at most {_MOST_K2}, not {self.k2:g}; it is per percent of use"
+            )
+
+    def watts(self, busy_share: float) -> float:
+        """Return the watts drawn when a share of the CPUs is in use."""
+        return self.k0 + self.k1 * math.exp(self.k2 * 100 * busy_share)
+
+
+@dataclass(frozen=True)
 class NodeType:
     """A kind of machine.
 
@@ -162,6 +188,8 @@ class NodeType:
     ----------
     idle_w, busy_w
         Watts drawn when nothing runs, and when everything is in use; None if not known.
+    power
+        The watts in between, if they are known better; then idle_w and busy_w follow from it.
     price_per_h
         What an hour costs; None if not known.
     """
@@ -171,8 +199,17 @@ class NodeType:
     idle_w: float | None = None
     busy_w: float | None = None
     price_per_h: float | None = None
+    power: PowerCurve | None = None
 
     def __post_init__(self) -> None:
+        if self.power is not None:
+            if self.idle_w is not None or self.busy_w is not None:
+                raise UsageError(
+                    f"{self.name} has a power curve, which says what it draws when idle and busy; "
+                    "remove idle_w and busy_w, or the curve"
+                )
+            object.__setattr__(self, "idle_w", self.power.watts(0.0))
+            object.__setattr__(self, "busy_w", self.power.watts(1.0))
         for name in ("idle_w", "busy_w", "price_per_h"):
             value = getattr(self, name)
             if value is not None:
@@ -182,6 +219,17 @@ class NodeType:
                 f"busy_w of {self.name} ({self.busy_w:g}) is less than idle_w ({self.idle_w:g}); "
                 "exchange them"
             )
+
+    def watts(self, busy_share: float) -> float | None:
+        """Return the watts drawn when a share of the CPUs is in use; None if not known.
+
+        Without a curve, power grows evenly from idle to busy.
+        """
+        if self.power is not None:
+            return self.power.watts(busy_share)
+        if self.idle_w is None or self.busy_w is None:
+            return None
+        return self.idle_w + busy_share * (self.busy_w - self.idle_w)
 
 
 @dataclass(frozen=True)

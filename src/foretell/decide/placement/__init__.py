@@ -1,0 +1,1 @@
+"""Placement: the node for each task, by the time and energy predicted on each type of node."""

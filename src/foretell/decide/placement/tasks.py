@@ -1,0 +1,140 @@
+"""Tasks: what they need of a node, and what their models need to know of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, get_args
+
+from foretell.decide.placement.cluster import Migratable
+from foretell.errors import Option, UsageError, suggest
+from foretell.machines import ONE_CPU, Resources
+
+Value = float | int | str | bool
+#: Names of resources; those of other resources contain a slash, as in Kubernetes.
+_NEEDS = ("cpu", "cpus", "memory", "memory_bytes", "gpu", "gpus")
+_MIGRATABLE: tuple[str, ...] = get_args(Migratable)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task needs, its features, and its own weight of energy.
+
+    Attributes
+    ----------
+    H
+        The weight of energy of this task; None for that of the policy.
+    migratable
+        Whether it may move: *never*, by starting again (*restart*), or where it was (*resume*).
+
+    >>> task = read_task("cpu=2,memory=1Gi,iterations=800")
+    >>> print(task.needs, task.columns["memory_gib"], task.columns["iterations"])
+    2 CPUs and 1 GiB of memory 1.0 800
+    """
+
+    needs: Resources = ONE_CPU
+    features: Mapping[str, Value] = field(default_factory=dict)
+    H: float | None = None
+    migratable: str = "never"
+    name: str = ""
+
+    @cached_property
+    def columns(self) -> dict[str, Value]:
+        """What a model may use: the features, and the needs under their usual names."""
+        needs = self.needs
+        return {
+            "cpu": needs.cpus, "cpus": needs.cpus, "gpus": needs.gpus,
+            "memory_bytes": needs.memory_bytes, "memory_mib": needs.memory_bytes / 2**20,
+            "memory_gib": needs.memory_bytes / 2**30,
+            **self.features,
+        }  # fmt: skip
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """What predictions depend on: equal for tasks with the same predictions."""
+        needs = self.needs
+        features = tuple(sorted((name, repr(value)) for name, value in self.features.items()))
+        return (needs.cpus, needs.memory_bytes, needs.gpus, features)
+
+
+def read_task(source: str | Mapping[str, Any] | Task) -> Task:
+    """Read a task, written as ``cpu=2,memory=1Gi,iterations=800`` or as a mapping.
+
+    ``H``, ``migratable`` and ``name`` are about the task; cpu, memory and gpu, and names with a
+    slash, are what it needs; all others are features.
+    """
+    if isinstance(source, Task):
+        return source
+    given = _pairs(source) if isinstance(source, str) else dict(source)
+    H, migratable, name = (given.pop(key, None) for key in ("H", "migratable", "name"))
+    needs = {key: given.pop(key) for key in list(given) if key in _NEEDS or "/" in key}
+    if "cpu" not in needs and "cpus" not in needs:
+        needs["cpu"] = 1
+    if migratable is not None and migratable not in _MIGRATABLE:
+        raise _wrong(f"migratable is one of {', '.join(_MIGRATABLE)}. "
+                     f"{suggest(str(migratable), _MIGRATABLE)}")  # fmt: skip
+    try:
+        read = Resources.read(needs)
+    except UsageError as error:
+        raise _wrong(error.text) from None
+    for key, value in given.items():
+        if not isinstance(value, float | int | str) or (
+            isinstance(value, float) and not math.isfinite(value)
+        ):
+            raise _wrong(f"{key}: must be a number or a text, not {value!r}")
+    return Task(
+        read, given, None if H is None else read_h(H), migratable or "never", str(name or "")
+    )
+
+
+def read_h(value: object) -> float:
+    """Read a weight of energy: a number from 0 to 1.
+
+    >>> read_h("0.6")
+    0.6
+    """
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 1:
+        raise UsageError(
+            f"must be a number from 0 to 1, not {value}",
+            option=Option("H"),
+            remedy=("write 1 to save energy alone, 0 for speed alone",),
+        )
+    return found
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (key and equals and value):
+            raise _wrong(f"'{part}' is not NAME=VALUE, as in cpu=2,memory=1Gi,iterations=800")
+        if key in found:
+            raise _wrong(f"{key} is given twice; remove one")
+        found[key] = value if key in _NEEDS or "/" in key else plain_value(value)
+    return found
+
+
+def plain_value(text: str) -> Value:
+    """Read a number, or leave a text as it is.
+
+    >>> plain_value("800"), plain_value("0.5"), plain_value("text")
+    (800, 0.5, 'text')
+    """
+    for read in (int, float):
+        try:
+            value = read(text)
+        except ValueError:
+            continue
+        if math.isfinite(value) and "_" not in text:
+            return value
+    return text
+
+
+def _wrong(text: str) -> UsageError:
+    return UsageError(text, option=Option("task"))
