@@ -190,6 +190,8 @@ class NodeType:
         Watts drawn when nothing runs, and when everything is in use; None if not known.
     power
         The watts in between, if they are known better; then idle_w and busy_w follow from it.
+    can_power_off
+        Whether a node without tasks is switched off.
     price_per_h
         What an hour costs; None if not known.
     """
@@ -200,6 +202,7 @@ class NodeType:
     busy_w: float | None = None
     price_per_h: float | None = None
     power: PowerCurve | None = None
+    can_power_off: bool = False
 
     def __post_init__(self) -> None:
         if self.power is not None:

@@ -33,7 +33,17 @@ class Registry(Generic[Plugin]):
 
     @cached_property
     def _foreign(self) -> dict[str, Any]:
-        return {e.name: e for e in entry_points(group=self._group) if e.name not in self._table}
+        found: dict[str, Any] = {}
+        for entry in entry_points(group=self._group):
+            if entry.name in self._table:
+                continue
+            other = found.setdefault(entry.name, entry)
+            if other.value != entry.value:
+                raise UsageError(
+                    f"two packages have a {self.kind} '{entry.name}': {other.value} and "
+                    f"{entry.value}; uninstall one of them"
+                )
+        return found
 
     def names(self) -> list[str]:
         """List every known name: ours in table order, then those of other packages."""

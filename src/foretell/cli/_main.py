@@ -33,6 +33,7 @@ GROUPS = {
         "plan": "Choose the configuration to use, under a deadline, a budget or a power cap.",
         "advise": "Propose the next run worth paying for.",
         "learn": "Measure, fit and plan in turns, until the plan is sure.",
+        "cluster": "Choose the node for each task, by predicted time and energy.",
     },
     "Operate": {
         "serve": "Answer over HTTP, and show a page.",

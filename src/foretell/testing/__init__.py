@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from foretell.testing.meters import check_meter
+from foretell.testing.policies import check_policy
 from foretell.testing.techniques import check_technique, example_rows, merged
 from foretell.testing.workloads import check_workload
 
-__all__ = ["check_meter", "check_technique", "check_workload", "example_rows", "merged"]
+__all__ = [
+    "check_meter",
+    "check_policy",
+    "check_technique",
+    "check_workload",
+    "example_rows",
+    "merged",
+]

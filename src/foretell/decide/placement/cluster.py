@@ -223,6 +223,7 @@ class NodeTypeTable(pydantic.BaseModel):
             idle_w=self.idle_w,
             busy_w=self.busy_w,
             power=None if self.power is None else self.power.curve(),
+            can_power_off=self.can_power_off,
         )
 
     @property

@@ -1,0 +1,1 @@
+"""Clusters, for users: place a task, simulate policies; here cluster files meet fitted models."""

@@ -1,0 +1,189 @@
+"""Where a task should run: nodes ranked with what is predicted there, and why others are out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from foretell.decide.placement.choose import Chooser, PolicyChoice
+from foretell.decide.placement.estimates import Estimate, Figure
+from foretell.decide.placement.fleet import Amounts, Fleet
+from foretell.decide.placement.tasks import Task
+from foretell.predictor import TRUST_INSIDE
+from foretell.spaces.quantities import ENERGY, TIME, write_quantity
+from foretell.wording import plain
+
+_MOST_SHOWN = 20
+_HEADER: tuple[str, ...] = ("node", "type", "time (90 %)", "energy (90 %)", "score", "trust")
+
+
+@dataclass(frozen=True)
+class RankedNode:
+    """A node that can take the task.
+
+    Attributes
+    ----------
+    energy_j
+        The energy that the policy counts, which may include power of the node.
+    is_known
+        Whether the score rests on predictions; otherwise it is the median of the others.
+    """
+
+    node: str
+    type: str
+    estimate: Estimate
+    energy_j: float
+    score: float
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The nodes for a task, the best first.
+
+    Attributes
+    ----------
+    excluded
+        Why other nodes are out, by node.
+    """
+
+    task: Task
+    policy: str
+    H: float
+    energy: str
+    nodes: tuple[RankedNode, ...]
+    excluded: Mapping[str, str]
+
+    @property
+    def chosen(self) -> RankedNode | None:
+        """The node to use; None if none has room."""
+        return self.nodes[0] if self.nodes else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values; what is not known is None."""
+        return {
+            "chosen": None if self.chosen is None else self.chosen.node,
+            "policy": self.policy,
+            "H": self.H,
+            "energy": self.energy,
+            "nodes": [_node_json(node) for node in self.nodes],
+            "excluded": dict(self.excluded),
+        }
+
+    def __str__(self) -> str:
+        return placement_text(self)
+
+
+def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
+    """Rank the nodes for a task, and say why others are out."""
+    fleet, H = chooser.fleet, chooser.weight(task)
+    need = fleet.need(task.needs)
+    if need is None:
+        unknown = sorted(set(task.needs.amounts()) - set(fleet.row))[0]
+        excluded = dict.fromkeys(fleet.names, f"it has no {unknown}")
+        return Placement(task, choice.name, H, chooser.energy, (), excluded)
+    ranking = chooser.rank(task, need)
+    candidates = ranking.candidates
+    shown = chooser.policy.shown(ranking.scores)
+    nodes = [
+        RankedNode(
+            fleet.names[candidates.nodes[i]],
+            fleet.types[candidates.types[i]].name,
+            candidates.estimates.by_type[candidates.types[i]],
+            float(candidates.energy_j[i]),
+            float(shown[i]),
+            bool(ranking.is_known[i]),
+        )
+        for i in ranking.order
+    ]
+    excluded = _excluded(fleet, need, {node.node for node in nodes})
+    return Placement(task, choice.name, H, chooser.energy, tuple(nodes), excluded)
+
+
+def _excluded(fleet: Fleet, need: Amounts, kept: set[str]) -> dict[str, str]:
+    could = fleet.could_ever_fit(need)
+    found = {}
+    for i, name in enumerate(fleet.names):
+        if name in kept:
+            continue
+        if not fleet.ready[i]:
+            found[name] = "not ready"
+        elif not could[i]:
+            found[name] = f"too small ({fleet.lacking(i, need)})"
+        else:
+            found[name] = f"no room ({fleet.lacking(i, need)})"
+    return found
+
+
+def _node_json(node: RankedNode) -> dict[str, Any]:
+    def numbers(name: str, unit: str, figure: Figure) -> dict[str, float | None]:
+        parts = {"": figure.value, "_lower": figure.lower, "_upper": figure.upper}
+        return {
+            f"{name}{end}_{unit}": value if math.isfinite(value) else None
+            for end, value in parts.items()
+        }
+
+    return {
+        "node": node.node,
+        "type": node.type,
+        **numbers("time", "s", node.estimate.time),
+        **numbers("energy", "j", node.estimate.energy),
+        "counted_energy_j": node.energy_j if math.isfinite(node.energy_j) else None,
+        "score": node.score,
+        "trust": node.estimate.trust,
+        "remark": node.estimate.remark,
+        "is_known": node.is_known,
+    }
+
+
+def placement_text(placement: Placement) -> str:
+    """Write a placement as a table, with the reasons why other nodes are out."""
+    lines = []
+    if placement.nodes:
+        rows = [_HEADER, *(_row(node) for node in placement.nodes[:_MOST_SHOWN])]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+        for n, row in enumerate(rows):
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            mark = "   ← chosen" if n == 1 else ""
+            lines.append(("  ".join([*cells, row[-1]]) + mark).rstrip())
+        if len(placement.nodes) > _MOST_SHOWN:
+            lines.append(f"and {len(placement.nodes) - _MOST_SHOWN} more nodes with room")
+    else:
+        lines.append("No node can take this task now.")
+    by_reason: dict[str, list[str]] = {}
+    for node, reason in placement.excluded.items():
+        by_reason.setdefault(reason, []).append(node)
+    for reason, nodes in by_reason.items():
+        named = ", ".join(nodes[:6]) + (f" and {len(nodes) - 6} more" if len(nodes) > 6 else "")
+        lines.append(f"{named}: {reason}.")
+    share = round(100 * placement.H, 1)
+    weights = f"H = {placement.H:g}: energy counts {share:g} %, time {100 - share:g} %."
+    lines.append(f"policy {placement.policy}, {weights}")
+    return "\n".join(lines)
+
+
+def _row(node: RankedNode) -> tuple[str, ...]:
+    trust = node.estimate.trust
+    if not node.is_known:
+        trust = f"{trust}, so its score is the median of the others"
+    if node.estimate.remark and node.estimate.trust != TRUST_INSIDE:
+        trust = f"{trust}: {node.estimate.remark}"
+    return (
+        plain(node.node), plain(node.type),
+        _figure(node.estimate.time, TIME), _figure(node.estimate.energy, ENERGY),
+        f"{node.score:.3g}" if np.isfinite(node.score) else "–", trust,
+    )  # fmt: skip
+
+
+def _figure(figure: Figure, kind: str) -> str:
+    if not math.isfinite(figure.value):
+        return "–"
+    value = write_quantity(figure.value, kind)
+    if not figure.lower < figure.upper:
+        return value
+    low, high = (write_quantity(end, kind) for end in (figure.lower, figure.upper))
+    return f"{value} ({low} – {high})"

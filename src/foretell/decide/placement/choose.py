@@ -1,0 +1,229 @@
+"""Choosing a node, the one path of place, the simulator and live schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.decide.placement.cluster import Cluster, Energy, PolicyTable
+from foretell.decide.placement.estimates import Estimates
+from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
+from foretell.decide.placement.optimum import Problem
+from foretell.decide.placement.policies import POLICIES, Policy
+from foretell.decide.placement.tasks import Task, plain_value, read_h
+from foretell.errors import Option, UsageError, suggest
+from foretell.files.typed import validated
+
+Array = NDArray[np.float64]
+_EQUAL = 1e-9  # scores that differ by less are the same
+_SWITCH = {"on": True, "off": False}
+_ENERGIES: tuple[str, ...] = get_args(Energy)
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy with its settings; None where the cluster file decides.
+
+    >>> print(read_policy("geometric:H=1:moves=on").label)
+    geometric H=1 moves=on
+    """
+
+    name: str
+    H: float | None = None
+    energy: Energy | None = None
+    moves: bool | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """How tables name it."""
+        moves = None if self.moves is None else "on" if self.moves else "off"
+        H = None if self.H is None else f"{self.H:g}"
+        set_here = {"H": H, "energy": self.energy, "moves": moves, **self.options}
+        return " ".join([self.name, *(f"{k}={v}" for k, v in set_here.items() if v is not None)])
+
+    def make(self) -> Policy:
+        """Return the policy."""
+        found = POLICIES.get(self.name)
+        return found(validated(found.options_class, self.options, f"policy {self.name}"))
+
+    def settings(self, table: PolicyTable) -> tuple[float, Energy]:
+        """Return the weight of energy and which energy counts."""
+        H = table.H if self.H is None else self.H
+        return H, self.energy or table.energy
+
+
+def read_policy(text: str) -> PolicyChoice:
+    """Read a policy, written as ``geometric:H=1:energy=marginal:moves=on``."""
+    name, *parts = (part.strip() for part in text.split(":"))
+    set_here: dict[str, Any] = {}
+    for part in parts:
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (key and equals and value) or key in set_here:
+            raise _wrong(text, "write NAME or NAME:OPTION=VALUE, such as geometric:H=1")
+        set_here[key] = value
+    H, energy, moves = (set_here.pop(key, None) for key in ("H", "energy", "moves"))
+    if energy is not None and energy not in _ENERGIES:
+        raise _wrong(text, f"energy is one of {', '.join(_ENERGIES)}. {suggest(energy, _ENERGIES)}")
+    if moves is not None and moves not in _SWITCH:
+        raise _wrong(text, f"moves is on or off, not {moves}")
+    try:
+        weight = None if H is None else read_h(H)
+    except UsageError as error:
+        remedy = "".join(str(part) for part in error.remedy)
+        raise _wrong(text, f"H {error.text}; {remedy}") from None
+    choice = PolicyChoice(
+        name, weight, energy, None if moves is None else _SWITCH[moves],
+        {key: plain_value(value) for key, value in set_here.items()},
+    )  # fmt: skip
+    choice.make()  # an unknown name or option is refused now
+    return choice
+
+
+def read_policies(text: str | Sequence[str | PolicyChoice]) -> list[PolicyChoice]:
+    """Read several policies, separated by commas; refuse one that is given twice."""
+    parts = text.split(",") if isinstance(text, str) else text
+    found = [read_policy(part) if isinstance(part, str) else part for part in parts]
+    labels = [choice.label for choice in found]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UsageError(
+                f"'{label}' is given twice; remove one, or give them different settings",
+                option=Option("policy"),
+            )
+    return found
+
+
+def _wrong(text: str, why: str) -> UsageError:
+    return UsageError(why, option=Option("policy", text))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Scores of the candidates, the best first.
+
+    Attributes
+    ----------
+    order
+        Positions of the candidates, from the best on.
+    is_known
+        Whose score rests on predictions; the others have the median score.
+    """
+
+    candidates: Candidates
+    scores: Array
+    order: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+
+    @property
+    def best(self) -> int:
+        """The node that is chosen."""
+        return int(self.candidates.nodes[self.order[0]])
+
+
+class Chooser:
+    """Chooses nodes for tasks by a policy, from what is free now."""
+
+    def __init__(
+        self, cluster: Cluster, estimates: Estimates, choice: PolicyChoice, seed: int = 0
+    ) -> None:
+        self.fleet = Fleet.of(cluster)
+        self.estimates = estimates
+        self.policy = choice.make()
+        self.H, self.energy = choice.settings(cluster.policy)
+        self.random = np.random.default_rng([seed, 1])
+
+    def weight(self, task: Task) -> float:
+        """Return the weight of energy for a task: its own, or that of the policy."""
+        return self.H if task.H is None else task.H
+
+    def candidates(self, task: Task, need: Amounts, own: int | None = None) -> Candidates:
+        """Return the nodes that can take a task now."""
+        nodes = self.fleet.fitting(need, own)
+        return Candidates(self.fleet, nodes, need, self.estimates.of(task), self.energy)
+
+    def choose(self, task: Task, need: Amounts, own: int | None = None) -> int | None:
+        """Return the node for a task; None if none has room."""
+        candidates = self.candidates(task, need, own)
+        if not len(candidates.nodes):
+            return None
+        H = self.weight(task)
+        scores, _ = self.scores(candidates, H)
+        return int(candidates.nodes[self._winner(candidates, scores, H)])
+
+    def rank(self, task: Task, need: Amounts) -> Ranking:
+        """Return all nodes that can take a task now, the best first."""
+        candidates, H = self.candidates(task, need), self.weight(task)
+        scores, is_known = self.scores(candidates, H)
+        order = np.lexsort((np.arange(len(scores)), self._preference(candidates, H), -scores))
+        if len(order):
+            winner = self._winner(candidates, scores, H)
+            order = np.array([winner, *(i for i in order if i != winner)], dtype=np.int64)
+        return Ranking(candidates, scores, order, is_known)
+
+    def scores(self, candidates: Candidates, H: float) -> tuple[Array, NDArray[np.bool_]]:
+        """Score candidates; those that are not known get the median of the others."""
+        is_known = _known(candidates, self.policy.needed(H))
+        if is_known.all():
+            return self.policy.scores(candidates, H, self.random), is_known
+        scores = np.zeros(len(candidates.nodes))
+        if is_known.any():
+            found = self.policy.scores(candidates.take(is_known), H, self.random)
+            scores[:] = np.median(found)
+            scores[is_known] = found
+        return scores, is_known
+
+    def _winner(self, candidates: Candidates, scores: Array, H: float) -> int:
+        best = np.flatnonzero(scores >= scores.max() - _EQUAL)
+        if len(best) == 1:
+            return int(best[0])
+        if self.policy.ties == "random":
+            return int(best[self.random.integers(len(best))])
+        return int(best[np.argmin(self._preference(candidates, H)[best])])
+
+    def _preference(self, candidates: Candidates, H: float) -> NDArray[np.int64]:
+        """Return what decides among equal scores, the least first; then the name does."""
+        if self.policy.ties != "by H":
+            return np.zeros(len(candidates.nodes), dtype=np.int64)
+        return candidates.cpus_left if H >= 0.5 else -candidates.cpus_left
+
+    def assign(self, tasks: Sequence[tuple[Task, Amounts]]) -> list[int | None] | None:
+        """Place several tasks at once, if the policy does that."""
+        if type(self.policy).assign is Policy.assign or len(tasks) < 2:
+            return None
+        return self.policy.assign(self.problem(tasks))
+
+    def problem(self, tasks: Sequence[tuple[Task, Amounts]]) -> Problem:
+        """Return the costs and needs of tasks, and what is free."""
+        open_nodes = self.fleet.ready & ~self.fleet.reserved
+        everywhere = np.arange(len(self.fleet))
+        costs = np.full((len(tasks), len(self.fleet)), np.inf)
+        for row, (task, need) in enumerate(tasks):
+            whole = Candidates(self.fleet, everywhere, need, self.estimates.of(task), self.energy)
+            costs[row] = np.where(open_nodes, costs_of(whole, self.weight(task)), np.inf)
+        free = self.fleet.capacity - self.fleet.used
+        return Problem(costs, np.array([need for _, need in tasks]), free)
+
+
+def costs_of(candidates: Candidates, H: float) -> Array:
+    """Return (E/min E)^H · (T/min T)^(1−H) for each candidate; the dearest where not known."""
+    total = np.zeros(len(candidates.nodes))
+    for weight, values in ((H, candidates.energy_j), (1 - H, candidates.time_s)):
+        if weight > 0 and np.isfinite(values).any():
+            logarithms = np.log(np.maximum(values, 1e-12))
+            total += weight * (logarithms - np.nanmin(logarithms))
+    total = np.where(np.isfinite(total), total, np.nanmax(total) if len(total) else 0.0)
+    found: Array = np.exp(total)
+    return found
+
+
+def _known(candidates: Candidates, needed: Sequence[str]) -> NDArray[np.bool_]:
+    known = np.ones(len(candidates.nodes), dtype=bool)
+    columns = {"time": "time_s", "energy": "energy_j", "power": "extra_w"}
+    for quantity in needed:
+        known &= np.isfinite(getattr(candidates, columns[quantity]))
+    return known

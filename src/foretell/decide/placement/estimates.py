@@ -1,0 +1,334 @@
+"""Predictions by node type, the one path: models or formulas in, cached estimates out."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from foretell.decide.placement.cluster import Cluster, NodeTypeTable
+from foretell.decide.placement.tasks import Task, Value
+from foretell.errors import ForetellError, UsageError
+from foretell.machines import NodeType
+from foretell.predictor import (
+    TRUST_FAR,
+    TRUST_INSIDE,
+    TRUST_MISSING,
+    TRUST_NEAR,
+    TRUST_UNKNOWN,
+    Predictor,
+)
+from foretell.spaces.expressions import Expression
+from foretell.spaces.quantities import ENERGY, TIME, quantity_of_name
+
+Array = NDArray[np.float64]
+Columns = Mapping[str, Value]
+
+_LEVEL, _Z = 0.9, 1.6449  # of intervals, and the normal quantile of their upper end
+_MOST_CACHED = 200_000
+#: How far a prediction can be trusted, the worst last.
+_TRUSTS = (TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN, TRUST_MISSING)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A predicted time or energy: NaN if there is none, and then why."""
+
+    value: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    trust: str = TRUST_INSIDE
+    remark: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a decision may use it."""
+        return self.value > 0 and math.isfinite(self.value) and self.trust in _TRUSTS[:2]
+
+    @property
+    def log_error(self) -> float:
+        """The standard error of its logarithm; 0 if there is no interval."""
+        if not (self.is_known and 0 < self.lower < self.upper < math.inf):
+            return 0.0
+        return math.log(self.upper / self.lower) / (2 * _Z)
+
+    def scaled(self, factor: float) -> Figure:
+        """Return it in another unit."""
+        return Figure(
+            self.value * factor, self.lower * factor, self.upper * factor, self.trust, self.remark
+        )
+
+
+class Source(Protocol):
+    """Predicts one quantity of tasks on one type of node."""
+
+    @property
+    def digest(self) -> str:
+        """A text that changes when its predictions do."""
+
+    def figures(self, rows: Sequence[Columns]) -> list[Figure]:
+        """Predict a quantity for some tasks."""
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Predictions of a fitted model, in base units."""
+
+    predictor: Predictor
+    unit: float
+    digest: str
+
+    def figures(self, rows: Sequence[Columns]) -> list[Figure]:
+        """Predict all rows at once; if a row cannot be predicted, one by one."""
+        for name in self.predictor.columns:
+            if any(name not in row for row in rows):
+                if len(rows) > 1:
+                    return [figure for row in rows for figure in self.figures([row])]
+                return [_missing(f"the model of {self.predictor.target} needs '{name}'")]
+        frame = pd.DataFrame({c: [row[c] for row in rows] for c in self.predictor.columns})
+        try:
+            found = self.predictor.forecast(frame, _LEVEL)
+        except ForetellError as error:
+            if len(rows) > 1:
+                return [figure for row in rows for figure in self.figures([row])]
+            return [_missing(str(error))]
+        columns = (found.value, found.lower, found.upper, found.trust, found.outside)
+        return [
+            Figure(float(value), float(low), float(high), str(trust), remark).scaled(self.unit)
+            for value, low, high, trust, remark in zip(*columns, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class FormulaSource:
+    """An expression of the task's columns."""
+
+    expression: Expression
+    quantity: str
+
+    @property
+    def digest(self) -> str:
+        """The expression."""
+        return self.expression.text
+
+    def figures(self, rows: Sequence[Columns]) -> list[Figure]:
+        """Compute the expression for each row."""
+        return [self._figure(row) for row in rows]
+
+    def _figure(self, row: Columns) -> Figure:
+        for name in self.expression.names:
+            if name not in row:
+                return _missing(f"'{self.expression.text}' needs '{name}'")
+        try:
+            value = float(self.expression.value(row))
+        except (UsageError, ValueError) as error:
+            return _missing(str(error))
+        if value <= 0:
+            return _missing(f"'{self.expression.text}' is {value:g}, and must be more than 0")
+        return Figure(value, value, value)
+
+
+@dataclass(frozen=True)
+class PowerSource:
+    """Energy from a predicted time and the power that the task adds to an idle node."""
+
+    time: Source
+    node_type: NodeType
+
+    @property
+    def digest(self) -> str:
+        """What the time and the power depend on."""
+        return f"{self.time.digest} {self.node_type!r}"
+
+    def figures(self, rows: Sequence[Columns]) -> list[Figure]:
+        """Multiply times by watts."""
+        idle_w = self.node_type.watts(0.0)
+        assert idle_w is not None
+        found = []
+        for row, time in zip(rows, self.time.figures(rows), strict=True):
+            share = min(1.0, float(row["cpus"]) / self.node_type.capacity.cpus)
+            busy_w = self.node_type.watts(share)
+            assert busy_w is not None
+            found.append(time.scaled(busy_w - idle_w))
+        return found
+
+
+@dataclass(frozen=True)
+class TypeModel:
+    """What predicts tasks on one type of node.
+
+    Attributes
+    ----------
+    columns
+        Columns that are the same for all tasks on such a node, such as its governor.
+    """
+
+    name: str
+    time: Source | None
+    energy: Source | None
+    columns: Columns = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """A text that changes when a prediction for this type may change."""
+        parts = [self.name, repr(sorted(self.columns.items()))]
+        parts += ["" if s is None else s.digest for s in (self.time, self.energy)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The predicted time and energy of a task on one type of node."""
+
+    time: Figure
+    energy: Figure
+
+    @property
+    def trust(self) -> str:
+        """The lesser trust of the two."""
+        return max(self.time.trust, self.energy.trust, key=_order)
+
+    @property
+    def remark(self) -> str:
+        """What is to be said about the predictions: why there are none, or how far out they are."""
+        return "; ".join(dict.fromkeys(filter(None, (self.time.remark, self.energy.remark))))
+
+
+@dataclass(frozen=True, eq=False)
+class TypeEstimates:
+    """The estimates of a task on all types of nodes, also as arrays; NaN where not known."""
+
+    by_type: tuple[Estimate, ...]
+    time_s: Array
+    energy_j: Array
+    time_error: Array
+    energy_error: Array
+
+    @classmethod
+    def of(cls, by_type: Sequence[Estimate]) -> TypeEstimates:
+        """Collect estimates, one per type."""
+
+        def known(figures: Iterable[Figure]) -> Array:
+            return np.array([f.value if f.is_known else math.nan for f in figures])
+
+        return cls(
+            tuple(by_type),
+            known(e.time for e in by_type),
+            known(e.energy for e in by_type),
+            np.array([e.time.log_error for e in by_type]),
+            np.array([e.energy.log_error for e in by_type]),
+        )
+
+
+class Estimates:
+    """Predicts tasks on every type of node, each only once.
+
+    An estimate is kept by what it depends on: the type with its fixed columns and the digests of
+    its models, and the task's needs and features.
+    """
+
+    def __init__(self, models: Sequence[TypeModel]) -> None:
+        self.models = list(models)
+        self.n_predicted = 0
+        self._digests = [model.digest for model in models]
+        self._known: OrderedDict[tuple[object, ...], TypeEstimates] = OrderedDict()
+
+    def of(self, task: Task) -> TypeEstimates:
+        """Return the estimates of a task."""
+        found = self._known.get(task.key)
+        if found is None:
+            self.prefetch([task])
+            found = self._known[task.key]
+        return found
+
+    def prefetch(self, tasks: Iterable[Task]) -> None:
+        """Predict many tasks at once, those that are not known yet."""
+        new = {task.key: task for task in tasks if task.key not in self._known}
+        if not new:
+            return
+        by_type = [self._predict(model, list(new.values())) for model in self.models]
+        for key, estimates in zip(new, zip(*by_type, strict=True), strict=True):
+            self._known[key] = TypeEstimates.of(estimates)
+        while len(self._known) > max(_MOST_CACHED, len(new)):
+            self._known.popitem(last=False)
+
+    def replace(self, models: Sequence[TypeModel]) -> None:
+        """Use other models from now on; what was predicted by changed ones is forgotten."""
+        self.models = list(models)
+        digests = [model.digest for model in models]
+        if digests != self._digests:
+            self._digests = digests
+            self._known.clear()
+
+    def _predict(self, model: TypeModel, tasks: Sequence[Task]) -> list[Estimate]:
+        rows = [{**task.columns, **model.columns} for task in tasks]
+        self.n_predicted += len(rows)
+        times, energies = (
+            [_missing(f"{model.name} has no model of {what}")] * len(rows)
+            if source is None
+            else source.figures(rows)
+            for source, what in ((model.time, "time"), (model.energy, "energy"))
+        )
+        return [Estimate(time, energy) for time, energy in zip(times, energies, strict=True)]
+
+
+def type_models(
+    cluster: Cluster, predictors: Mapping[str, Sequence[tuple[Predictor, str]]]
+) -> list[TypeModel]:
+    """Return what predicts tasks on each type of node: fitted models first, formulas without.
+
+    ``predictors`` holds the models of each type, each with its digest.
+    """
+    return [_type_model(table, predictors.get(table.name, ())) for table in cluster.node_type]
+
+
+def true_models(
+    cluster: Cluster, predictors: Mapping[str, Sequence[tuple[Predictor, str]]]
+) -> list[TypeModel]:
+    """Return what tasks truly take on each type of node: formulas first, fitted models without."""
+    found = []
+    for table, model in zip(cluster.node_type, type_models(cluster, predictors), strict=True):
+        time = _formula(table.time_s, TIME) or model.time
+        energy: Source | None = _formula(table.energy_j, ENERGY)
+        if energy is None and time is not None and table.node_type.watts(0.0) is not None:
+            energy = PowerSource(time, table.node_type)
+        found.append(TypeModel(table.name, time, energy or model.energy, table.columns))
+    return found
+
+
+def _type_model(table: NodeTypeTable, predictors: Sequence[tuple[Predictor, str]]) -> TypeModel:
+    sources: dict[str, Source] = {}
+    for predictor, digest in predictors:
+        kind, unit = quantity_of_name(predictor.target) or ("", 1.0)
+        if kind not in (TIME, ENERGY):
+            raise UsageError(
+                f"node type {table.name}: the model of {predictor.target} predicts neither a time "
+                "nor an energy; name the target with its unit, such as time_s or energy_j"
+            )
+        if kind in sources:
+            raise UsageError(f"node type {table.name}: has two models of {kind}; remove one")
+        sources[kind] = ModelSource(predictor, unit, digest)
+    time = sources.get(TIME) or _formula(table.time_s, TIME)
+    energy = sources.get(ENERGY) or _formula(table.energy_j, ENERGY)
+    if energy is None and time is not None and table.node_type.watts(0.0) is not None:
+        energy = PowerSource(time, table.node_type)
+    return TypeModel(table.name, time, energy, table.columns)
+
+
+def _formula(written: float | str | None, quantity: str) -> FormulaSource | None:
+    return None if written is None else FormulaSource(Expression(str(written)), quantity)
+
+
+def _missing(why: str) -> Figure:
+    return Figure(trust=TRUST_MISSING, remark=why)
+
+
+def _order(trust: str) -> int:
+    return _TRUSTS.index(trust) if trust in _TRUSTS else len(_TRUSTS)

@@ -1,0 +1,239 @@
+"""The nodes of a cluster as arrays: what is free, who fits, and the power that a task adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.decide.placement.cluster import Cluster, Energy
+from foretell.decide.placement.estimates import TypeEstimates
+from foretell.machines import Node, NodeType, Resources
+
+Array = NDArray[np.float64]
+Amounts = NDArray[np.int64]
+
+PODS = "pods"
+_CPUS, _MEMORY = "cpus", "memory_bytes"
+_UNIT = {_MEMORY: 1}  # memory in bytes; all else in millionths, so that sums are exact
+_MILLIONTHS = 1_000_000
+_UNLIMITED = 2**62
+
+
+class Fleet:
+    """All nodes, sorted by name, and what is in use on each of them.
+
+    Attributes
+    ----------
+    ready
+        Which nodes take tasks.
+    reserved
+        Nodes that are kept free for one task.
+    n_tasks
+        How many tasks run on each node.
+    idle_w
+        What each node draws when nothing runs; NaN if not known.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        ready: Sequence[bool] | None = None,
+        types: Sequence[NodeType] | None = None,
+    ) -> None:
+        order = sorted(range(len(nodes)), key=lambda i: nodes[i].name)
+        chosen = [nodes[i] for i in order]
+        self.names = [node.name for node in chosen]
+        found = {node.type.name: node.type for node in nodes}
+        self.types = list(found.values() if types is None else types)
+        places = {t.name: i for i, t in enumerate(self.types)}
+        self.type_of = np.array([places[node.type.name] for node in chosen], dtype=np.int64)
+        self.ready = np.array([True if ready is None else ready[i] for i in order], dtype=bool)
+        self.reserved = np.zeros(len(chosen), dtype=bool)
+        self.n_tasks = np.array([node.used != Resources() for node in chosen], dtype=np.int64)
+        held = [n.type.capacity.amounts() for n in chosen]
+        self.resources = sorted({_CPUS, _MEMORY, PODS, *(name for h in held for name in h)})
+        self.row = {name: i for i, name in enumerate(self.resources)}
+        self.capacity = np.array([self._vector(n.type.capacity) for n in chosen]).T.copy()
+        unlimited = self.capacity[self.row[PODS]] == 0
+        self.capacity[self.row[PODS], unlimited] = _UNLIMITED
+        self.used = np.array([self._vector(n.used) for n in chosen]).T.copy()
+        of_nodes = [self.types[i] for i in self.type_of]
+        self._curves = _Curves.of(of_nodes)
+        self.idle_w = self._curves.watts(np.arange(len(chosen)), np.zeros(len(chosen)))
+        self.can_power_off = np.array([t.can_power_off for t in of_nodes], dtype=bool)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Fleet:
+        """Return the nodes of a cluster."""
+        return cls(*cluster.nodes(), [table.node_type for table in cluster.node_type])
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _vector(self, resources: Resources) -> Amounts:
+        amounts = resources.amounts()
+        return np.array(
+            [round(amounts.get(n, 0.0) * _UNIT.get(n, _MILLIONTHS)) for n in self.resources],
+            dtype=np.int64,
+        )
+
+    def need(self, resources: Resources) -> Amounts | None:
+        """Return what a task takes of each resource; None if no node has a resource it needs."""
+        if not resources.amounts().keys() <= self.row.keys():
+            return None
+        vector = self._vector(resources)
+        vector[self.row[PODS]] = max(vector[self.row[PODS]], _MILLIONTHS)
+        return vector
+
+    def room(self, need: Amounts) -> NDArray[np.bool_]:
+        """Say which nodes have room for a task now, ready or not."""
+        found: NDArray[np.bool_] = np.all(self.used + need[:, None] <= self.capacity, axis=0)
+        return found
+
+    def fitting(self, need: Amounts, own: int | None = None) -> NDArray[np.int64]:
+        """Return the nodes that can take a task now; ``own`` is the one reserved for it."""
+        room = self.room(need) & self.ready
+        is_open = ~self.reserved
+        if own is not None:
+            is_open[own] = True
+        return np.flatnonzero(room & is_open)
+
+    def could_ever_fit(self, need: Amounts) -> NDArray[np.bool_]:
+        """Say which nodes would have room if they were empty."""
+        found: NDArray[np.bool_] = np.all(need[:, None] <= self.capacity, axis=0)
+        return found
+
+    def take(self, node: int, need: Amounts) -> None:
+        """Put a task on a node."""
+        self.used[:, node] += need
+        self.n_tasks[node] += 1
+
+    def give_back(self, node: int, need: Amounts) -> None:
+        """Take a task off a node."""
+        self.used[:, node] -= need
+        self.n_tasks[node] -= 1
+
+    def lacking(self, node: int, need: Amounts) -> str:
+        """Say which resource a node has too little of, how much is free, and how much it has."""
+        free = self.capacity[:, node] - self.used[:, node]
+        for name, row in self.row.items():
+            if need[row] > free[row]:
+                return f"{_label(name)}: {_shown(name, free[row], self.capacity[row, node])} free"
+        return ""
+
+    def watts(self, nodes: NDArray[np.int64], extra_cpus: int = 0) -> Array:
+        """Return what nodes draw with so many millionths of a CPU more in use; NaN if unknown."""
+        row = self.row[_CPUS]
+        share = (self.used[row, nodes] + extra_cpus) / self.capacity[row, nodes]
+        return self._curves.watts(nodes, share)
+
+
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """The power of each node: k0 + k1·exp(k2·u) + slope·u, with u in percent."""
+
+    k0: Array
+    k1: Array
+    k2: Array
+    slope: Array
+
+    @classmethod
+    def of(cls, types: Sequence[NodeType]) -> _Curves:
+        rows = []
+        for kind in types:
+            if kind.power is not None:
+                rows.append((kind.power.k0, kind.power.k1, kind.power.k2, 0.0))
+            elif kind.idle_w is not None and kind.busy_w is not None:
+                rows.append((kind.idle_w, 0.0, 0.0, (kind.busy_w - kind.idle_w) / 100))
+            else:
+                rows.append((np.nan, 0.0, 0.0, 0.0))
+        return cls(*np.array(rows, dtype=float).reshape(-1, 4).T.copy())
+
+    def watts(self, nodes: NDArray[np.int64], share: Array) -> Array:
+        used = 100 * np.minimum(share, 1.0)
+        exponential = self.k1[nodes] * np.exp(self.k2[nodes] * used)
+        found: Array = self.k0[nodes] + exponential + self.slope[nodes] * used
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The nodes that can take a task, and what is predicted on each; the input of a policy.
+
+    Arrays have one entry per candidate, in the order of the nodes' names. Predictions are NaN where
+    they are not known, or not to be trusted.
+    """
+
+    fleet: Fleet
+    nodes: NDArray[np.int64]
+    need: Amounts
+    estimates: TypeEstimates
+    energy: Energy = "task"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the nodes."""
+        return [self.fleet.names[i] for i in self.nodes]
+
+    @cached_property
+    def types(self) -> NDArray[np.int64]:
+        """The type of each node."""
+        found: NDArray[np.int64] = self.fleet.type_of[self.nodes]
+        return found
+
+    @cached_property
+    def time_s(self) -> Array:
+        """The predicted time of the task."""
+        found: Array = self.estimates.time_s[self.types]
+        return found
+
+    @cached_property
+    def energy_j(self) -> Array:
+        """The predicted energy that counts, by the scope that was asked for."""
+        if self.energy == "marginal":
+            return self.time_s * self.extra_w
+        task_j: Array = self.estimates.energy_j[self.types]
+        if self.energy == "task":
+            return task_j
+        would_be_off = self.fleet.can_power_off[self.nodes] & (self.fleet.n_tasks[self.nodes] == 0)
+        return task_j + np.where(would_be_off, self.fleet.idle_w[self.nodes] * self.time_s, 0.0)
+
+    @cached_property
+    def extra_w(self) -> Array:
+        """The power that a node draws more with the task on it."""
+        cpus = int(self.need[self.fleet.row[_CPUS]])
+        return self.fleet.watts(self.nodes, cpus) - self.fleet.watts(self.nodes)
+
+    def used_share(self, resource: str) -> Array:
+        """Return the share of a resource that is in use with the task on the node."""
+        row = self.fleet.row[resource]
+        used = self.fleet.used[row, self.nodes] + self.need[row]
+        capacity = self.fleet.capacity[row, self.nodes]
+        found: Array = used / np.maximum(capacity, 1)
+        return found
+
+    @cached_property
+    def cpus_left(self) -> NDArray[np.int64]:
+        """Millionths of a CPU that are free once the task runs."""
+        row = self.fleet.row[_CPUS]
+        free = self.fleet.capacity[row, self.nodes] - self.fleet.used[row, self.nodes]
+        found: NDArray[np.int64] = free - self.need[row]
+        return found
+
+    def take(self, kept: NDArray[np.bool_]) -> Candidates:
+        """Keep some of the candidates."""
+        return Candidates(self.fleet, self.nodes[kept], self.need, self.estimates, self.energy)
+
+
+def _label(resource: str) -> str:
+    return {_CPUS: "CPUs", _MEMORY: "memory"}.get(resource, resource)
+
+
+def _shown(resource: str, free: int, capacity: int) -> str:
+    if resource == _MEMORY:
+        return f"{free / 2**30:.3g} of {capacity / 2**30:.3g} GiB"
+    return f"{free / _MILLIONTHS:g} of {capacity / _MILLIONTHS:g}"

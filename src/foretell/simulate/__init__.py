@@ -1,0 +1,1 @@
+"""The simulate stage: what would happen, played on made-up or recorded arrivals, by the seed."""
