@@ -168,7 +168,7 @@ class Chooser:
     def scores(self, candidates: Candidates, H: float) -> tuple[Array, NDArray[np.bool_]]:
         """Score candidates; those that are not known get the median of the others."""
         is_known = _known(candidates, self.policy.needed(H))
-        if is_known.all():
+        if is_known.all() and len(is_known):
             return self.policy.scores(candidates, H, self.random), is_known
         scores = np.zeros(len(candidates.nodes))
         if is_known.any():

@@ -77,7 +77,8 @@ class TimedProblem:
     costs
         By task, node and slot in which the task starts; infinite where it must not.
     n_slots
-        How long each task runs on each node.
+        Through how many whole slots each task surely runs on each node, after the one in which it
+        starts. Only these count as in use, so that no schedule is better than the optimum found.
     """
 
     costs: Array
@@ -101,7 +102,7 @@ def solve_timed(problem: TimedProblem) -> float | None:
     lengths = problem.n_slots[tasks, nodes]
     runs = np.repeat(variables, lengths)
     offsets = np.arange(len(runs)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    slots = starts[runs] + offsets
+    slots = starts[runs] + 1 + offsets
     inside = slots < horizon
     runs, slots = runs[inside], slots[inside]
     cells = nodes[runs] * horizon + slots

@@ -1,0 +1,147 @@
+"""Moves of running tasks: when one is allowed, and when it is worth it."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from foretell.decide.placement.choose import Chooser
+from foretell.decide.placement.cluster import Migration
+from foretell.decide.placement.fleet import Amounts, Candidates
+from foretell.decide.placement.tasks import Task
+from foretell.decide.placement.waiting import Waiting
+
+_SURE = 2.0  # standard errors by which a move must be better
+
+
+@dataclass(eq=False)
+class Running:
+    """A task that runs: where, since when, and which moves it made.
+
+    Attributes
+    ----------
+    share
+        The share of the task that was left when it started on this node.
+    left
+        When it left which nodes.
+    """
+
+    task: Task
+    need: Amounts
+    node: int
+    started_s: float
+    share: float = 1.0
+    n_moves: int = 0
+    left: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Move:
+    """A move that is worth it: to which node, and the share of the task that is left to do."""
+
+    to: int
+    share: float
+
+
+class Mover:
+    """Decides about moves, and keeps to their limits."""
+
+    def __init__(self, rules: Migration, chooser: Chooser) -> None:
+        self.rules = rules
+        self.chooser = chooser
+        self._recent: deque[float] = deque()
+
+    def find(self, running: Running, waiting: Waiting, now_s: float) -> Move | None:
+        """Return a move of a task, if there is one that is allowed and worth it."""
+        if not self._may_move(running, now_s):
+            return None
+        fleet = self.chooser.fleet
+        estimates = self.chooser.estimates.of(running.task)
+        here = fleet.type_of[running.node]
+        time_s, energy_j = estimates.time_s[here], estimates.energy_j[here]
+        if not (math.isfinite(time_s) and math.isfinite(energy_j)):
+            return None
+        done = (now_s - running.started_s) / time_s
+        left = max(0.0, running.share - done)
+        if left * time_s < self.rules.min_remaining_s:
+            return None
+        share = left if running.task.migratable == "resume" else 1.0
+        found = self.chooser.candidates(running.task, running.need)
+        banned = {n for n, at_s in running.left.items() if now_s - at_s < self.rules.cooldown_s}
+        kept = np.array([n not in banned and n != running.node for n in found.nodes], dtype=bool)
+        targets = found.take(kept)
+        to = self._best(targets, running, (left * time_s, left * energy_j), share)
+        if to is None or not self._leaves_room(running, to, waiting):
+            return None
+        return Move(to, share)
+
+    def note(self, running: Running, now_s: float) -> None:
+        """Remember that a task leaves its node."""
+        self._recent.append(now_s)
+        running.left[running.node] = now_s
+        running.n_moves += 1
+
+    def _may_move(self, running: Running, now_s: float) -> bool:
+        while self._recent and now_s - self._recent[0] >= 60:
+            self._recent.popleft()
+        last = max(running.left.values(), default=-math.inf)
+        return (
+            self.chooser.policy.can_move
+            and running.task.migratable != "never"
+            and len(self._recent) < self.rules.max_per_minute
+            and running.n_moves < self.rules.max_per_task
+            and now_s - running.started_s >= self.rules.min_age_s
+            and now_s - last >= self.rules.cooldown_s
+        )
+
+    def _best(
+        self, targets: Candidates, running: Running, stay: tuple[float, float], share: float
+    ) -> int | None:
+        """Return the best target if it beats staying by the margin, and surely."""
+        estimates, H = targets.estimates, self.chooser.weight(running.task)
+        here = self.chooser.fleet.type_of[running.node]
+        start_s = self.rules.start_s
+        twice_j = estimates.energy_j[here] / estimates.time_s[here] * start_s  # it runs on both
+        time_s = start_s + share * estimates.time_s[targets.types]
+        energy_j = share * estimates.energy_j[targets.types] + twice_j
+        known = np.isfinite(time_s) & np.isfinite(energy_j)
+        if not known.any():
+            return None
+        targets, time_s, energy_j = targets.take(known), time_s[known], energy_j[known]
+        compared = _Compared(
+            np.append(targets.nodes, running.node),
+            np.append(time_s, stay[0]),
+            np.append(energy_j, stay[1]),
+        )
+        scores = self.chooser.policy.scores(compared, H, self.chooser.random)  # type: ignore[arg-type]
+        gains = self.chooser.policy.beats_by(scores[:-1], float(scores[-1]))
+        best = int(np.argmax(gains))
+        there = targets.types[best]
+        error = math.hypot(
+            H * math.hypot(estimates.energy_error[here], estimates.energy_error[there]),
+            (1 - H) * math.hypot(estimates.time_error[here], estimates.time_error[there]),
+        )
+        logs = H * np.log(stay[1] / energy_j[best]) + (1 - H) * np.log(stay[0] / time_s[best])
+        is_sure = logs > _SURE * error
+        return int(targets.nodes[best]) if gains[best] > self.rules.margin and is_sure else None
+
+    def _leaves_room(self, running: Running, to: int, waiting: Waiting) -> bool:
+        if not len(waiting):
+            return True
+        fleet = self.chooser.fleet
+        free = fleet.capacity - fleet.used
+        free[:, to] -= running.need
+        free[:, running.node] += running.need
+        return waiting.fit_without(fleet, free)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """Staying beside moving, in the shape of candidates."""
+
+    nodes: np.ndarray[tuple[int], np.dtype[np.int64]]
+    time_s: np.ndarray[tuple[int], np.dtype[np.float64]]
+    energy_j: np.ndarray[tuple[int], np.dtype[np.float64]]

@@ -1,0 +1,184 @@
+"""Placing a task with fitted models: predictions, trust, cache, and what is refused."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from foretell.cli._main import cli
+from foretell.cluster.models import load_predictors, open_estimates
+from foretell.cluster.place import place_task
+from foretell.decide.placement.cluster import read_cluster
+from foretell.decide.placement.estimates import Estimates, type_models
+from foretell.decide.placement.tasks import read_task
+from foretell.errors import ForetellError, ModelError, UsageError
+
+
+def test_predictions_are_those_of_the_models_with_intervals_and_trust(cluster_file):
+    placement = place_task(cluster_file, "cpu=2,iterations=800", H=0)
+    chosen = placement.chosen
+    assert chosen.type == "fast"
+    assert chosen.estimate.time.value == pytest.approx(800 * 0.05, rel=0.05)
+    assert chosen.estimate.time.lower < 40 < chosen.estimate.time.upper
+    assert chosen.estimate.energy.value == pytest.approx(800 * 0.5, rel=0.05)
+    assert chosen.estimate.trust == "inside"
+    assert place_task(cluster_file, "cpu=2,iterations=800", H=1).chosen.type == "slow"
+
+
+def test_a_task_far_outside_the_data_decides_nothing(cluster_file):
+    placement = place_task(cluster_file, "cpu=2,iterations=9000000", H=0)
+    assert {node.estimate.trust for node in placement.nodes} == {"far"}
+    assert len({node.score for node in placement.nodes}) == 1
+    assert not any(node.is_known for node in placement.nodes)
+    assert "above the largest measured" in str(placement)
+
+
+def test_a_missing_feature_is_named(cluster_file):
+    placement = place_task(cluster_file, "cpu=2")
+    assert "needs 'iterations'" in placement.nodes[0].estimate.remark
+    assert len({node.score for node in placement.nodes}) == 1
+
+
+def test_every_task_is_predicted_once_per_type(cluster_file):
+    cluster = read_cluster(cluster_file)
+    estimates, _ = open_estimates(cluster)
+    tasks = [read_task(f"cpu=2,iterations={500 + i % 3}") for i in range(30)]
+    estimates.prefetch(tasks)
+    one_by_one = [estimates.of(task) for task in tasks]
+    assert estimates.n_predicted == 3 * 2
+    alone, _ = open_estimates(cluster)
+    assert alone.of(tasks[1]).time_s.tolist() == pytest.approx(one_by_one[1].time_s.tolist())
+
+
+def test_other_models_are_used_once_they_replace_the_old(cluster_file, models):
+    cluster = read_cluster(cluster_file)
+    predictors = load_predictors(cluster)
+    estimates = Estimates(type_models(cluster, predictors))
+    task = read_task("iterations=800")
+    before = estimates.of(task).time_s.tolist()
+    estimates.replace(type_models(cluster, load_predictors(cluster)))
+    estimates.of(task)
+    assert estimates.n_predicted == 2  # the same models, read again
+    swapped = {"fast": predictors["slow"], "slow": predictors["fast"]}
+    estimates.replace(type_models(cluster, swapped))
+    assert estimates.of(task).time_s.tolist() == before[::-1]
+
+
+def test_a_fixed_column_of_a_type_reaches_its_model(cluster_file):
+    text = re.sub(
+        r"count = 2", "count = 2\ncolumns = { iterations = 500 }", cluster_file.read_text()
+    )
+    cluster_file.write_text(text)
+    chosen = place_task(cluster_file, "cpu=1,iterations=800", H=0).chosen
+    assert chosen.estimate.time.value == pytest.approx(25, rel=0.05)
+
+
+def test_a_corrupt_model_is_refused_before_anything_is_placed(cluster_file, models, tmp_path):
+    bad = tmp_path / "bad.foretell"
+    content = next(models.rglob("best.foretell")).read_bytes()
+    bad.write_bytes(content[: len(content) // 2])
+    cluster_file.write_text(cluster_file.read_text().replace("models/fast", "bad.foretell"))
+    with pytest.raises(ModelError, match=r"node type fast, models: .*bad\.foretell"):
+        place_task(cluster_file, "cpu=1,iterations=800")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ('"missing"', "node type fast, models: there is no model"),
+        ('["models/fast/time_s", "models/slow/time_s"]', "node type fast: has two models of time"),
+    ],
+)
+def test_models_that_do_not_fit_are_refused(cluster_file, written, expected):
+    cluster_file.write_text(cluster_file.read_text().replace('"models/fast"', written))
+    with pytest.raises(ForetellError, match=expected):
+        place_task(cluster_file, "cpu=1,iterations=800")
+
+
+# Why nodes are out
+
+
+NODES = {
+    "node_type": [
+        {"name": "big", "count": 3, "capacity": {"cpu": 8, "memory": "8Gi"}, "time_s": 5,
+         "energy_j": 5},
+        {"name": "small", "count": 1, "capacity": {"cpu": 1, "memory": "8Gi"}, "time_s": 5},
+    ],
+    "node": [
+        {"name": "big-1", "used": {"memory": "7.5Gi"}},
+        {"name": "big-2", "ready": False},
+    ],
+}  # fmt: skip
+
+
+def test_each_excluded_node_has_its_reason():
+    placement = place_task(NODES, "cpu=2,memory=1Gi")
+    assert [node.node for node in placement.nodes] == ["big-3"]
+    assert placement.excluded == {
+        "big-1": "no room (memory: 0.5 of 8 GiB free)",
+        "big-2": "not ready",
+        "small-1": "too small (CPUs: 1 of 1 free)",
+    }
+
+
+def test_a_request_beyond_every_node_is_said_so():
+    placement = place_task(NODES, "cpu=9")
+    assert placement.chosen is None
+    assert "too small" in placement.excluded["big-3"]
+    assert "No node can take this task" in str(placement)
+    assert "no example.com/fpga" in str(place_task(NODES, "example.com/fpga=1"))
+
+
+def test_pod_slots_count():
+    nodes = {"node_type": [{**NODES["node_type"][0], "capacity": {"cpu": 8, "pods": 1}}]}
+    used = {**nodes, "node": [{"name": "big-1", "used": {"pods": 1}}]}
+    assert place_task(used, "cpu=1").excluded == {"big-1": "no room (pods: 0 of 1 free)"}
+
+
+# The command
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["cluster", *map(str, arguments)])
+
+
+def test_the_command_prints_ranked_nodes(cluster_file):
+    task = "cpu=2,memory=1Gi,iterations=800"
+    shown = run("place", cluster_file, "--task", task, "--H", 0.6)
+    assert shown.exit_code == 0, shown.output
+    first, second, *_ = shown.output.splitlines()
+    assert first.split()[:2] == ["node", "type"]
+    assert second.endswith("← chosen")
+    assert "energy counts 60 %, time 40 %" in shown.output
+    found = json.loads(run("place", cluster_file, "--task", task, "--H", 0.6, "--json").output)
+    assert found["chosen"] == second.split()[0]
+    assert len(found["nodes"]) == 4
+    assert found["nodes"][0]["time_lower_s"] < found["nodes"][0]["time_s"]
+
+
+def test_the_command_exits_with_1_if_no_node_can_take_the_task(cluster_file):
+    shown = run("place", cluster_file, "--task", "cpu=64,iterations=1")
+    assert shown.exit_code == 1
+    assert "too small" in shown.stderr
+    assert shown.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--task", "cpu=1", "--H", "1.5"], "error: --H: must be a number from 0 to 1, not 1.5"),
+        (["--task", "cpu"], "error: --task: 'cpu' is not NAME=VALUE"),
+        (["--task", "cpu=1", "--policy", "kub"], "Did you mean 'kube'"),
+        ([], "Missing option '--task'"),
+    ],
+)
+def test_wrong_options_are_named_as_flags(cluster_file, arguments, expected):
+    shown = run("place", cluster_file, *arguments)
+    assert shown.exit_code == 2
+    assert expected in shown.stderr
+
+
+def test_a_weight_outside_the_range_is_refused_in_python():
+    with pytest.raises(UsageError, match=r"H: must be a number from 0 to 1, not 1\.5"):
+        place_task(NODES, "cpu=1", H=1.5)
