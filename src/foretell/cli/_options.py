@@ -31,6 +31,7 @@ _FLAGS = {
     "least": "--min",
     "form": "--as",
     "n_runs": "--runs",
+    "n_seeds": "--seeds",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,3 +54,55 @@ def place(
         echo(str(found), err=found.chosen is None)
     if found.chosen is None:
         sys.exit(NOTHING_USABLE)
+
+
+@command.command()
+@cluster_argument
+@option.path("--tasks", metavar="CSV", help="Tasks that arrive; otherwise made up as [trace] says.")
+@click.option(
+    "--policy",
+    metavar="POLICY,...",
+    help="Policies with their settings: kube,heats:H=0,geometric:H=1:moves=on.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
+@click.option(
+    "--seeds", "n_seeds", type=int, default=1, show_default=True, help="How many seeds to try."
+)
+@option.output("Write a report (.html, .md, .pdf), or all tasks (.csv).")
+@option.force
+@option.json("Print all figures as JSON.")
+def simulate(
+    cluster: Path,
+    tasks: Path | None,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Play tasks on a cluster under several policies, and compare energy and times.
+
+    The same seed gives the same output, byte for byte.
+    """
+    from foretell.cluster.simulate import simulate_cluster, simulate_weights
+    from foretell.files.directory import check_new, write_new
+
+    if output is not None:
+        check_new(output, force=force)
+    found = simulate_cluster(cluster, tasks, **given)
+    if as_json:
+        echo_json(found.to_json())
+    else:
+        echo(str(found))
+    if output is None:
+        return
+    if output.suffix.lower() == ".csv":
+        write_new(output, found.tasks().to_csv(index=False).encode(), force=force)
+        echo(f"{output} written.", err=True)
+        return
+    from foretell.report.placement import recommendation, write_simulation
+
+    sweep = simulate_weights(cluster, tasks, **given)
+    report = write_simulation(found, sweep, output, force=force)
+    if not as_json and (advice := recommendation(sweep)):
+        echo(advice)
+    echo(f"{report.path}   {report.n_bytes / 1000:.0f} kB", err=True)

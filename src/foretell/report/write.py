@@ -72,18 +72,19 @@ def write_report(
     >>> import foretell
     >>> foretell.write_report("models/", "report.html")          # doctest: +SKIP
     """
-    chosen = _form(output, form)
+    chosen = choose_form(output, form)
     path = Path(f"report.{chosen}" if output is None else output)
     if not path.is_dir():
         check_new(path, force=force)  # before the work, not after it
     source = Path(data) if isinstance(data, str) else data
     findings = read_findings(Path(models), source)
     document = _document(findings, at or {})
-    sizes = [len(content) for content in _write(document, path, chosen, force=force)]
+    sizes = [len(content) for content in write_document(document, path, chosen, force=force)]
     return Report(path, sum(sizes), tuple(s.title for s in document.sections), findings.missing)
 
 
-def _form(output: str | Path | None, form: str | None) -> str:
+def choose_form(output: str | Path | None, form: str | None) -> str:
+    """Return the format of a report: the one asked for, or that of the file's name."""
     if form is None:
         ending = "" if output is None else Path(output).suffix.lower().lstrip(".")
         if ending and ending not in FORMATS:
@@ -126,7 +127,7 @@ def _document(findings: Findings, at: Mapping[str, Any]) -> Document:
     )
 
 
-def _write(document: Document, path: Path, form: str, *, force: bool) -> list[bytes]:
+def write_document(document: Document, path: Path, form: str, *, force: bool) -> list[bytes]:
     """Write the files of a report, the main one last; return their contents."""
     contents: dict[Path, bytes] = {}
     match form:

@@ -57,13 +57,14 @@ class Fleet:
         held = [n.type.capacity.amounts() for n in chosen]
         self.resources = sorted({_CPUS, _MEMORY, PODS, *(name for h in held for name in h)})
         self.row = {name: i for i, name in enumerate(self.resources)}
-        self.capacity = np.array([self._vector(n.type.capacity) for n in chosen]).T.copy()
+        self.capacity = self._columns([node.type.capacity for node in chosen])
         unlimited = self.capacity[self.row[PODS]] == 0
         self.capacity[self.row[PODS], unlimited] = _UNLIMITED
-        self.used = np.array([self._vector(n.used) for n in chosen]).T.copy()
+        self.used = self._columns([node.used for node in chosen])
         of_nodes = [self.types[i] for i in self.type_of]
         self._curves = _Curves.of(of_nodes)
-        self.idle_w = self._curves.watts(np.arange(len(chosen)), np.zeros(len(chosen)))
+        idle = [np.nan if t.idle_w is None else t.idle_w for t in of_nodes]
+        self.idle_w = np.array(idle, dtype=float)
         self.can_power_off = np.array([t.can_power_off for t in of_nodes], dtype=bool)
 
     @classmethod
@@ -73,6 +74,10 @@ class Fleet:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def _columns(self, held: Sequence[Resources]) -> Amounts:
+        vectors = [self._vector(resources) for resources in held]
+        return np.array(vectors, dtype=np.int64).reshape(-1, len(self.resources)).T.copy()
 
     def _vector(self, resources: Resources) -> Amounts:
         amounts = resources.amounts()

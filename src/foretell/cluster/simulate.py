@@ -1,0 +1,201 @@
+"""Simulating a cluster: what each policy would take in energy and time, over several seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from foretell.cluster.models import open_estimates
+from foretell.dataset import Dataset
+from foretell.decide.placement.choose import PolicyChoice, read_policies
+from foretell.decide.placement.cluster import Cluster, TraceTable, read_cluster
+from foretell.decide.placement.estimates import Estimates
+from foretell.errors import Option, UsageError
+from foretell.simulate.arrivals import Arrival, made_up, read_arrivals
+from foretell.simulate.cluster import Played, Scene
+from foretell.simulate.figures import Figures, best_cost, figures_of
+
+DEFAULT_POLICIES = "kube,geometric:H=0,geometric:H=0.5,geometric:H=1"
+_WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over seeds, and the ends of its 95 % interval; the same where there is one seed."""
+
+    mean: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Interval:
+        """Average values, one per seed."""
+        from scipy.stats import t
+
+        found = np.asarray(values, dtype=float)
+        mean = float(found.mean())
+        if len(found) < 2:
+            return cls(mean, mean, mean)
+        half = float(t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found)))
+        return cls(mean, mean - half, mean + half)
+
+
+@dataclass(frozen=True)
+class PolicyOutcome:
+    """What a policy comes to: its figures for each seed, and what happened with the first."""
+
+    choice: PolicyChoice
+    figures: tuple[Figures, ...]
+    played: Played
+
+    @property
+    def label(self) -> str:
+        """How tables name the policy."""
+        return self.choice.label
+
+    def mean(self, name: str) -> float:
+        """Return a figure, averaged over the seeds."""
+        return float(np.mean([getattr(f, name) for f in self.figures]))
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What policies come to on the same tasks.
+
+    Attributes
+    ----------
+    is_exact
+        Whether regret is relative to the best schedule; otherwise it is an upper limit.
+    """
+
+    cluster: Cluster
+    n_tasks: int
+    n_nodes: int
+    seeds: tuple[int, ...]
+    outcomes: tuple[PolicyOutcome, ...]
+    is_exact: bool
+
+    def against_first(self, outcome: PolicyOutcome, name: str) -> Interval:
+        """Return by which share a figure differs from that of the first policy, seed by seed."""
+        pairs = zip(outcome.figures, self.outcomes[0].figures, strict=True)
+        return Interval.of([getattr(a, name) / getattr(b, name) - 1 for a, b in pairs])
+
+    def tasks(self) -> pd.DataFrame:
+        """Return one row per task and policy, with the first seed."""
+        frames = [o.played.tasks.assign(policy=o.label) for o in self.outcomes]
+        found = pd.concat(frames, ignore_index=True)
+        return found[["policy", *(c for c in found.columns if c != "policy")]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures as plain values."""
+        return {
+            "label": "simulated",
+            "n_tasks": self.n_tasks,
+            "n_nodes": self.n_nodes,
+            "seeds": list(self.seeds),
+            "regret_is_exact": self.is_exact,
+            "policies": [
+                {"policy": o.label, "figures": [f.to_json() for f in o.figures]}
+                for o in self.outcomes
+            ],
+        }
+
+    def __str__(self) -> str:
+        from foretell.cluster.text import simulation_text
+
+        return simulation_text(self)
+
+
+def simulate_cluster(
+    cluster: Path | str | Mapping[str, Any] | Cluster,
+    tasks: Path | str | pd.DataFrame | Dataset | None = None,
+    *,
+    policy: str | Sequence[str | PolicyChoice] | None = None,
+    seed: int = 0,
+    n_seeds: int = 1,
+) -> Simulation:
+    """Play tasks on a cluster under several policies.
+
+    Parameters
+    ----------
+    cluster
+        A cluster file, or a dict of its shape.
+    tasks
+        A table of tasks with ``arrival_s``, needs and features as columns; by default they are made
+        up as [trace] in the cluster file says.
+    policy
+        Policies with their settings, such as ``"kube,heats:H=0,geometric:H=1"``.
+    seed, n_seeds
+        The first seed, and how many are tried; they decide made-up tasks, noise, and equals.
+    """
+    read = read_cluster(cluster)
+    choices = read_policies(DEFAULT_POLICIES if policy is None else policy)
+    if n_seeds < 1:
+        raise UsageError(f"must be at least 1, not {n_seeds}", option=Option("n_seeds"))
+    if seed < 0:
+        raise UsageError(f"must be at least 0, not {seed}", option=Option("seed"))
+    arrivals = None if tasks is None else read_arrivals(tasks)
+    if arrivals is None and read.trace is None:
+        raise UsageError(
+            "there are no tasks: the cluster file has no [trace]",
+            remedy=("add one, or give a table with ", Option("tasks", "trace.csv")),
+        )
+    return run_policies(read, arrivals, choices, range(seed, seed + n_seeds))
+
+
+def run_policies(
+    cluster: Cluster,
+    arrivals: Sequence[Arrival] | None,
+    choices: Sequence[PolicyChoice],
+    seeds: Sequence[int],
+    opened: tuple[Estimates, Estimates] | None = None,
+) -> Simulation:
+    """Play all policies with all seeds; ``opened`` has other predictions than the file's."""
+    estimates, truth = open_estimates(cluster) if opened is None else opened
+    trace = cluster.trace or TraceTable()
+    figures: dict[str, list[Figures]] = {choice.label: [] for choice in choices}
+    first: dict[str, Played] = {}
+    is_exact, n_tasks, n_nodes = True, 0, 0
+    for seed in seeds:
+        own = made_up(trace, seed) if arrivals is None else list(arrivals)
+        scene = Scene(cluster, own, estimates, truth, trace.noise)
+        n_tasks, n_nodes = len(own), len(cluster.nodes()[0])
+        played = [scene.play(choice, seed) for choice in choices]
+        if all(p.tasks.empty for p in played):
+            raise UsageError(
+                f"none of the {n_tasks} tasks fits on any node, even on an empty one; "
+                "ask for less, or add larger nodes"
+            )
+        best = {p.H: best_cost(scene, played, p.H) for p in played}
+        is_exact = is_exact and None not in best.values()
+        for p in played:
+            figures[p.policy].append(figures_of(p, best[p.H]))
+            first.setdefault(p.policy, p)
+    outcomes = tuple(PolicyOutcome(c, tuple(figures[c.label]), first[c.label]) for c in choices)
+    return Simulation(cluster, n_tasks, n_nodes, tuple(seeds), outcomes, is_exact)
+
+
+def simulate_weights(
+    cluster: Path | str | Mapping[str, Any] | Cluster,
+    tasks: Path | str | pd.DataFrame | Dataset | None = None,
+    *,
+    policy: str | Sequence[str | PolicyChoice] | None = None,
+    seed: int = 0,
+    n_seeds: int = 1,
+) -> Simulation:
+    """Play the same tasks with several weights of energy, after the first of the policies.
+
+    The weights are tried with the last of the policies that uses them, or else with geometric.
+    """
+    choices = read_policies(DEFAULT_POLICIES if policy is None else policy)
+    weighted = [c for c in choices if c.make().needed(0.5)]
+    base = weighted[-1] if weighted else PolicyChoice("geometric")
+    swept = [replace(base, H=H) for H in _WEIGHTS]
+    first = [choices[0]] if choices[0] not in swept else []
+    return simulate_cluster(cluster, tasks, policy=[*first, *swept], seed=seed, n_seeds=n_seeds)

@@ -1,0 +1,161 @@
+"""Simulations as users run them: policies compared over seeds, files written, same bytes."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from foretell.cli._main import cli
+from foretell.cluster.simulate import Interval, simulate_cluster, simulate_weights
+from foretell.errors import UsageError
+from foretell.report.placement import load_of, recommendation
+
+CLUSTER = {
+    "trace": {"tasks": 60, "bursts": 2, "every_s": 100, "within_s": 50, "cpu": 2,
+              "features": {"work": {"from": 10, "to": 40}}},
+    "node_type": [
+        {"name": "fast", "count": 2, "capacity": {"cpu": 16, "memory": "32Gi"},
+         "time_s": "work", "energy_j": "10 * work", "idle_w": 3},
+        {"name": "slow", "count": 4, "capacity": {"cpu": 8, "memory": "8Gi"},
+         "time_s": "1.5 * work", "energy_j": "3 * work", "idle_w": 1},
+    ],
+}  # fmt: skip
+
+
+def test_energy_falls_and_times_grow_with_the_weight():
+    found = simulate_weights(CLUSTER, policy="kube,geometric", seed=1, n_seeds=4)
+    kube, *weights = found.outcomes
+    energy = [o.mean("task_j") for o in weights]
+    times = [o.mean("mean_completion_s") for o in weights]
+    assert [o.choice.H for o in weights] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert energy == sorted(energy, reverse=True)
+    assert times == sorted(times)
+    assert energy[-1] < kube.mean("task_j") < energy[0]
+    assert "against kube" in recommendation(found)
+
+
+def test_policies_meet_the_same_tasks():
+    found = simulate_cluster(CLUSTER, policy="kube,random,geometric:H=1", seed=3)
+    arrivals = {tuple(o.played.tasks["arrival_s"]) for o in found.outcomes}
+    assert len(arrivals) == 1
+    tasks = found.tasks()
+    assert len(tasks) == 3 * 60
+    assert set(tasks["policy"]) == {"kube", "random", "geometric H=1"}
+
+
+def test_intervals_are_those_of_students_t():
+    found = Interval.of([1.0, 2.0, 3.0, 4.0])
+    half = 3.182446 * math.sqrt(5 / 3) / 2  # t of 3 degrees of freedom, from a table
+    assert (found.lower, found.upper) == pytest.approx((2.5 - half, 2.5 + half))
+    assert Interval.of([2.0]) == Interval(2.0, 2.0, 2.0)
+
+
+def test_small_cases_have_an_exact_regret():
+    small = {**CLUSTER, "trace": {**CLUSTER["trace"], "tasks": 5}}
+    small["node_type"] = [{**t, "count": 1} for t in CLUSTER["node_type"]]
+    found = simulate_cluster(small, policy="best:H=0,first_fit")
+    assert found.is_exact
+    assert "≤" not in str(found)
+    best = found.outcomes[0]
+    assert best.mean("regret") < 0.1
+    assert not simulate_cluster(CLUSTER, policy="kube").is_exact
+
+
+def test_load_is_the_share_of_cpus_in_use():
+    trace = pd.DataFrame({"arrival_s": [0.0, 10.0], "cpu": [16, 8], "work": [20, 10]})
+    found = simulate_cluster(CLUSTER, trace, policy="geometric:H=0")
+    load = load_of(found, found.outcomes[0])
+    at = {t: [float(load.shares["fast"][(load.at_s <= t).sum() - 1])] for t in (5.0, 15.0)}
+    assert at == {5.0: [0.5], 15.0: [0.75]}  # 16 and 24 of 32 CPUs
+    assert load.shares["slow"].max() == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"cluster": {**CLUSTER, "trace": None}}, r"no \[trace\].*tasks='trace.csv'"),
+        ({"policy": "kube,kube"}, "'kube' is given twice"),
+        ({"n_seeds": 0}, "n_seeds: must be at least 1, not 0"),
+        ({"seed": -1}, "seed: must be at least 0"),
+        ({"tasks": pd.DataFrame({"arrival_s": [0], "cpu": [99], "work": [1]})}, "fits on any node"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(given, expected):
+    source = {k: v for k, v in given.get("cluster", CLUSTER).items() if v is not None}
+    options = {k: v for k, v in given.items() if k != "cluster"}
+    with pytest.raises(UsageError, match=expected):
+        simulate_cluster(source, **options)
+
+
+# With fitted models, and the command
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["cluster", "simulate", *map(str, arguments)])
+
+
+@pytest.fixture
+def trace_file(tmp_path):
+    rows = [f"{i * 2},1,256Mi,{300 + 20 * (i % 30)}" for i in range(80)]
+    path = tmp_path / "trace.csv"
+    path.write_text("\n".join(["arrival_s,cpu,memory,iterations", *rows]) + "\n")
+    return path
+
+
+def test_decisions_use_the_models_and_the_simulation_what_is_true(cluster_file, trace_file):
+    found = simulate_cluster(cluster_file, trace_file, policy="geometric:H=1")
+    tasks = found.tasks()
+    rates = tasks["type"].map({"fast": 0.05, "slow": 0.4})
+    iterations = [300 + 20 * (i % 30) for i in range(80)]
+    assert tasks["time_s"].tolist() == pytest.approx((rates * iterations).tolist())
+    assert tasks["predicted_time_s"].tolist() != pytest.approx(tasks["time_s"].tolist())
+    assert tasks["predicted_time_s"].tolist() == pytest.approx(tasks["time_s"].tolist(), rel=0.1)
+
+
+def test_the_command_prints_a_line_per_policy_and_the_same_bytes_again(cluster_file, trace_file):
+    policy = "kube,heats:H=0,geometric:H=1"
+    words = (cluster_file, "--tasks", trace_file, "--policy", policy, "--seed", 1, "--seeds", 2)
+    first = run(*words)
+    assert first.exit_code == 0, first.output
+    lines = first.stdout.splitlines()
+    assert lines[0] == "80 tasks, 4 nodes, 2 seeds, simulated"
+    assert [line.split("  ")[0] for line in lines[2:5]] == ["kube", "heats H=0", "geometric H=1"]
+    assert run(*words).stdout == first.stdout
+    found = json.loads(run(*words, "--json").stdout)
+    assert [p["policy"] for p in found["policies"]] == ["kube", "heats H=0", "geometric H=1"]
+    assert len(found["policies"][0]["figures"]) == 2
+
+
+def test_the_command_writes_a_report_and_the_tasks(cluster_file, trace_file, tmp_path):
+    words = (cluster_file, "--tasks", trace_file, "--policy", "kube,geometric:H=1")
+    page, again, table = (tmp_path / n for n in ("a.html", "b.html", "tasks.csv"))
+    shown = run(*words, "-o", page)
+    assert shown.exit_code == 0, shown.output
+    assert "against kube" in shown.stdout
+    text = page.read_text()
+    assert text.count("<svg") == 4  # H, the front, and the nodes under both policies
+    assert "simulated" in text
+    run(*words, "-o", again)
+    assert again.read_bytes() == page.read_bytes()
+    assert run(*words, "-o", table).exit_code == 0
+    assert len(pd.read_csv(table)) == 160
+    refused = run(*words, "-o", table)
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--policy", "kubes"], "unknown policy 'kubes'. Did you mean 'kube'"),
+        (["--seeds", "0"], "--seeds: must be at least 1"),
+        (["--tasks", "nowhere.csv"], "nowhere.csv"),
+        ([], "no [trace]"),
+    ],
+)
+def test_wrong_options_are_named_as_flags(cluster_file, arguments, expected):
+    shown = run(cluster_file, *arguments)
+    assert shown.exit_code == 2
+    assert expected in shown.stderr

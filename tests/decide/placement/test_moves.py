@@ -1,0 +1,100 @@
+"""Moves: cooldowns, sureness, and room for tasks that wait."""
+
+import pytest
+
+from foretell.decide.placement.choose import Chooser, read_policy
+from foretell.decide.placement.cluster import read_cluster
+from foretell.decide.placement.estimates import (
+    Estimate,
+    Estimates,
+    Figure,
+    TypeEstimates,
+    type_models,
+)
+from foretell.decide.placement.moves import Mover, Running
+from foretell.decide.placement.tasks import read_task
+from foretell.decide.placement.waiting import Waiter, Waiting
+
+CLUSTER = {
+    "migration": {"cooldown_s": 100, "min_age_s": 10, "min_remaining_s": 10, "start_s": 5},
+    "node_type": [
+        {"name": "fast", "nodes": ["fast"], "capacity": {"cpu": 4}, "time_s": 100, "energy_j": 50},
+        {"name": "slow", "nodes": ["slow"], "capacity": {"cpu": 4}, "time_s": 400, "energy_j": 50},
+    ],
+}
+FAST, SLOW = 0, 1
+
+
+class Setting:
+    """A task that runs on the slow node since 0 s, and could move to the fast one."""
+
+    def __init__(self, policy="geometric:H=0", needs="cpu=2"):
+        cluster = read_cluster(CLUSTER)
+        self.chooser = Chooser(cluster, Estimates(type_models(cluster, {})), read_policy(policy))
+        self.mover = Mover(cluster.migration, self.chooser)
+        task = read_task(f"{needs},migratable=resume")
+        self.need = self.chooser.fleet.need(task.needs)
+        self.running = Running(task, self.need, SLOW, 0.0)
+        self.chooser.fleet.take(SLOW, self.need)
+        self.waiting = Waiting()
+
+    def find(self, now_s=200.0):
+        return self.mover.find(self.running, self.waiting, now_s)
+
+
+def test_a_move_that_saves_time_is_found_with_the_share_that_is_left():
+    move = Setting().find(200.0)
+    assert (move.to, move.share) == (FAST, pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(("now_s", "moves"), [(140.0, False), (199.0, False), (201.0, True)])
+def test_no_move_goes_back_within_the_cooldown(now_s, moves):
+    setting = Setting()
+    setting.running.left = {FAST: 101.0}
+    assert (setting.find(now_s) is not None) is moves
+
+
+def test_no_more_tasks_move_in_a_minute_than_allowed():
+    setting = Setting()
+    for _ in range(10):
+        setting.mover.note(Running(setting.running.task, setting.need, FAST, 0.0), 150.0)
+    assert setting.find(209.0) is None
+    assert setting.find(210.0) is not None
+
+
+def test_a_move_must_be_better_by_more_than_the_error_of_the_predictions():
+    setting = Setting()
+    known = setting.chooser.estimates.of(setting.running.task)
+
+    def with_interval(ratio):
+        times = [
+            Figure(e.time.value, e.time.value / ratio, e.time.value * ratio) for e in known.by_type
+        ]
+        wide = TypeEstimates.of(
+            [Estimate(t, e.energy) for t, e in zip(times, known.by_type, strict=True)]
+        )
+        setting.chooser.estimates._known[setting.running.task.key] = wide
+        return setting.find(50.0)
+
+    # Staying takes 350 s, moving 5 + 87.5 s: a difference of 1.33 in logarithms, which is
+    # 2·√2·ln(r)/1.645 at r = 2.17.
+    assert with_interval(2.0) is not None
+    assert with_interval(2.4) is None
+
+
+def test_no_move_takes_the_room_of_a_task_that_waits():
+    setting = Setting(needs="cpu=3")
+    big = read_task("cpu=4")
+    need = setting.chooser.fleet.need(big.needs)
+    setting.waiting.add(Waiter(0, big, need))
+    assert setting.find() is not None  # it can have the slow node instead
+    setting.waiting.add(Waiter(1, big, need))
+    assert setting.find() is None
+
+
+def test_a_policy_without_predictions_moves_nothing():
+    assert Setting("kube").find() is None
+
+
+def test_a_task_that_nearly_ended_stays():
+    assert Setting().find(395.0) is None
