@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
+_CLOSE = 0.06  # of the width and height of a picture: labels would overlap
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +102,10 @@ def draw_front(points: Sequence[Point], palette: Palette) -> Figure:
             marker=MARKERS[i % len(MARKERS)], color=palette.series[i % len(palette.series)],
             linewidth=1.0 if len(own) > 1 else 0.0, label=short(family, 24),
         )  # fmt: skip
-        for p in own:
+        for label, time_s, energy_j in _apart(own, points):
             axes.annotate(
-                short(p.label.removeprefix(family).strip() or family, 18),
-                (p.time_s, p.energy_j / 1e3), xytext=(5, 5), textcoords="offset points",
-                fontsize=8,
+                short(label, 24), (time_s, energy_j / 1e3), xytext=(5, 5),
+                textcoords="offset points", fontsize=8,
             )  # fmt: skip
     fit_axis(axes.xaxis, np.array([p.time_s for p in points]))
     fit_axis(axes.yaxis, np.array([p.energy_j for p in points]) / 1e3)
@@ -118,3 +118,22 @@ def draw_front(points: Sequence[Point], palette: Palette) -> Figure:
     axes.set(xlabel="mean completion time (s)", ylabel="total energy (kJ)")
     add_legend(figure, axes, [short(family, 24) for family in families], n_across=3)
     return figure
+
+
+def _apart(own: Sequence[Point], points: Sequence[Point]) -> list[tuple[str, float, float]]:
+    """Return labels and their places; points that lie close together share one."""
+    times, energies = ([getattr(p, name) for p in points] for name in ("time_s", "energy_j"))
+    found: list[tuple[str, float, float]] = []
+    for p in own:
+        label = p.label.removeprefix(p.family).strip() or p.family
+        near = [
+            i for i, (_, t, e) in enumerate(found)
+            if abs(t - p.time_s) <= _CLOSE * (max(times) - min(times))
+            and abs(e - p.energy_j) <= _CLOSE * (max(energies) - min(energies))
+        ]  # fmt: skip
+        if near:
+            joined, t, e = found[near[0]]
+            found[near[0]] = (f"{joined}, {label.removeprefix('H=')}", t, e)
+        else:
+            found.append((label, p.time_s, p.energy_j))
+    return found
