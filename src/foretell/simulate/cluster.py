@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
@@ -160,8 +161,8 @@ class _Play:
         )
 
     def play(self) -> Played:
-        for job in self.jobs:
-            self.events.at(job.arrived_s, self._arrive, job)
+        for at_s, group in groupby(self.jobs, key=lambda job: job.arrived_s):
+            self.events.at(at_s, self._arrive, list(group))
         if self.moves and self.chooser.policy.can_move and self.jobs:
             first = self.jobs[0].arrived_s + self.scene.cluster.migration.every_s
             self.events.at(first, self._look_for_moves)
@@ -177,23 +178,35 @@ class _Play:
 
     # What happens
 
-    def _arrive(self, job: _Job) -> None:
-        need = self.fleet.need(job.task.needs)
-        if need is None or not (self.fleet.could_ever_fit(need) & self.fleet.ready).any():
-            self.unplaced.append(job.index)
-            self.n_left -= 1
-            return
-        together = self.chooser.places_together
-        node = None if together else self.chooser.choose(job.task, need)
-        if node is None:
-            job.waiter = Waiter(job.index, job.task, need)
-            self.waiting.add(job.waiter)
-            self.events.after(self.scene.cluster.policy.reserve_after_s, self._reserve, job)
-            if together:  # once all that arrive at this moment are here
-                self.events.after(0.0, self._place_all)
-        else:
-            self.waiting.last_placed = max(self.waiting.last_placed, job.index)
-            self._start(job, need, node, 1.0)
+    def _arrive(self, jobs: list[_Job]) -> None:
+        """Place tasks that arrive at the same moment, or let them wait."""
+        usable: list[tuple[_Job, Amounts]] = []
+        for job in jobs:
+            need = self.fleet.need(job.task.needs)
+            if need is None or not (self.fleet.could_ever_fit(need) & self.fleet.ready).any():
+                self.unplaced.append(job.index)
+                self.n_left -= 1
+            else:
+                usable.append((job, need))
+        nodes = self._assigned([(job.task, need) for job, need in usable])
+        for (job, need), assigned in zip(usable, nodes, strict=True):
+            node = self.chooser.choose(job.task, need) if assigned is None else assigned
+            if node is None:
+                job.waiter = Waiter(job.index, job.task, need)
+                self.waiting.add(job.waiter)
+                self.events.after(self.scene.cluster.policy.reserve_after_s, self._reserve, job)
+            else:
+                self.waiting.last_placed = max(self.waiting.last_placed, job.index)
+                self._start(job, need, node, 1.0)
+
+    def _assigned(self, tasks: list[tuple[Task, Amounts]]) -> list[int | None]:
+        """Return nodes for tasks that are placed at once, in groups that are not too large."""
+        found: list[int | None] = []
+        for i in range(0, len(tasks), _MOST_AT_ONCE):
+            group = tasks[i : i + _MOST_AT_ONCE]
+            assigned = None if i else self.chooser.assign(group)  # a first group takes the room
+            found += assigned or [None] * len(group)
+        return found
 
     def _start(self, job: _Job, need: Amounts, node: int, share: float, delay_s: float = 0) -> None:
         """Start a task, or go on with the share of it that is left, on a node."""
@@ -242,17 +255,9 @@ class _Play:
             assert chosen is not None, "a node has room, so one is chosen"
             self._place(waiter, chosen)
 
-    def _place_all(self) -> None:
-        """Place all waiting tasks that fit: together, and the rest one by one."""
-        while len(self.waiting) > 1 and self._place_together():
-            pass
-        for waiter in list(self.waiting):
-            node = self.chooser.choose(waiter.task, waiter.need, waiter.own)
-            if node is not None:
-                self._place(waiter, node)
-
     def _place_together(self) -> bool:
-        if not self.chooser.places_together:
+        """Place some of the waiting tasks at once, if the policy does that."""
+        if self.chooser.policy.together != "waiting":
             return False
         first = [w for _, w in zip(range(_MOST_AT_ONCE), self.waiting, strict=False)]
         chosen = self.chooser.assign([(w.task, w.need) for w in first])

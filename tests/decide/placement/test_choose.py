@@ -252,3 +252,26 @@ def test_policies_are_read_with_their_settings():
 def test_mistakes_in_policies_are_named(text, expected):
     with pytest.raises(UsageError, match=expected):
         read_policies(text)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tasks_that_arrive_together_are_placed_near_the_optimum(seed):
+    random = np.random.default_rng(seed)
+    types = {
+        f"n{i}": (float(t), float(e), int(c))
+        for i, (t, e, c) in enumerate(random.uniform([10, 10, 4], [99, 99, 9], (3, 3)))
+    }
+    chooser = chooser_of(cluster_of(**types), "geometric:H=0.5")
+    tasks = [Task(Resources(cpus=int(random.integers(1, 4)))) for _ in range(5)]
+    pairs = [(task, chooser.fleet.need(task.needs)) for task in tasks]
+    problem = chooser.problem(pairs)
+    placed = chooser.assign(pairs)
+    used = np.zeros_like(problem.free)
+    for need, node in zip(problem.needs, placed, strict=True):
+        used[:, node] += need
+    assert (used <= problem.free).all()
+    n_placed, least = brute_force(problem)
+    assert len(placed) == -n_placed
+    cost = sum(problem.costs[t, n] for t, n in enumerate(placed))
+    assert least <= cost * (1 + 1e-9)
+    assert cost <= 1.05 * least

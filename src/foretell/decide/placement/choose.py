@@ -191,14 +191,9 @@ class Chooser:
             return np.zeros(len(candidates.nodes), dtype=np.int64)
         return candidates.cpus_left if H >= 0.5 else -candidates.cpus_left
 
-    @property
-    def places_together(self) -> bool:
-        """Whether the policy places several tasks at once."""
-        return type(self.policy).assign is not Policy.assign
-
     def assign(self, tasks: Sequence[tuple[Task, Amounts]]) -> list[int | None] | None:
         """Place several tasks at once, if the policy does that."""
-        if not self.places_together or len(tasks) < 2:
+        if self.policy.together == "none" or len(tasks) < 2:
             return None
         return self.policy.assign(self.problem(tasks))
 

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 _MOST_PAIRS = 20_000  # of a task and a node: more take HiGHS longer than a few seconds
 _MOST_VARIABLES = 200_000
+_MOST_TASKS = 100  # that may trade places with one another
+_MOST_ROUNDS = 20
+_LEAST_GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,11 @@ class Problem:
     def is_small(self) -> bool:
         """Whether it can be solved in seconds."""
         return self.costs.size <= _MOST_PAIRS
+
+    @property
+    def is_moderate(self) -> bool:
+        """Whether it can be approximated in milliseconds."""
+        return len(self.costs) <= _MOST_TASKS and self.costs.size <= _MOST_PAIRS
 
 
 def solve(problem: Problem) -> list[int | None]:
@@ -66,6 +74,118 @@ def solve(problem: Problem) -> list[int | None]:
         for pair in np.flatnonzero(found.x > 0.5):
             placed[tasks[pair]] = int(nodes[pair])
     return placed
+
+
+def approximate(problem: Problem) -> list[int | None]:
+    """Return a node for each task, near the optimum, in milliseconds.
+
+    First goes the task that would lose most if it did not get its best node: in all, or for each
+    share of a node that it takes. Then tasks move, make room or trade places as long as that lowers
+    the sum of costs. The better of the two ways is kept.
+    """
+    capacity = np.maximum(problem.free.max(axis=1), 1)
+    size = np.maximum((problem.needs / capacity).max(axis=1), 1e-9)
+    found = []
+    for weight in (np.ones(len(size)), 1 / size):
+        placed, free = _by_loss(problem, weight)
+        for _ in range(_MOST_ROUNDS):
+            steps = (_moved, _traded, _made_room)
+            if not any(step(problem, placed, free) for step in steps):
+                break
+        cost = sum(problem.costs[t, n] for t, n in enumerate(placed) if n is not None)
+        found.append((placed.count(None), float(cost), placed))
+    return min(found, key=lambda way: way[:2])[2]
+
+
+def _by_loss(problem: Problem, weight: Array) -> tuple[list[int | None], NDArray[np.int64]]:
+    """Place tasks by what they would lose, weighted; return their nodes, and what stays free."""
+    free = problem.free.copy()
+    placed: list[int | None] = [None] * len(problem.costs)
+    open_tasks = list(range(len(problem.costs)))
+    while open_tasks:
+        fits = np.all(problem.needs[open_tasks][:, :, None] <= free[None], axis=1)
+        costs = np.where(fits, problem.costs[open_tasks], np.inf)
+        ranked = np.sort(costs, axis=1)
+        best = ranked[:, 0]
+        second = ranked[:, 1] if ranked.shape[1] > 1 else np.full(len(best), np.inf)
+        can_go = np.isfinite(best)
+        loss = np.full(len(best), -1.0)  # of a task that fits nowhere anymore
+        loss[can_go] = (second[can_go] - best[can_go]) * weight[open_tasks][can_go]
+        first = int(np.argmax(loss))
+        task = open_tasks.pop(first)
+        if can_go[first]:
+            node = int(np.argmin(costs[first]))
+            placed[task] = node
+            free[:, node] -= problem.needs[task]
+    return placed, free
+
+
+def _made_room(problem: Problem, placed: list[int | None], free: NDArray[np.int64]) -> bool:
+    """Let a task push another one off a cheaper node if both together gain; say if one did."""
+    costs, needs = problem.costs, problem.needs
+    has_changed = False
+    for task, here in enumerate(placed):
+        if here is None:
+            continue
+        for other, there in enumerate(placed):
+            if there is None or there == here or costs[task, there] >= costs[task, here]:
+                continue
+            if not (needs[task] <= free[:, there] + needs[other]).all():
+                continue
+            room = free.copy()
+            room[:, here] += needs[task]
+            room[:, there] -= needs[task]
+            fits = np.all(needs[other][:, None] <= room, axis=0)
+            fits[there] = False
+            options = np.where(fits, costs[other], np.inf)
+            to = int(np.argmin(options))
+            gain = costs[task, here] + costs[other, there] - costs[task, there] - options[to]
+            if gain > _LEAST_GAIN:
+                free[:] = room
+                free[:, there] += needs[other]
+                free[:, to] -= needs[other]
+                placed[task], placed[other] = there, to
+                has_changed = True
+                break
+    return has_changed
+
+
+def _moved(problem: Problem, placed: list[int | None], free: NDArray[np.int64]) -> bool:
+    """Move tasks to cheaper nodes with room; return whether there was one."""
+    has_changed = False
+    for task, node in enumerate(placed):
+        if node is None:
+            continue
+        need = problem.needs[task]
+        costs = np.where(np.all(need[:, None] <= free, axis=0), problem.costs[task], np.inf)
+        best = int(np.argmin(costs))
+        if costs[best] < problem.costs[task, node] - _LEAST_GAIN:
+            free[:, node] += need
+            free[:, best] -= need
+            placed[task] = best
+            has_changed = True
+    return has_changed
+
+
+def _traded(problem: Problem, placed: list[int | None], free: NDArray[np.int64]) -> bool:
+    """Let pairs of tasks trade places if that is cheaper and fits; return whether one did."""
+    has_changed = False
+    costs, needs = problem.costs, problem.needs
+    for a in range(len(placed)):
+        for b in range(a + 1, len(placed)):
+            here, there = placed[a], placed[b]
+            if here is None or there is None or here == there:
+                continue
+            gain = costs[a, here] + costs[b, there] - costs[a, there] - costs[b, here]
+            if not gain > _LEAST_GAIN:
+                continue
+            extra = needs[a] - needs[b]
+            if (extra <= free[:, there]).all() and (-extra <= free[:, here]).all():
+                free[:, there] -= extra
+                free[:, here] += extra
+                placed[a], placed[b] = there, here
+                has_changed = True
+    return has_changed
 
 
 @dataclass(frozen=True, eq=False)

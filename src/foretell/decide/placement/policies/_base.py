@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from foretell.decide.placement.optimum import Problem
 
 Array = NDArray[np.float64]
+Together = Literal["none", "arriving", "waiting"]
 TIME, ENERGY, POWER = "time", "energy", "power"
 
 
@@ -35,12 +36,17 @@ class Policy(ABC):
         Which of several nodes with the best score is taken: the one with the least or the most CPUs
         left, by H; the first by name; or one at random.
     can_move
-        Whether its scores can compare a running task with the same task on another node.
+        Whether its scores use times and energies alone, so that they can compare a running task
+        with the same task on another node.
+    together
+        Which tasks it places at once by ``assign``: those that arrive at the same moment, or all
+        that wait.
     """
 
     options_class: ClassVar[type[Options]] = Options
     ties: ClassVar[Literal["by H", "name", "random"]] = "name"
     can_move: ClassVar[bool] = False
+    together: ClassVar[Together] = "none"
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or self.options_class()
@@ -65,7 +71,7 @@ class Policy(ABC):
         return scores - stay
 
     def assign(self, problem: Problem) -> list[int | None] | None:
-        """Place all waiting tasks at once; None to place them one after the other by score."""
+        """Place several tasks at once; None to place them one after the other by score."""
         return None
 
 

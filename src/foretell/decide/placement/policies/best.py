@@ -17,8 +17,10 @@ class BestPolicy(GeometricPolicy):
     node that the geometric policy would choose.
     """
 
+    together = "waiting"
+
     def assign(self, problem: Problem) -> list[int | None] | None:
-        """Solve the assignment with HiGHS; None if one task waits, or too many pairs."""
+        """Solve the assignment with HiGHS; None if there are too many pairs."""
         from foretell.decide.placement.optimum import solve
 
-        return solve(problem) if problem.is_small and len(problem.costs) > 1 else None
+        return solve(problem) if problem.is_small else None

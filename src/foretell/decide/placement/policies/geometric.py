@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from foretell.decide.placement.policies._base import Array, Policy, weighted
+from foretell.decide.placement.policies._base import Array, Policy, Together, weighted
 
 if TYPE_CHECKING:
     from foretell.decide.placement.fleet import Candidates
+    from foretell.decide.placement.optimum import Problem
 
 _LEAST = 1e-12  # of an energy: a node whose power does not grow with load adds nothing
 
@@ -19,11 +20,12 @@ class GeometricPolicy(Policy):
     """Score −[H·ln(E/min E) + (1−H)·ln(T/min T)].
 
     Twice the energy counts as much whatever the unit. Which of two nodes is better does not depend
-    on other nodes.
+    on other nodes. Tasks that arrive together do not take each other's best node if they need not.
     """
 
     ties = "by H"
     can_move = True
+    together: ClassVar[Together] = "arriving"
 
     def needed(self, H: float) -> Sequence[str]:
         """Energy unless H is 0, and time unless H is 1."""
@@ -42,6 +44,12 @@ class GeometricPolicy(Policy):
     def shown(self, scores: Array) -> Array:
         """Return 100 for a node that is best in all that counts."""
         return 100 * np.exp(scores)
+
+    def assign(self, problem: Problem) -> list[int | None] | None:
+        """Place several tasks near the optimum; None if they are too many."""
+        from foretell.decide.placement.optimum import approximate
+
+        return approximate(problem) if problem.is_moderate else None
 
     def beats_by(self, scores: Array, stay: float) -> Array:
         """Return the ratio of what two choices cost, less one."""
