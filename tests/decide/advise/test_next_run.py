@@ -141,12 +141,13 @@ def test_a_column_never_changed_next_to_the_plan_is_before_it_is_the_end():
     )
     request = {"vary": {"threads": [1, 2], "level": [1, 4]}, "fix": {"size": 32}}
     tried = [(1, 1, 1), (1, 2, 1), (32, 2, 1), (32, 2, 4)]  # one thread on small sizes alone
-    data = pd.DataFrame(tried, columns=["size", "threads", "level"]).assign(time_s=1.0)
+    data = pd.DataFrame(tried, columns=["size", "threads", "level"])
+    data = data.assign(time_s=model.predict(data))
     advice = advise(model, request, data=data)
     assert proposed(advice) == [{"size": 32, "threads": 1, "level": 1}]
     assert advice.proposals[0].checks == "change"
     assert "one change of the plan, never run so far" in repr(advice)
-    known = pd.concat([data, pd.DataFrame([(32, 1, 1, 1.0)], columns=data.columns)])
+    known = pd.concat([data, pd.DataFrame([(32, 1, 1, 32.0)], columns=data.columns)])
     assert advise(model, request, data=known).proposals == []
     # A run that was killed was tried, too.
     killed = known.assign(status=["ok"] * 4 + ["timed out"], wall_time_s=9.0)
@@ -390,3 +391,95 @@ def test_advice_looks_only_at_what_the_rules_allow_of_a_vast_space():
     advice = advise(model, request)
     assert advice.plan.n_seen == 40
     assert max(seen) < 1000
+
+
+NODES = [1, 2, 4, 8, 16, 32]
+
+
+def cliff(spread):
+    """A smooth model, which knows nothing of a cliff."""
+    return Law(law=lambda f: 100 + 10 * f["nodes"], spread=spread, ranges={"nodes": (1.0, 32.0)})
+
+
+def measured(**time_s):
+    """Runs in the order in which they were made: n4=250 is four nodes."""
+    rows = [{"nodes": int(name[1:]), "time_s": float(value)} for name, value in time_s.items()]
+    return pd.DataFrame(rows)
+
+
+def test_the_plan_does_not_contradict_the_runs_that_were_made():
+    # The model says 110 s on one node, two runs said 900 s.
+    data = pd.concat([measured(n1=900, n8=180, n32=420), measured(n1=905)])
+    advice = advise(cliff(0.5), {"vary": {"nodes": [1, 8, 32]}}, data=data)
+    assert advice.plan.chosen.configuration == {"nodes": 8}
+    assert advice.plan.chosen.estimates["time"].value == pytest.approx(180, rel=0.02)
+    assert advice.plan.chosen.estimates["time"].upper < 200  # as sure as its runs are alike
+
+
+def test_what_was_measured_is_planned_before_what_may_be_much_worse():
+    # Two nodes are predicted at 120 s, a little less than what was measured on four.
+    request = {"vary": {"nodes": [2, 4]}}
+    for spread, planned in ((0.5, 4), (0.02, 2)):
+        advice = advise(cliff(spread), request, data=measured(n4=140, n32=420))
+        assert advice.plan.chosen.configuration == {"nodes": planned}
+        # If the model is unsure, a run of it comes next.
+        assert proposed(advice) == [{"nodes": 2}]
+
+
+def test_dear_runs_are_made_if_they_may_bring_much_more():
+    # Both may bring the optimum. The dear run takes three times as long, but brings more.
+    times = {"plan": 100.0, "cheap": 101.0, "dear": 103.0}
+    sizes = {"plan": 0.01, "cheap": 0.05, "dear": 0.4}
+
+    class Unsure(Law):
+        def outlook(self, frame, probabilities):
+            found = super().outlook(frame, probabilities)
+            ratios = np.log(found.quantiles.values / found.value[:, None])
+            spread = frame["machine"].map(sizes).to_numpy(dtype=float)[:, None]
+            values = found.value[:, None] * np.exp(ratios * spread)
+            return replace(found, quantiles=replace(found.quantiles, values=values))
+
+    model = Unsure(law=lambda f: f["machine"].map(times).astype(float), spread=1.0, ranges={},
+                   categories={"machine": list(times)})  # fmt: skip
+    prices = {"by": "machine", "nodes": 1, "machines": {
+        "plan": {"price_per_hour": 1}, "cheap": {"price_per_hour": 1},
+        "dear": {"price_per_hour": 30}}}  # fmt: skip
+    data = pd.DataFrame({"machine": ["plan"], "time_s": [100.0]})
+    request = {"vary": {"machine": list(times)}, "minimize": "time", "prices": prices}
+    advice = advise(model, request, data=data, options={"budget": 100})
+    assert proposed(advice) == [{"machine": "dear"}]
+
+
+def test_after_runs_without_improvement_the_least_certain_is_next():
+    # The third run was the best; 16 nodes are predicted to be bad, but little is known of them.
+    class Unsure(Law):
+        def outlook(self, frame, probabilities):
+            found = super().outlook(frame, probabilities)
+            ratio = found.quantiles.values / found.value[:, None]
+            far = frame["nodes"].to_numpy()[:, None] == 16
+            values = found.value[:, None] * np.where(far, ratio**10, ratio)
+            return replace(found, quantiles=replace(found.quantiles, values=values))
+
+    model = Unsure(law=lambda f: np.where(f["nodes"] == 16, 260.0, 150.0), spread=0.08,
+                   ranges={"nodes": (1.0, 32.0)})  # fmt: skip
+    request = {"vary": {"nodes": [*NODES, 64]}}
+    improving = measured(n32=170, n8=168, n4=166, n2=164, n1=150)
+    stuck = improving.iloc[::-1]
+    assert advise(model, request, data=improving).proposals[0].checks == ""
+    advice = advise(model, request, data=stuck)
+    assert proposed(advice) == [{"nodes": 16}]
+    assert advice.proposals[0].checks == "open"
+    assert "little is known of it" in repr(advice)
+
+
+def test_advice_does_not_stop_while_an_interval_allows_a_much_better_plan():
+    # Errors next to runs are thought to be small, but a cliff may be there: the interval of the
+    # model says so.
+    request = {"vary": {"nodes": [1, 3]}}
+    runs = pd.DataFrame({"nodes": [3]})
+    data = measured(n1=100, n2=270, n4=270, n32=270)
+    for spread, checks in ((0.7, ["open"]), (0.5, [])):
+        model = Law(law=lambda f: np.where(f["nodes"] > 1, 270.0, 100.0), spread=spread,
+                    ranges={"nodes": (1.0, 32.0)})  # fmt: skip
+        advice = advise(model, request, data=data, options={"measure": runs})
+        assert [proposal.checks for proposal in advice.proposals] == checks

@@ -22,7 +22,7 @@ from foretell.decide.question.space import Listed
 from ..conftest import Law
 
 
-def choice_of(times_s, size, noise=0.0, limits=None, allowed=None):
+def choice_of(times_s, size, noise=0.0, limits=None, allowed=None, measured=()):
     """Several machines with independent errors; each can be run."""
     names = [f"m{i}" for i in range(len(times_s))]
     frame = pd.DataFrame({"machine": names})
@@ -36,7 +36,8 @@ def choice_of(times_s, size, noise=0.0, limits=None, allowed=None):
     is_allowed = np.ones(n, dtype=bool) if allowed is None else np.array(allowed)
     figures = assessor.assess(frame, (0.5, 0.9))
     chooser = Chooser(question, "time", ["time"])
-    return Choice(figures, chooser, {"time": field}, is_allowed, np.arange(n), 0)
+    return Choice(figures, chooser, {"time": field}, is_allowed,
+                  np.isin(np.arange(n), measured), np.arange(n), 0)  # fmt: skip
 
 
 @given(st.floats(0.0, 0.3), st.floats(0.02, 0.3), st.floats(0.0, 0.2))

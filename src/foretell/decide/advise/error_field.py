@@ -76,7 +76,7 @@ def _coordinates(values: pd.Series[float], *, is_log: bool) -> Array:
     return np.log(np.maximum(numbers, 1e-300)) if is_log else numbers
 
 
-def log_sizes(lower: Array, upper: Array, noise: float) -> Array:
+def log_sizes(lower: Array, upper: Array, noise: float | Array) -> Array:
     """Return the standard deviation of a model's error, from the ends of its 90 % intervals."""
     total = (np.log(upper) - np.log(lower)) / _Z_90
     return np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
-from foretell.decide.advise.advice import CHANGE, PLAN, Advice, Proposal
+from foretell.decide.advise.advice import CHANGE, OPEN, PLAN, Advice, Proposal
 from foretell.decide.advise.error_field import Array, ErrorField, Scales, log_sizes
+from foretell.decide.advise.informed import informed_planner
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.advise.plausible import OPTIMISTIC, plausible
 from foretell.decide.advise.run_value import Choice, Worth
 from foretell.decide.advise.runs_to_measure import Source
 from foretell.decide.plan.answer import Plan
-from foretell.decide.plan.assess import Figures
+from foretell.decide.plan.assess import Assessor, Figures, match_models
 from foretell.decide.plan.plan import Planner
-from foretell.decide.question.objective import PlanRequest, read_request
+from foretell.decide.question.objective import LIMITS, PlanRequest, read_request
 from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.predictor import Predictor
 from foretell.spaces.quantities import TIME, write_quantity
@@ -34,6 +36,12 @@ _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is kno
 _MOST_PAST = 800
 #: How fast the information from a run falls with the correlation of errors around it.
 _NEAR = 8
+#: How much the price of a run counts; 1 would leave expensive regions unexplored.
+_PRICE_COUNTS = 0.5
+#: After this many runs that did not improve the plan, the least certain ones are made, too.
+_STALE = 4
+#: An improvement that must not be missed, as a share.
+_MUCH = 0.10
 _SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
 
 
@@ -58,7 +66,7 @@ def advise(
     """
     predictors = list(models) if isinstance(models, Sequence) else [models]
     past = PastRuns.of(data, predictors)
-    planner = Planner.of(predictors, read_request(request), candidates, past.broken)
+    planner = informed_planner(predictors, past, read_request(request), candidates)
     if len(planner.chooser.question.certainties) == 1:
         raise UsageError(
             "the model has no intervals, so the value of a run is unknown; fit it in automatic mode"
@@ -87,14 +95,20 @@ class _Adviser:
         proposals: list[Proposal] = []
         left = self.budget.most
         while worths and len(proposals) < self.options.n_runs:
-            run = max(worths, key=lambda r: (worths[r].gain / self._cost[r], -self._cost[r]))
-            proposals.append(self._proposal(choice, run, worths[run]))
+            run = self._open_run(choice, affordable) if self._is_stale(choice) else None
+            if run is None:
+                run = max(worths, key=lambda r: worths[r].gain / self._cost[r] ** _PRICE_COUNTS)
+                proposals.append(self._proposal(choice, run, worths[run]))
+            else:
+                proposals.append(self._open_proposal(choice, run))
             left -= float(self._cost[run])
             affordable = [r for r in affordable if r != run and self._cost[r] <= left]
             for field in choice.fields.values():
                 field.see_runs(np.array([len(choice) + run]), np.ones(1))
             choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
+        if not proposals and (run := self._open_run(choice, affordable)) is not None:
+            proposals = [self._open_proposal(choice, run)]
         if not proposals and (check := self._check(choice, affordable)) is not None:
             proposals = [check]
         return Advice(
@@ -201,10 +215,11 @@ class _Adviser:
         parts = [self.choices.frame, self.runs.frame, self.past.measured.iloc[kept]]
         frame = pd.concat([p[columns] for p in [*parts, self.past.too_long]], ignore_index=True)
         alike = Scales.of(self.predictors).alike(frame, frame)
-        predicted = self.planner.assessor.known(frame, (OPTIMISTIC, _PESSIMISTIC))
+        models = Assessor(match_models(self.predictors), self.planner.assessor.tariff)
+        predicted = models.known(frame, (OPTIMISTIC, _PESSIMISTIC))
         seen = n_choices + n_runs + np.arange(len(kept))
         fields = {}
-        for kind, (predictor, unit) in self.planner.assessor.predictors.items():
+        for kind, (predictor, unit) in models.predictors.items():
             known = predicted[kind]
             noise = self.past.noise[predictor.target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
@@ -227,6 +242,7 @@ class _Adviser:
             self.planner.chooser,
             fields,
             is_allowed if is_allowed.any() else np.ones(n_choices, dtype=bool),
+            places_in(self.choices.frame, self.past.measured) >= 0,
             places_in(self.runs.frame, self.choices.frame),
             self.planner.seed,
         )
@@ -238,6 +254,35 @@ class _Adviser:
             return {r: w for r, w in found.items() if w.gain >= self.options.least_chance}
         found = {run: choice.worth(run) for run in runs}
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
+
+    def _is_stale(self, choice: Choice) -> bool:
+        """Say whether to look elsewhere: every second time after some runs without improvement."""
+        places = places_in(choice.figures.frame, self.past.measured)
+        measured = [place for place in choice.ranked if places[place] >= 0]
+        if not measured:
+            return False
+        n_since = len(self.past.measured) - 1 - int(places[measured[0]])
+        return n_since >= _STALE and (n_since - _STALE) % 2 == 0
+
+    def _open_run(self, choice: Choice, affordable: Sequence[int]) -> int | None:
+        """Return the least certain run of a configuration that may be much better than the plan."""
+        if self.is_target:
+            return None
+        figures, chooser = choice.figures, choice.chooser
+        best = figures.value(chooser.minimize)[choice.chosen] if self.plan.chosen else np.inf
+        z = NormalDist().inv_cdf(self.options.least_chance) / NormalDist().inv_cdf(OPTIMISTIC)
+        is_open = _stretched(figures, chooser.minimize, z) < best * (1 - _MUCH)
+        for word, most in chooser.question.limits.items():
+            is_open &= _stretched(figures, LIMITS[word], z) <= most
+        is_open[choice.chosen] = False
+        is_open &= ~choice.is_measured
+        width = self.runs.at(chooser.minimize, _PESSIMISTIC)
+        width /= self.runs.at(chooser.minimize, OPTIMISTIC)
+        runs = [r for r in affordable if choice.place_of[r] >= 0 and is_open[choice.place_of[r]]]
+        return max(runs, key=lambda r: float(width[r]), default=None)
+
+    def _open_proposal(self, choice: Choice, run: int) -> Proposal:
+        return replace(self._proposal(choice, run, choice.worth(run)), checks=OPEN)
 
     def _check(self, choice: Choice, affordable: Sequence[int]) -> Proposal | None:
         """Propose to run the plan itself, or a change of it, if it was never run.
@@ -289,3 +334,9 @@ class _Adviser:
             else plain_rows(choice.figures.frame.iloc[[instead]])[0],
             n_before=int(self._n_before[run]),
         )
+
+
+def _stretched(figures: Figures, kind: str, share: float) -> Array:
+    """Return an optimistic guess of a quantity: a share, in logs, of the way to the usual one."""
+    value = figures.value(kind)
+    return value * (figures.at(kind, OPTIMISTIC) / value) ** share

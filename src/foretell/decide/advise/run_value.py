@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.advise.error_field import Array, ErrorField
+from foretell.decide.advise.informed import SURE
 from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.choose import Chooser
 from foretell.decide.question.objective import LIMITS
@@ -56,6 +58,9 @@ class Choice:
         made.
     is_allowed
         Which may be chosen now; the others only after they were measured.
+    is_measured
+        Which were measured. If any was, another is chosen only if it is better than it by more than
+        its prediction may be off: one run of it would tell.
     place_of
         For each run, the position of the same configuration among the choices, or -1.
     """
@@ -64,6 +69,7 @@ class Choice:
     chooser: Chooser
     fields: Mapping[str, ErrorField]
     is_allowed: NDArray[np.bool_]
+    is_measured: NDArray[np.bool_]
     place_of: NDArray[np.int64]
     seed: int
 
@@ -96,8 +102,11 @@ class Choice:
     @cached_property
     def _score(self) -> Array:
         """The score by which a configuration is chosen now; less is better."""
-        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
-        score: Array = self._scores(known, self.is_allowed)[0][0]
+        known = {
+            kind: (value[None], risk[None], np.sqrt(variance)[None])
+            for kind, (value, risk, variance) in self._now.items()
+        }
+        score: Array = self._scores(known, self.is_allowed, self.is_measured)[0][0]
         return score
 
     @cached_property
@@ -120,15 +129,14 @@ class Choice:
         known = {}
         for column, (kind, (value, risk, variance)) in enumerate(self._now.items()):
             effect = self.fields[kind].effect(len(self) + run)[: len(self)]
-            left = np.sqrt(np.maximum(variance - effect**2, _TOLERANCE * variance) / variance)
+            left = np.sqrt(np.maximum(variance - effect**2, _TOLERANCE * variance))
             moved = value + np.outer(self._deviates[:, column], effect)
-            known[kind] = (moved, risk * left)
-        allowed = self.is_allowed
+            known[kind] = (moved, risk * left / np.sqrt(variance), left)
+        allowed, measured = self.is_allowed.copy(), self.is_measured.copy()
         place = int(self.place_of[run])
-        if place >= 0 and not allowed[place]:
-            allowed = allowed.copy()
-            allowed[place] = True
-        score, loss = self._scores(known, allowed)
+        if place >= 0:
+            allowed[place] = measured[place] = True
+        score, loss = self._scores(known, allowed, measured)
         best = score.argmin(axis=1)
         better = loss[:, self.chosen] - loss[np.arange(len(loss)), best]
         is_other = (best != self.chosen) & (better > WORTH)
@@ -145,20 +153,28 @@ class Choice:
         return Worth(0.0, float(np.mean(shares)))
 
     def _scores(
-        self, known: Mapping[str, tuple[Array, Array]], allowed: NDArray[np.bool_]
+        self,
+        known: Mapping[str, tuple[Array, Array, Array]],
+        allowed: NDArray[np.bool_],
+        measured: NDArray[np.bool_],
     ) -> tuple[Array, Array]:
         """Return the score and the loss of each choice: a row per outcome; less is better.
 
         A choice that keeps all limits has a better score than any that exceeds one.
         """
         question = self.chooser.question
-        values = {kind: np.exp(value) for kind, (value, _) in known.items()}
-        risky = {kind: np.exp(value + risk) for kind, (value, risk) in known.items()}
-        objective = self.figures.figure(self.chooser.minimize, values)
-        objective = np.log(np.maximum(objective, 1e-300))
+        risky = {kind: np.exp(value + risk) for kind, (value, risk, _) in known.items()}
+        caution = NormalDist().inv_cdf(SURE) * (~measured & self.is_measured.any())
+        objective, cautious = (
+            np.log(np.maximum(self.figures.figure(self.chooser.minimize, values), 1e-300))
+            for values in (
+                {kind: np.exp(value) for kind, (value, _, _) in known.items()},
+                {kind: np.exp(value + caution * off) for kind, (value, _, off) in known.items()},
+            )
+        )
         missed = np.zeros_like(objective)
         for word, most in question.limits.items():
             excess = np.log(self.figures.figure(LIMITS[word], risky) / most)
             missed = np.maximum(missed, excess)
-        score = np.where(missed > _TOLERANCE, _OUT_OF_REACH + missed, objective)
+        score = np.where(missed > _TOLERANCE, _OUT_OF_REACH + missed, cautious)
         return np.where(allowed, score, np.inf), objective + _PENALTY * missed

@@ -42,12 +42,16 @@ class Chooser:
                 found &= figures.at(LIMITS[word], certainty) <= most * (1 + _TOLERANCE)
         return found
 
+    def scores(self, figures: Figures) -> Array:
+        """Return what configurations are compared by; less is better."""
+        return figures.value(self.minimize)
+
     def best(self, figures: Figures, among: Mask, n: int = 1) -> Rows:
-        """Return the best of some rows: by the objective, then by time, then by nodes."""
+        """Return the best of some rows: by their scores, then by time, then by nodes."""
         rows = np.flatnonzero(among)
         keys = [figures.bill.nodes[rows]]
         keys += [figures.value(TIME)[rows]] if TIME in self.kinds else []
-        objective = figures.value(self.minimize)[rows]
+        objective = self.scores(figures)[rows]
         if len(rows) > 8 * n:  # sorting a million for a few is slow
             near = objective <= np.partition(objective, n - 1)[n - 1]
             rows, objective, keys = rows[near], objective[near], [k[near] for k in keys]
