@@ -38,7 +38,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.serve
 
-# The studies in docs/, from the runs that come along: tables and pictures are written again.
+# The studies in docs/, from the runs in examples/: writes their tables and pictures again.
 studies: study-ray-training study-vgg-layers study-any-program
 
 study-%: $(VENV)/.dev

@@ -1,9 +1,14 @@
-"""How much worse than the best a planned configuration is, on tables in which all were measured.
+"""How much worse than the best a planned configuration is, on measured tables or made-up laws.
 
     python -m benchmarks.regret [--share 0.5] [--seeds 3]
+    python -m benchmarks.regret --laws 50 [--family cluster]
 
 A model learns from some of the configurations. For every job of a table, a plan then chooses among
 all of them, and what it chose is looked up. Regret is its measured cost over that of the best.
+
+With ``--laws``, the jobs are made up, so the best is also known outside the data: a plan chooses
+among up to four times as many nodes as were measured. The rule counts as broken when a plan chooses
+a configuration outside the data whose pessimistic end is worse than the best that was measured.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ import numpy as np
 import pandas as pd
 
 import foretell
+from benchmarks.synthetic import TARGET, Law, configurations, draw_law
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -89,11 +96,114 @@ def _plain(key: Any) -> list[Any]:
     return [v.item() if isinstance(v, np.generic) else v for v in key]
 
 
+# --- Made-up laws --------------------------------------------------------------------------------
+
+MOST_RUNS = 240
+#: How many times more nodes than were measured may be chosen.
+BEYOND = 4
+#: Columns that say how large the job is, which is given; the others can be chosen.
+SIZES = ("data_gb", "size", "per_node")
+COUNTS = ("nodes", "threads")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default (cautious)": {},
+    "risk=even": {"risk": "even"},
+    "risk=bold": {"risk": "bold"},
+    "allow_far, risk=cautious": {"allow_far": True, "risk": "cautious"},
+    "allow_far": {"allow_far": True},
+}
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A law, runs of at most half of its grid, and the configurations to choose from."""
+
+    law: Law
+    runs: pd.DataFrame
+    choices: pd.DataFrame
+
+    @classmethod
+    def draw(cls, family: str, seed: int) -> MadeUp:
+        """Draw a law and its runs; the job to plan is the largest that was measured."""
+        law, noise, random = draw_law(family, seed)
+        grid = configurations(law)
+        n_runs = min(MOST_RUNS, len(grid) // 2)
+        runs = grid.iloc[np.sort(random.permutation(len(grid))[:n_runs])].reset_index(drop=True)
+        runs[TARGET] = noise.draw(law.truth(runs), random)
+        axes: dict[str, Any] = {}
+        for column in law.columns:
+            measured = runs[column.name]
+            if column.name in SIZES:
+                axes[column.name] = [measured.max()]
+            elif column.name in COUNTS:
+                axes[column.name] = range(1, BEYOND * int(measured.max()) + 1)
+            else:
+                axes[column.name] = sorted(measured.unique())
+        choices = pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
+        return cls(law, runs, choices)
+
+    def outcomes(self, model: Any) -> Iterator[tuple[str, Outcome]]:
+        """Plan with each setting, and compare what is chosen with the truth."""
+        best_measured = self.runs.merge(self.choices)[TARGET].min()  # NaN if there is none
+        for name, settings in SETTINGS.items():
+            plan = foretell.make_plan(model, settings, self.choices)
+            assert plan.chosen is not None
+            chosen = plan.chosen.configuration
+            is_it = np.all([self.choices[n] == chosen[n] for n in self.choices], axis=0)
+            is_outside = bool(plan.chosen.outside)
+            is_worse = bool(plan.chosen.estimates["time"].upper > best_measured)
+            yield name, Outcome(self._regret(is_it), is_outside, is_outside and is_worse)
+        trust = model.outlook(self.choices, [0.5]).trust
+        for name, is_known in (
+            ("the true best inside the data", trust == TRUST_INSIDE),
+            ("the true best within reach", trust != TRUST_FAR),
+        ):
+            yield name, Outcome(self._regret(is_known))
+
+    def _regret(self, among: np.ndarray) -> float:
+        """Return how much worse than the true optimum the best of some choices is."""
+        true_s = self.law.truth(self.choices)
+        return float(true_s[among].min() / true_s.min() - 1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How good a plan was, whether it left the data, and whether it broke the rule above."""
+
+    regret: float
+    is_outside: bool = False
+    breaks_rule: bool = False
+
+
+def print_laws(family: str, n_laws: int) -> None:
+    """Print the regret of plans for made-up laws, by setting."""
+    found: dict[str, list[Outcome]] = {}
+    for seed in range(n_laws):
+        problem = MadeUp.draw(family, seed)
+        model = foretell.fit_model(problem.runs, target=TARGET).best
+        for name, outcome in problem.outcomes(model):
+            found.setdefault(name, []).append(outcome)
+    print(f"{n_laws} laws ({family}), a choice of up to {BEYOND} times the nodes measured")
+    print(f"{'regret':30} {'mean':>8} {'p95':>8} {'largest':>8}   outside   rule broken")
+    for name, outcomes in found.items():
+        regret = np.array([o.regret for o in outcomes])
+        figures = (regret.mean(), np.quantile(regret, 0.95), regret.max())
+        print(
+            f"{name:30} {' '.join(f'{100 * f:6.1f} %' for f in figures)}   "
+            f"{sum(o.is_outside for o in outcomes):7}   "
+            f"{sum(o.breaks_rule for o in outcomes):11}"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=0.5)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--laws", type=int, help="plan for so many made-up laws instead")
+    parser.add_argument("--family", default="cluster", help="the family of laws")
     given = parser.parse_args()
+    if given.laws:
+        print_laws(given.family, given.laws)
+        return
     print("mean and largest regret of planned configurations, by problem")
     means = []
     for name, problem in PROBLEMS.items():

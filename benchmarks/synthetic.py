@@ -88,7 +88,9 @@ def amdahl(random: Random) -> Law:
     """A serial part, and work divided among threads."""
     serial, work = random.uniform(0.02, 0.4), _size(random)
     columns = (_count("threads", 1, random), _sizes("size", random))
-    return Law("amdahl", columns, lambda v: work * v["size"] * (serial + (1 - serial) / v["threads"]))
+    return Law(
+        "amdahl", columns, lambda v: work * v["size"] * (serial + (1 - serial) / v["threads"])
+    )
 
 
 def gustafson(random: Random) -> Law:
@@ -166,7 +168,9 @@ def cluster(random: Random) -> Law:
 
     def time_s(v: Values) -> np.ndarray:
         n = v["nodes"].astype(float)
-        compute = work * v["data_gb"] / (_of(speeds, v["machine"]) * n) * (1 + batch_cost / v["batch"])
+        compute = (
+            work * v["data_gb"] / (_of(speeds, v["machine"]) * n) * (1 + batch_cost / v["batch"])
+        )
         return compute + log_cost * np.log2(n + 1) + node_cost * n + start
 
     return Law("cluster", columns, time_s)
@@ -241,8 +245,10 @@ def modes(random: Random) -> Law:
 
     def time_s(v: Values) -> np.ndarray:
         work = _of(cost, v["mode"]) * v["size"] ** _of(of_size, v["mode"])
-        return work * np.exp(_of(of_level, v["mode"]) * v["level"]) * (
-            serial + (1 - serial) / v["threads"]
+        return (
+            work
+            * np.exp(_of(of_level, v["mode"]) * v["level"])
+            * (serial + (1 - serial) / v["threads"])
         )
 
     return Law("modes", columns, time_s)
@@ -279,7 +285,8 @@ def cache(random: Random) -> Law:
 FAMILIES: Mapping[str, Callable[[Random], Law]] = {
     f.__name__: f
     for f in (
-        amdahl, gustafson, usl, ernest, power, cluster, plateau, cliff, options, modes, matrix, cache,
+        amdahl, gustafson, usl, ernest, power, cluster,
+        plateau, cliff, options, modes, matrix, cache,
     )
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ STYLE = {
 #: What the pictures share: told apart by color, and by line or marker as well.
 BLUE, ORANGE, BLACK, GRAY = "#1f5fa8", "#c8560a", "#111111", "#bbbbbb"
 QUESTIONS = {
-    "inside": ("inside", "o", BLUE),
+    "inside": ("known values", "o", BLUE),
     "between": ("between levels", "s", ORANGE),
     "1.5x": ("1.5× beyond", "v", "#2a7f3f"),
     "2x": ("2× beyond", "^", "#8a2a6b"),

@@ -98,6 +98,17 @@ def test_unit_that_the_name_has_already_is_not_added_to_it(name):
     assert "write 16 in its cells" in note and "rename" not in note
 
 
+@pytest.mark.parametrize("name", ["memory_mb", "memory_MiB", "memory_percent"])
+def test_unit_in_the_name_is_replaced_by_that_of_the_values(name):
+    (note,) = notes_on(["16GB", "32GB"], name)
+    assert "rename the column to memory_gb and" in note
+
+
+def test_numbers_in_several_units_are_to_be_written_in_one():
+    (note,) = notes_on(["512MB", "16GB"])
+    assert "memory_mb" in note and "all of them in MB" in note and "512 in" not in note
+
+
 @pytest.mark.parametrize(
     "values", [["m5", "c5"], ["16GB", "large"], ["1a", "2b"], [16, 32], ["2x", "4x"], [True, False]]
 )

@@ -12,12 +12,19 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from foretell.errors import DatasetError, Remedy, listing, nearest
 from foretell.files.content import read_content
 from foretell.files.plain_columns import plain_columns
-from foretell.files.table_file import TextColumns, parse_text, read_table, refuse_duplicates
+from foretell.files.table_file import (
+    TextColumns,
+    parse_cells,
+    parse_text,
+    read_table,
+    read_text,
+    refuse_duplicates,
+)
 from foretell.statuses import Status
 
 if TYPE_CHECKING:
@@ -34,6 +41,8 @@ _ROWS_SHOWN = 5
 
 #: Endings of targets that are never zero, however short a run: a zero was too little to measure.
 _NEVER_ZERO = ("_s", "_j", "peak_memory_bytes")
+#: Endings of targets that only grow while a run lasts: at a time limit, they are lower bounds.
+_GROWING = ("_s", "_j", "_bytes")
 _UNITS = {"b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "µs", "ms", "s",
           "min", "h", "hz", "khz", "mhz", "ghz", "w", "kw", "j", "kj", "%"}  # fmt: skip
 _WITH_UNIT = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([a-zµ%]+)", re.IGNORECASE)
@@ -152,6 +161,30 @@ class Dataset:
             found = replace(found, frame=found.frame[known])
         return found, notes + _spelling_notes(found.frame.drop(columns=target, errors="ignore"))
 
+    def split_timed_out(self, target: str) -> tuple[Dataset, Dataset]:
+        """Split off the runs that were stopped at a time limit, where the target was measured.
+
+        Their target is a lower bound. There are none where foretell did not measure the table,
+        where the target does not grow during a run, or where no other run is left.
+        """
+        import numpy as np
+
+        is_bound = np.zeros(len(self.frame), dtype=bool)
+        is_measured = self.roles.get(target, PARAMETER) != PARAMETER
+        if is_measured and target.endswith(_GROWING) and target in self.frame.columns:
+            values = as_numbers(self.frame[target])
+            is_bound = self._has_status(Status.TIMED_OUT) & np.isfinite(values) & (values > 0)
+            is_bound &= self._has_status(Status.OK).any()
+        return self.take(~is_bound), self.take(is_bound)
+
+    def _has_status(self, status: Status) -> NDArray[np.bool_]:
+        """Say which runs ended so; none where the table does not say how they ended."""
+        import numpy as np
+
+        if self.roles.get("status", PARAMETER) == PARAMETER or "status" not in self.frame.columns:
+            return np.zeros(len(self.frame), dtype=bool)
+        return (self.frame["status"] == status).to_numpy()
+
     def _without_failed(self, notes: list[str]) -> Dataset:
         if "status" not in self.frame.columns:
             return self
@@ -177,8 +210,8 @@ class Dataset:
             )
         if not is_measured.all():
             notes.append(
-                f"{(~is_measured).sum()} of {len(is_measured)} runs were left out: their {target} "
-                "is missing or zero, as in runs too short to be measured "
+                f"{(~is_measured).sum()} of {len(is_measured)} runs left out: {target} is missing "
+                "or zero, as in runs too short to be measured "
                 f"({_rows_text(self.row_numbers[~is_measured])})."
             )
         return self.take(is_measured)
@@ -192,7 +225,7 @@ class Dataset:
                 "may have made them slower."
             )
 
-    def take(self, is_kept: NDArray[np.bool_]) -> Dataset:
+    def take(self, is_kept: NDArray[np.bool_]) -> Self:
         """Return the table with some of its rows, which keep their numbers."""
         if is_kept.all():
             return self
@@ -216,6 +249,16 @@ class TextTable:
 
     content: bytes
     name: str
+
+    def cells(self) -> pd.DataFrame:
+        """Return all cells as they are written: 4 is not 4.0, whatever other rows hold."""
+        return parse_cells(self.content, self.name)
+
+
+def read_text_once(path: Path) -> TextTable | Path:
+    """Read the content of a text file, which may be a pipe; a Parquet table stays a path."""
+    content = read_text(path)
+    return path if content is None else TextTable(content, str(path))
 
 
 def read_dataset(source: str | Path | pd.DataFrame | Dataset | TextTable) -> Dataset:
@@ -312,13 +355,16 @@ def _unit_note(name: str, levels: Sequence[str]) -> list[str]:
     units = [match[1] for match in found if match and match[1].lower() in _UNITS]
     if not levels or len(units) < len(levels):
         return []
-    number = levels[0].removesuffix(units[0]).strip()
     unit = units[0].lower().replace("%", "percent")
-    is_named = name.lower().endswith(f"_{unit}")
-    rename = "" if is_named else f"rename the column to {name}_{unit} and "
+    stem, _, end = name.rpartition("_")
+    renamed = f"{stem if stem and end.lower() in {*_UNITS, 'percent'} else name}_{unit}"
+    rename = "" if renamed.lower() == name.lower() else f"rename the column to {renamed} and "
+    numbers = levels[0].removesuffix(units[0]).strip()
+    if len({written.lower() for written in units}) > 1:
+        numbers = f"all of them in {units[0]}, without the unit,"
     return [
         f"Column '{name}' looks like numbers with a unit ({levels[0]}) and was read as names. To "
-        f"use the numbers, {rename}write {number} in its cells."
+        f"use the numbers, {rename}write {numbers} in its cells."
     ]
 
 
@@ -328,7 +374,7 @@ def _case_note(name: str, levels: Sequence[str]) -> list[str]:
         if (known := first.setdefault(level.casefold(), level)) != level:
             return [
                 f"Column '{name}': '{known}' and '{level}' differ only in case, and count as "
-                "different. If they are the same, spell them alike."
+                "different. If they are the same, spell them the same way."
             ]
     return []
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN = "inside", "near", "far", "unknown level"
-#: A row that lacks a value, and has no prediction.
-TRUST_MISSING = "missing"
+#: Rows without a prediction: one lacks a value, or has one that cannot be used.
+TRUST_MISSING, TRUST_INVALID = "missing", "invalid"
 #: The columns that ``foretell predict`` adds, in this order.
 FORECAST_COLUMNS = ("prediction", "lower", "upper", "outside", "expected_error", "trust")
 
@@ -27,16 +27,17 @@ class Forecast:
     Attributes
     ----------
     lower, upper
-        The ends of an empirical interval; NaN where the model knows of none.
+        The ends of an empirical interval; NaN where the model has none.
     outside
-        Which columns leave the data and how far; empty where none does.
+        Which columns leave the data and how far; why there is no prediction, or why it was held at
+        a limit. Empty where there is nothing to say.
     expected_error
         The mean relative error measured on such questions; NaN where none was.
     along
         How many rows leave the data along each column, the most frequent first.
     trust
-        *inside*, *near* (as far out as errors were measured), *far* (further), *unknown level*, or
-        *missing* for a row without a prediction.
+        *inside*, *near* (as far out as errors were measured), *far* (further), *unknown level*; for
+        a row without a prediction, *missing* or *invalid*.
     """
 
     value: NDArray[np.float64]
@@ -132,3 +133,14 @@ class Predictor(Protocol):
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """Say for each configuration in which columns it leaves the training data, and how far."""
+
+
+#: One model, several, or models by name, as a fit of several targets returns them.
+Predictors = Predictor | Sequence[Predictor] | Mapping[str, Predictor]
+
+
+def listed_predictors(models: Predictors) -> list[Predictor]:
+    """Return the models, however they are given."""
+    if isinstance(models, Mapping):
+        return list(models.values())
+    return list(models) if isinstance(models, Sequence) else [models]

@@ -61,7 +61,7 @@ class Trace:
             if np.shape(values) != (len(self.times_s),):
                 raise ValueError(f"'{name}' must have one value for each of {len(self)} samples")
         if TIME in self.columns:
-            raise ValueError(f"'{TIME}' is the time of the samples, and no other column")
+            raise ValueError(f"'{TIME}' is the name of the samples' time; rename the column")
         if not (np.isfinite(self.times_s).all() and (np.diff(self.times_s) > 0).all()):
             raise ValueError("the times of samples must be finite and increase")
 

@@ -99,7 +99,7 @@ def test_a_hand_off_that_cannot_be_is_refused(plan, form, roles, told):
 
 def test_a_plan_without_a_choice_is_not_handed_on():
     plan = make_plan(Law(), {"vary": {"workers": [1]}, "deadline": 1})
-    with pytest.raises(UsageError, match="no configuration keeps the limits"):
+    with pytest.raises(UsageError, match="no configuration meets the limits"):
         hand_off(plan, "ray")
 
 

@@ -172,7 +172,7 @@ def test_learn_whose_budget_ends_before_there_is_a_plan_says_so_with_its_exit_co
 def test_learn_without_a_plan_within_the_limits_says_so_with_its_exit_code(folder):
     result = learn("workers=1,2", "--deadline", "1s", "-q")
     assert result.exit_code == 1, result.output
-    assert "No configuration keeps the limits" in result.output
+    assert "No configuration meets the limits" in result.output
 
 
 def test_runs_that_the_model_has_not_seen_are_told(folder):

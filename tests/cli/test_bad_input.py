@@ -173,12 +173,12 @@ NOT_TABLES = [
     table("html", "<!DOCTYPE html>\n<p>a, b</p>", "not a table", "HTML", "export it as CSV"),
     table("utf-16", csv().encode("utf-16"), "UTF-16", "save it as UTF-8"),
     table("utf-32", csv().encode("utf-32"), "UTF-32", "save it as UTF-8"),
-    Case("table-without-an-end", ["/dev/zero", "does not end"], "predict model /dev/zero"),
-    Case("campaign-without-an-end", ["/dev/zero", "does not end"], "fit /dev/zero -o out"),
-    Case("sweep-without-an-end", ["/dev/zero", "does not end"], "measure /dev/zero -o r.csv"),
+    Case("table-without-an-end", ["/dev/zero", "a device"], "predict model /dev/zero"),
+    Case("campaign-without-an-end", ["/dev/zero", "a device"], "fit /dev/zero -o out"),
+    Case("sweep-without-an-end", ["/dev/zero", "a device"], "measure /dev/zero -o r.csv"),
     Case(
         "prices-without-an-end",
-        ["/dev/zero", "does not end"],
+        ["/dev/zero", "a device"],
         "plan model --vary nodes=1,2 --fix data_gb=1 --fix machine=m4 --prices /dev/zero",
     ),
     Case(
@@ -691,7 +691,9 @@ OUTPUTS = [
         files={"out/journal": "Dear diary"},
     ),
     Case(
-        "output-with-a-folder-journal", ["out", "Is a directory", "-o"], files={"out/journal/x": ""}
+        "output-with-a-folder-journal",
+        ["out", "no journal of foretell", "-o"],
+        files={"out/journal/x": ""},
     ),
     Case(
         "output-of-another-campaign",
@@ -742,9 +744,16 @@ PREDICTIONS = [
         "'nodes' has 2 missing values (rows 1, 2)",
         "'data_gb' has 1 missing value (row 2)",
     ),
+    new(
+        "new-values-wrong-in-all-rows-each-in-its-way",
+        NEW + "1,inf,m4\nfour,1,m4\n1,,m4\n",
+        "'data_gb' has 1 missing value (row 3)",
+        "'data_gb' has 1 infinite value (row 1)",
+        "'four' (row 2)",
+    ),
     new("new-category-missing", NEW + "1,1,\n", "'machine'", "1 missing value (row 1)"),
-    new("new-value-infinite", NEW + "1,1,m4\n1,inf,m4\n", "'data_gb'", "infinite value (row 2)"),
-    new("new-value-text", NEW + "1,1,m4\n2,1,m4\nfour,1,m4\n", "'nodes'", "'four'", "(row 3)"),
+    new("new-value-infinite", NEW + "1,inf,m4\n", "'data_gb'", "infinite value (row 1)"),
+    new("new-value-text", NEW + "four,1,m4\n", "'nodes'", "'four'", "(row 1)"),
     new(
         "new-values-text",
         NEW + "one,1,m4\ntwo,1,m4\n",
@@ -754,11 +763,9 @@ PREDICTIONS = [
         "rows 1, 2",
     ),
     new("new-value-thousands", NEW + '1,"1,000",m4\n', "'data_gb'", "'1,000'", "1000"),
-    new(
-        "new-log-of-zero", NEW + "1,1,m4\n1,0,m4\n", "'data_gb'", "1 value ≤ 0 (row 2)", "logarithm"
-    ),
+    new("new-log-of-zero", NEW + "1,0,m4\n", "'data_gb'", "1 value ≤ 0 (row 1)", "logarithm"),
     new("new-inverse-of-zero", NEW + "0,1,m4\n", "'nodes'", "1 value = 0 (row 1)", "inverse"),
-    new("new-value-far-off", NEW + "1,1,m4\n1e-308,1,m4\n", "(row 2)", "too far outside"),
+    new("new-value-far-off", NEW + "1e-308,1,m4\n", "(row 1)", "too far outside"),
     new(
         "new-column-of-ours", "prediction," + NEW + "1,1,1,m4\n", "'prediction'", "rename or remove"
     ),
@@ -955,9 +962,10 @@ def test_parquet_tables_are_checked_like_others(folder):
         assert not Path("out").exists()
 
 
-def test_table_from_a_pipe_is_read_whole(folder):
+@pytest.mark.parametrize("table", ["-", "/dev/stdin", "<(cat)"])
+def test_table_from_a_pipe_is_read_whole(table, folder):
     Path("new.csv").write_text(NEW + "1,1,m4\n" * 50)
-    reader = f"cat new.csv | {sys.executable} -m foretell predict model /dev/stdin -o p.csv"
+    reader = f"cat new.csv | bash -c '{sys.executable} -m foretell predict model {table} -o p.csv'"
     done = subprocess.run(reader, shell=True, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert len(pd.read_csv("p.csv")) == 50

@@ -199,14 +199,14 @@ CASES = {
     "png": (lambda _: b"\x89PNG\r\n\x1a\n" + bytes(99), ["not a foretell model"]),
     "zip-of-something-else": (
         lambda _: packed({"word/document.xml": "x"}),
-        ["holds no model.json"],
+        ["model.json", "foretell fit"],
     ),
     "bytes-after-the-start": (lambda _: b"PK\x03\x04" + bytes(99), [SOUND, "Copy it again"]),
     "bytes-before-it": (lambda c: b"x" + c, ["not a foretell model"]),
     "header-is-no-json": (replaced(HEADER, b"nodes = 1"), [SOUND, "fit it again"]),
     "header-is-no-text": (replaced(HEADER, b"\xff\xfe\x00"), [SOUND]),
-    "header-is-a-list": (replaced(HEADER, b"[1, 2]"), ["says no format", "foretell fit"]),
-    "header-without-format": (header(format=None), ["says no format"]),
+    "header-is-a-list": (replaced(HEADER, b"[1, 2]"), ["no format", "foretell fit"]),
+    "header-without-format": (header(format=None), ["no format"]),
     "header-nested-deeply": (replaced(HEADER, b"[" * 200_000), [SOUND]),
     "header-nested-inside": (
         replaced(HEADER, b'{"format": 1, "values": ' + b'{"a":' * 200_000 + b"1" + b"}" * 200_001),

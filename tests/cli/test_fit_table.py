@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def test_fit_prints_the_data_the_errors_by_question_the_law_and_what_to_do_next(
     shown = trained[1].stdout
     assert "32 runs, 3 columns (machine, nodes, size)" in shown
     head = next(line for line in shown.splitlines() if line.startswith("relative error"))
-    assert "inside" in head and "between" in head and "2× beyond" in head
+    assert "known values" in head and "between" in head and "2× beyond" in head
     assert "← best" in shown
     assert "time_s ≈ " in shown
     assert "What matters: " in shown
@@ -233,7 +234,10 @@ def test_rows_with_gaps_are_marked_and_the_others_predicted_as_without_them(fold
     result = run("predict", "out", "new.csv")
     assert result.exit_code == 0
     assert "no prediction for 2 of 7 rows" in result.stderr
-    assert all(f"{name}: 1" in result.stderr for name in ("machine", "size", "nodes"))
+    assert "'machine' has 1 missing value (row 4)" in result.stderr
+    assert all(
+        f"'{name}' has 1 missing value (row 1)" in result.stderr for name in ("size", "nodes")
+    )
     assert "nan" not in result.stdout.lower()
     assert "7 rows, 3 outside the data (nodes, size, machine)." in result.stdout
     written = predicted()
@@ -246,6 +250,66 @@ def test_rows_with_gaps_are_marked_and_the_others_predicted_as_without_them(fold
         assert rest[name].astype(float).tolist() == whole[name].tolist()
     rows = json.loads(run("predict", "out", "new.csv", "--json").stdout)
     assert [r["prediction"] is None for r in rows] == [True, False, False, True] + [False] * 3
+
+
+def test_predict_says_how_many_rows_were_in_the_fit(folder):
+    shown = run("predict", "out", "runs.csv").stdout
+    assert "32 of 32 rows were in the fit; on those, the error is optimistic." in shown
+    assert "in the fit" not in run("predict", "out", "new.csv").stdout
+
+
+def test_wrong_cells_of_any_kind_mark_their_rows_all_at_once(folder):
+    cells = ["20", "", "0", "big", "inf", "1e400"]
+    lines = [f"m4,{cell},4" for cell in cells]
+    (folder / "new.csv").write_text("\n".join(["machine,size,nodes", *lines]) + "\n")
+    result = run("predict", "out", "new.csv")
+    assert result.exit_code == 0
+    assert "no prediction for 5 of 6 rows" in result.stderr
+    for told in ("1 missing value (row 2)", "1 value ≤ 0 (row 3)", "'big' (row 4)"):
+        assert told in result.stderr
+    assert "2 infinite values (rows 5, 6)" in result.stderr
+    written = predicted()
+    assert written["trust"].tolist() == ["inside", "missing", *["invalid"] * 4]
+    assert written["prediction"].tolist()[1:] == [""] * 5
+    reasons = written["outside"].tolist()
+    assert "'big' is not a number" in reasons[3] and "infinite" in reasons[4]
+    assert all("size" in reason for reason in reasons[1:])
+    (folder / "new.csv").write_text(f"machine,size,nodes\n{lines[0]}\n")
+    assert predicted()["prediction"].tolist() == [float(written["prediction"][0])]
+
+
+def test_cells_are_written_as_they_were_given_whatever_other_rows_hold(folder):
+    rows = ["m4,20,4,007,1.50,NA", "c4,1e15,2,,12345678901234567890123,x", "m4,,8,1,0.1,null"]
+    text = "machine,size,nodes,tag,note,kind\n" + "\n".join(rows) + "\n"
+    (folder / "new.csv").write_text(text)
+    predicted()
+    with (folder / "p.csv").open(newline="") as file:
+        assert [line[:6] for line in csv.reader(file)] == [
+            line.split(",") for line in text.splitlines()
+        ]
+    shown = run("predict", "out", "new.csv").stdout
+    first, huge, gap = (line.split() for line in shown.splitlines()[1:4])
+    assert (first[:3], huge[:3]) == (["m4", "20", "4"], ["c4", "1e15", "2"])
+    assert gap[:2] == ["m4", "8"]
+
+
+def test_whole_numbers_of_a_parquet_table_stay_whole_beside_gaps(folder):
+    frame = pd.DataFrame({"machine": ["m4"] * 2, "size": [20, None], "nodes": [4, 2]})
+    frame.astype({"size": "Int64"}).to_parquet("new.parquet")
+    assert run("predict", "out", "new.parquet", "-o", "p.csv").exit_code == 0
+    lines = (folder / "p.csv").read_text().splitlines()
+    assert [line.split(",")[:3] for line in lines[1:]] == [["m4", "20", "4"], ["m4", "", "2"]]
+
+
+def test_a_table_that_comes_through_a_pipe_is_predicted(folder):
+    """A pipe can be read only once, and its cells are still written as given."""
+    read, write = os.pipe()
+    os.write(write, b"machine,size,nodes\nm4,020,4\nm4,,4\n")
+    os.close(write)
+    result = run("predict", "out", f"/dev/fd/{read}", "-o", "p.csv")
+    os.close(read)
+    assert result.exit_code == 0, result.output
+    assert (folder / "p.csv").read_text().splitlines()[1].startswith("m4,020,4,")
 
 
 def test_runs_without_a_measured_target_do_not_hide_the_comparison(folder):
@@ -427,7 +491,7 @@ def test_missing_values_of_a_campaign_are_dropped_on_request(folder):
         foretell.fit_model(campaign, frame)
     fit = foretell.fit_model(campaign, frame, drop_missing=True)
     assert fit.results["data"]["n_rows"] == 22
-    assert any("2 of 24 rows" in warning for warning in fit.results["warnings"])
+    assert any("2 of 24 rows" in note for note in fit.results["notes"])
 
 
 def test_several_targets_give_models_that_plan_together(folder):
@@ -475,3 +539,53 @@ def test_a_target_that_is_no_name_of_a_directory_is_refused(folder):
     with pytest.raises(foretell.UsageError, match="rename the column"):
         foretell.fit_model(frame, target=["time_s", "../memory_bytes"], output="models")
     assert not Path("memory_bytes").exists()
+
+
+@pytest.mark.parametrize("size", [0, -4])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        ["plan", "out", "--vary", "nodes=1..8", "--fix", "machine=m4", "--fix", "size={size}"],
+        ["plan", "out", "--vary", "size={size},40", "--fix", "machine=m4", "--fix", "nodes=2"],
+    ],
+    ids=["fixed", "varied"],
+)
+def test_plans_refuse_zero_with_the_range_of_a_column_that_was_positive(folder, ask, size):
+    result = run(*(word.format(size=size) for word in ask))
+    assert result.exit_code == 2
+    for words in ("size", str(size), "10 to 80", "positive"):
+        assert words in result.output
+
+
+@pytest.mark.parametrize("size", [0, -4])
+def test_a_row_with_zero_gets_no_prediction_but_the_range_of_a_column_that_was_positive(
+    folder, size
+):
+    asked = pd.DataFrame({"machine": ["m4", "c4"], "size": [20, size], "nodes": [2, 2]})
+    asked.to_csv("zero.csv", index=False)
+    result = run("predict", "out", "zero.csv", "--json")
+    assert [row["prediction"] is None for row in json.loads(result.stdout)] == [False, True]
+    for words in ("size", "row 2", "10 to 80", "positive"):
+        assert words in result.stderr
+
+
+def test_a_table_of_new_levels_only_says_which_were_measured_and_what_to_do(folder):
+    new = pd.DataFrame({"machine": ["x1", "y2"], "size": [20, 40], "nodes": [2, 4]})
+    new.to_csv("unknown.csv", index=False)
+    result = run("predict", "out", "unknown.csv")
+    assert result.exit_code == 0
+    (note,) = [line for line in result.stderr.splitlines() if "every level" in line]
+    for words in ("machine", "c4, m4", "measure"):
+        assert words in note
+    new.assign(machine=["x1", "m4"]).to_csv("known.csv", index=False)
+    assert "every level" not in run("predict", "out", "known.csv").stderr
+
+
+def test_a_table_without_anything_that_new_runs_share_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"run-{i}" for i in range(24)]
+    frame = pd.DataFrame({"job": names, "host": names[::-1], "time_s": np.arange(24) + 1.0})
+    frame.to_csv("names.csv", index=False)
+    result = run("fit", "names.csv", "--target", "time_s", "-o", "named", "--time-limit", 5)
+    assert "nothing in common" in result.output
+    assert "Add columns" in result.output

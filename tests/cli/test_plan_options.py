@@ -48,12 +48,13 @@ def test_a_file_alone_is_the_question(asked):
 
 def test_options_override_single_values_and_add_to_lists_and_tables(asked):
     options = ("--deadline", "5m", "--only", "cores < 7", "--derive", "a = nodes + 1")
-    request = asked(*options, "--max", "nodes=4", "--min", "size=1", "--allow-far")
+    request = asked(*options, "--max", "nodes=4", "--min", "size=1", "--allow-far", "--risk", "0.2")
     assert request.deadline == "5m"
     assert request.only == ["nodes < 9", "cores < 7"]
     assert request.derive == {"cores": "2 * nodes", "a": "nodes + 1"}
     assert (request.most, request.least) == ({"nodes": 4.0}, {"size": 1.0})
     assert request.allow_far
+    assert request.risk == 0.2
 
 
 def test_a_column_that_the_file_varies_can_be_fixed_and_the_other_way_round(asked):

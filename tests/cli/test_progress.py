@@ -30,7 +30,7 @@ def progress(**changes):
             {"score_name": "rmse", "best_error": 123.45},
             "10/40 trials, best 123.5, about 1 min 30 s left.",
         ),
-        ({"best_error": float("inf"), "left_s": None}, "10/40 trials, best –."),
+        ({"best_error": float("inf"), "left_s": None}, "10/40 trials."),
     ],
 )
 def test_line_says_trials_done_best_so_far_and_time_left(changes, line):

@@ -54,7 +54,7 @@ def test_score_shows_errors_by_question_side_by_side(folder):
     result = run("score", "out")
     assert result.exit_code == 0
     head, *rows = result.stdout.splitlines()
-    questions = ["inside", "between", "2× beyond"]
+    questions = ["known values", "between", "2× beyond"]
     places = [head.index(q) for q in questions]
     assert places == sorted(places)
     assert rows[0].startswith("Ensemble")

@@ -6,12 +6,18 @@ import pytest
 
 from foretell.measure.meters import METERS, Meter, Setting
 from foretell.measure.sweep import Power
+from foretell.outcomes import OUTCOMES
 from foretell.testing import check_meter
 
 
 @pytest.mark.parametrize("name", METERS.names())
 def test_meter_keeps_its_contract(name):
     check_meter(METERS.get(name), Setting(Power(idle_w=10, busy_w=20)))
+
+
+@pytest.mark.parametrize("name", METERS.names())
+def test_what_a_meter_measures_is_known_as_an_outcome(name):
+    assert {*METERS.get(name).columns} <= OUTCOMES  # or a fit would predict from it
 
 
 class Sound(Meter):

@@ -49,6 +49,9 @@ def test_the_private_parts_of_ray_that_are_used_are_there_and_may_be_missing():
         cluster._keep_off_standard_output()
         assert not hasattr(worker, "print_to_stdstream")
         assert cluster._running_here() is None
+        sys.modules["ray._private"] = None  # as if it did not exist
+        cluster._keep_off_standard_output()
+        assert cluster._running_here() is None
         print("fine")
     """
     run = subprocess.run(

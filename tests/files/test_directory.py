@@ -1,5 +1,6 @@
 """Output directories and files: one writer at a time, whole files, nobody else's overwritten."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -50,6 +51,15 @@ def test_a_journal_of_ours_makes_the_directory_ours(tmp_path):
     (tmp_path / "best.foretell").write_text("a model")
     Journal(tmp_path / "journal", {"data": "d"}).close()
     with claimed(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "name, words", [("journal", "no journal of foretell"), ("lock", "named pipe")]
+)
+def test_a_named_pipe_is_neither_a_journal_nor_a_lock_and_not_waited_for(tmp_path, name, words):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(StorageError, match=words), claimed(tmp_path):
         pass
 
 

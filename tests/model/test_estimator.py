@@ -4,26 +4,40 @@ import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from foretell import ForetellRegressor
 
 QUICK = {"techniques": {"LRRidge": {"alpha": [0.01, 1]}, "DecisionTree": {"max_depth": [4, 8]}}}
 
 
-#: Checks in which the mode matters. The others look at the same code in both, and automatic mode
-#: takes minutes for all of them.
+#: Checks in which the mode matters. The others look at the same code in both modes, and take
+#: minutes in automatic mode.
 OF_BOTH_MODES = {
     "check_dtype_object", "check_estimators_dtypes", "check_estimators_nan_inf",
     "check_fit2d_1feature", "check_fit2d_1sample", "check_fit_idempotent", "check_regressors_int",
     "check_regressors_train",
 }  # fmt: skip
 
+NOT_RUN = {"check_array_api_input"}  # scikit-learn skips it unless it dispatches array libraries
 
-@parametrize_with_checks([ForetellRegressor(QUICK), ForetellRegressor()])
-def test_scikit_learn_checks(estimator, check):
-    if estimator.campaign is None and check.func.__name__ not in OF_BOTH_MODES:
-        pytest.skip("checked with a campaign")
+
+def checks(estimator, names=None):
+    """List scikit-learn's checks of an estimator, or those of some names."""
+    return [
+        pytest.param(one, check, id=f"{check.func.__name__}-{number}")
+        for number, (one, check) in enumerate(estimator_checks_generator(estimator))
+        if check.func.__name__ in (names or {check.func.__name__} - NOT_RUN)
+    ]
+
+
+@pytest.mark.parametrize("estimator, check", checks(ForetellRegressor(QUICK)))
+def test_scikit_learn_checks_with_a_campaign(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator, check", checks(ForetellRegressor(), OF_BOTH_MODES))
+def test_scikit_learn_checks_in_automatic_mode(estimator, check):
     check(estimator)
 
 
@@ -66,6 +80,18 @@ def test_columns_of_text_are_categories(campaign):
 def test_bad_rows_beside_text_are_value_errors(change, words):
     with pytest.raises(ValueError, match=words):
         ForetellRegressor(QUICK).fit(*change(*runs(20)))
+
+
+@pytest.mark.parametrize("campaign", [None, QUICK])
+@pytest.mark.parametrize(
+    "bad", [{"nodes": [np.nan]}, {"machine": [None]}, {"nodes": ["x"]}, {"nodes": [0]}], ids=str
+)
+def test_bad_rows_to_predict_are_value_errors(campaign, bad):
+    model = ForetellRegressor(campaign).fit(*runs())
+    rows = pd.DataFrame({"nodes": [4], "machine": ["m4"], **bad})
+    for method in (model.predict, model.forecast):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            method(rows)
 
 
 @pytest.mark.parametrize(

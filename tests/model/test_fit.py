@@ -1,6 +1,7 @@
 """The model stage as a whole: what each option of a campaign changes, and what comes out."""
 
 import json
+import time
 import tomllib
 
 import numpy as np
@@ -69,6 +70,16 @@ def test_use_columns_uses_these_alone():
 
 def test_skip_columns_uses_all_others():
     assert used(fit(data={"target": "time_s", "skip_columns": ["size"]})) == ["nodes", "machine"]
+
+
+def test_a_campaign_uses_an_outcome_with_a_note_unless_it_names_the_column():
+    frame = runs().assign(energy_j=100 * runs()["time_s"])
+    fitted = fit(frame)
+    assert "energy_j" in used(fitted)
+    assert any("energy_j" in note and "skip_columns" in note for note in fitted.results.notes)
+    for named in ({"use_columns": ["size", "energy_j"]}, {"skip_columns": ["energy_j"]}):
+        notes = fit(frame, data={"target": "time_s", **named}).results.notes
+        assert not any("energy_j" in note for note in notes)
 
 
 def test_skip_rows_above_a_bound_leaves_them_out():
@@ -315,7 +326,7 @@ def test_linear_models_print_their_formula_and_trees_their_importances(tmp_path)
         "n_estimators": 20, "max_depth": 3}})  # fmt: skip
     text = (tmp_path / "out" / "results.txt").read_text()
     assert "time_s = " in text
-    assert text.count("splits on ") == 2
+    assert text.count("what matters: ") == 2
 
 
 def test_repr_of_a_fit_is_the_leaderboard():
@@ -412,6 +423,18 @@ def test_merging_repeats_changes_nothing_under_normalization(monkeypatch):
     technique = TECHNIQUES.get("XGBoost")
     monkeypatch.setattr(technique, "merges_repeats", lambda self, params: False)
     assert merged == pytest.approx(fit(frame, **options).predict(frame), rel=1e-4)
+
+
+def test_the_time_of_a_target_does_not_include_that_of_the_one_before(monkeypatch):
+    ended = []
+
+    def fit_one(_, __, options, **___):
+        assert all(options.started >= before for before in ended)
+        ended.append(time.monotonic())
+
+    monkeypatch.setattr("foretell.model.fit.run_automatic", fit_one)
+    foretell.fit_model(runs().assign(energy_j=1.0), target=["time_s", "energy_j"])
+    assert len(ended) == 2
 
 
 def test_two_threads_of_one_process_cannot_share_a_directory(tmp_path):

@@ -153,11 +153,12 @@ def test_number_of_workers_changes_nothing(campaign, runs, tmp_path, outcome):
     assert outcome(tmp_path / "1") == outcome(tmp_path / "2") == outcome(tmp_path / "3")
 
 
-def test_finished_campaign_is_not_run_again(runs, tmp_path, outcome):
-    fit(GRID_RACING, runs, tmp_path / "out")
+@pytest.mark.parametrize("campaign", [GRID_RACING, PLAIN_GRID], ids=["grid racing", "grid"])
+def test_finished_campaign_adds_nothing_to_its_journal(campaign, runs, tmp_path, outcome):
+    fit(campaign, runs, tmp_path / "out")
     expected = outcome(tmp_path / "out")
     journal = (tmp_path / "out" / "journal").read_bytes()
-    fit(GRID_RACING, runs, tmp_path / "out")
+    fit(campaign, runs, tmp_path / "out")
     assert outcome(tmp_path / "out") == expected
     assert (tmp_path / "out" / "journal").read_bytes() == journal
 

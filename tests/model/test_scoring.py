@@ -109,7 +109,7 @@ def test_directory_with_nothing_but_its_best_model_has_the_errors_of_that(fitted
 def test_text_has_a_column_per_question_and_a_row_per_model(fitted, measured):
     head, *rows = str(score_model(fitted.directory)).splitlines()
     assert head.split("  ")[0] == "relative error"
-    assert "inside" in head and "between" in head and "2× beyond" in head
+    assert "known values" in head and "between" in head and "2× beyond" in head
     assert [r.split()[0] for r in rows] == [e.technique for e in fitted.results.leaderboard]
     text = str(score_model(fitted.directory, measured[0]))
     assert text.split("\n\n")[0].splitlines()[-1].split() == ["rows", "2", "1", "2", "1", "1", "1"]
@@ -128,6 +128,20 @@ def test_a_target_that_is_not_a_positive_number_is_refused_with_its_row(fitted, 
     frame.to_csv(tmp_path / "bad.csv", index=False)
     with pytest.raises(DatasetError, match=r"time_s.*row 6"):
         score_model(fitted.directory, tmp_path / "bad.csv", since=12)
+
+
+def test_rows_that_are_not_asked_for_are_not_complained_about(fitted, tmp_path):
+    frame = runs().astype(object)
+    frame.loc[0, ["nodes", "time_s"]] = ["many", "-1"]
+    frame.loc[1, "nodes"] = None
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    score_model(fitted.directory, tmp_path / "bad.csv", since=1)
+    frame.loc[len(frame) - 1, "size"] = None
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    with pytest.raises(DatasetError) as caught:
+        score_model(fitted.directory, tmp_path / "bad.csv", since=1)
+    assert f"'size' has 1 missing value (row {len(frame)})" in str(caught.value)
+    assert "nodes" not in str(caught.value)
 
 
 def test_runs_without_a_target_are_left_out_and_counted(fitted, tmp_path):
@@ -149,10 +163,35 @@ def test_rows_with_missing_values_are_left_out_and_counted(fitted):
     score = score_model(fitted.directory, frame)
     assert (score.n_incomplete, score.n_unmeasured) == (2, 0)
     assert score.errors == expected.errors
-    assert "2 rows with missing values left out" in str(score)
+    assert "2 rows with missing or invalid values left out" in str(score)
     assert score.to_json()["n_incomplete"] == 2
     with pytest.raises(DatasetError, match=r"'nodes' has .* missing values"):
         score_model(fitted.directory, frame.assign(nodes=np.nan))
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_rows_that_were_in_the_fit_are_counted_and_told(fitted, tmp_path, is_file):
+    model = fitted.directory / "best.foretell" if is_file else fitted.directory
+    old, new = runs(), runs()
+    score = score_model(model, old)
+    assert score.seen.n_seen == len(old) and not score.seen.is_at_least
+    assert f"{len(old)} of {len(old)} rows were in the fit" in str(score)
+    new["time_s"] *= 1.01  # measured again: other runs of the same configurations
+    mixed = pd.concat([new, old.head(5)])
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    score = score_model(model, tmp_path / "mixed.csv")
+    assert f"5 of {len(mixed)} rows were in the fit" in str(score)
+    assert score.to_json()["n_in_fit"] == 5
+    score = score_model(model, new)
+    assert score.seen.n_seen == 0 and "in the fit" not in str(score)
+
+
+def test_a_model_far_from_its_runs_does_not_know_what_it_was_fitted_on(fitted, tmp_path):
+    (tmp_path / "m.foretell").write_bytes((fitted.directory / "best.foretell").read_bytes())
+    runs().to_csv(tmp_path / "runs.csv", index=False)  # the user's own file of that name
+    score = score_model(tmp_path / "m.foretell", tmp_path / "runs.csv")
+    assert score.seen is None and score.to_json()["n_in_fit"] is None
+    assert "in the fit" not in str(score)
 
 
 def fit_campaign(directory, validation):

@@ -66,3 +66,17 @@ def test_rules_about_unknown_columns_are_refused_with_the_option():
     with pytest.raises(UsageError, match="both derived and given"):
         Rules.of(derive={"workers": "2"}).check(["workers"])
     RULES.check(["workers", "threads", "kind"])
+
+
+def test_parts_of_a_condition_drop_rows_before_all_of_its_columns_are_there():
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [1, 1, 3]})
+    assert Rules.of(only="a == b and c == a").pruned(frame)["a"].tolist() == [1, 3]
+    assert Rules.of(only="c == a or a == b").pruned(frame)["a"].tolist() == [1, 2, 3]
+    assert Rules.of(exclude="c == a or a == b").pruned(frame)["a"].tolist() == [2]
+
+
+def test_a_part_without_a_value_is_left_to_the_whole_condition():
+    rules = Rules.of(only="c > 0 and 6 % a in [0, 2]")
+    frame = pd.DataFrame({"a": [0, 3, 4]})
+    assert rules.pruned(frame)["a"].tolist() == [0, 3, 4]
+    assert rules.pruned(frame.assign(c=[0, 1, 1]))["a"].tolist() == [3, 4]

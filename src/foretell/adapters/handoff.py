@@ -34,7 +34,7 @@ def hand_off(plan: Plan, form: str, roles: Mapping[str, str] | None = None) -> s
     """Write the chosen configuration in the format of another system."""
     check_form(form)
     if plan.chosen is None:
-        raise UsageError("there is no plan to hand off: no configuration keeps the limits")
+        raise UsageError("there is no plan to hand off: no configuration meets the limits")
     return FORMS[form](plan, plan.chosen.configuration, _needs(plan.chosen, roles or {}))
 
 

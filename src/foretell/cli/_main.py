@@ -36,7 +36,7 @@ GROUPS = {
     },
     "Operate": {
         "serve": "Answer over HTTP, and show a page.",
-        "demo": "See it work on a dataset that comes along.",
+        "demo": "See it work on an example dataset.",
     },
 }
 VERBS = {verb: text for verbs in GROUPS.values() for verb, text in verbs.items()}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from foretell.decide.question.objective import PlanRequest
     from foretell.model.saved.model import SavedModel
 
-_TEXTS = ("minimize", "confidence", "deadline", "budget", "max_energy", "max_carbon",
+_TEXTS = ("minimize", "confidence", "risk", "deadline", "budget", "max_energy", "max_carbon",
           "max_memory", "max_power", "seed")  # fmt: skip
 _OPTIONS = (
     click.option("--vary", multiple=True, metavar="COLUMN=VALUES",
@@ -44,6 +44,10 @@ _OPTIONS = (
                  help="time, cost, energy or carbon [default: cost with prices, else time]."),
     click.option("--confidence", type=float, metavar="SHARE",
                  help="Probability with which each limit must hold [default: 0.9]."),
+    click.option("--risk", metavar="RISK",
+                 help="What counts outside the data: the pessimistic end of an interval "
+                 "(cautious), the prediction (even), the optimistic end (bold), or what a run "
+                 "exceeds with a probability (0.2) [default: cautious; with --allow-far: even]."),
     click.option("--allow-far", is_flag=True, help="Also choose far outside the data."),
     click.option("--seed", type=int, help="The seed of a search [default: 0]."),
 )  # fmt: skip

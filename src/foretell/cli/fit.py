@@ -64,7 +64,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     columns = ColumnChoice(use, skip, categorical, drop_missing)
     targets = target[0] if len(target) == 1 else target or None
     request = FitRequest(source, data, targets, columns, seed, racing)
-    with shown_progress("trial", _best, quiet=quiet) as progress:
+    piece = "rehearsal" if request.is_table else "trial"
+    with shown_progress(piece, _best, quiet=quiet) as progress:
         options = _run_options(output, progress, **how)
         fitted = request.run(options, warn=lambda text: echo(f"warning: {text}", err=True))
     if not isinstance(fitted, dict):
@@ -93,7 +94,7 @@ def _run_options(
 
 def _best(progress: Progress) -> str:
     if progress.best_error == float("inf"):
-        return ", best –"
+        return ""
     if progress.score_name == "mape":
         return f", best {percent(progress.best_error)}"
     return f", best {progress.best_error:.4g}"

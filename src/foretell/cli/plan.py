@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json, echo_unchanged
 from foretell.cli._plan_options import candidates_option, load_models, plan_options, read_options
+from foretell.wording import counted
+
+if TYPE_CHECKING:
+    from foretell.decide.plan.answer import Plan
+
+_FRONT = ("time", "cost", "energy")
 
 
 @click.command()
@@ -44,7 +50,7 @@ def command(
 
     MODELS are directories of `foretell fit` or model files: one of a time, and others of energy or
     memory if there are any. With everything fixed, it is a prediction. The exit code is 1 when no
-    configuration keeps the limits.
+    configuration meets the limits.
     """
     from foretell.adapters.handoff import check_form, hand_off, read_roles
     from foretell.decide.plan.plan import make_plan
@@ -67,7 +73,18 @@ def command(
         echo_unchanged(hand_off(plan, form, roles))
     else:
         echo(text)
-        told = f"{output} holds" if output else "-o front.csv writes"
-        echo(f"  {told} the front of time, cost and energy: {len(plan.front)} of them.")
+        _echo_front(plan, output)
     if plan.chosen is None:
         sys.exit(NOTHING_USABLE)
+
+
+def _echo_front(plan: Plan, output: Path | None) -> None:
+    """Say where the front is: what no other configuration beats in all that is traded off."""
+    assert plan.chosen is not None
+    kinds = [kind for kind in _FRONT if kind in plan.chosen.estimates]
+    if output is None and len(kinds) < 2:  # there is nothing to trade off
+        return
+    told = f"{output} holds" if output else "-o front.csv writes"
+    traded = " and ".join([", ".join(kinds[:-1]), kinds[-1]]) if len(kinds) > 1 else plan.minimize
+    n = counted(len(plan.front), "configuration")
+    echo(f"  {told} the front, {n} that no other beats in {traded}.")

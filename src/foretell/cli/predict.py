@@ -11,7 +11,15 @@ import click
 
 from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_notes, echo_unchanged
-from foretell.predictor import TRUST_FAR, TRUST_MISSING
+from foretell.errors import listing
+from foretell.predictor import (
+    TRUST_FAR,
+    TRUST_INSIDE,
+    TRUST_INVALID,
+    TRUST_MISSING,
+    TRUST_NEAR,
+    TRUST_UNKNOWN,
+)
 from foretell.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -45,43 +53,63 @@ def command(
 
     MODEL is a model file, or a directory of `foretell fit`, whose best model is used.
     DATA is a table with the model's columns, in any order, with or without the target; or a
-    prediction file of aMLLibrary (.ini), which names the table. Rows that lack a value get no
-    prediction.
+    prediction file of aMLLibrary (.ini), which names the table. Rows with a value that is missing
+    or cannot be used get no prediction.
     """
+    from foretell.dataset import read_text_once
     from foretell.files.directory import write_new
     from foretell.model.campaigns.sources import table_to_predict
-    from foretell.model.saved.model import forecast_complete_rows, load_model
+    from foretell.model.saved.model import load_model
+    from foretell.model.saved.usable_rows import cells_as_given, forecast_usable_rows
 
     loaded = load_model(model)
-    data = table_to_predict(data, loaded.target)
-    dataset = loaded.configurations(data)
-    passports = forecast_complete_rows(dataset, interval)
-    predicted = passports.beside(dataset.frame, dataset.name)
+    source = read_text_once(table_to_predict(data, loaded.target))
+    dataset = loaded.configurations(source)
+    passports = forecast_usable_rows(dataset, interval)
+    predicted = passports.beside(cells_as_given(source, dataset), dataset.name)
     if output is not None:
         write_new(output, predicted.to_csv(index=False).encode(), force=force)
-    echo_notes(_notes(dataset, predicted))
+    echo_notes(_notes(dataset, passports))
     if as_json:
-        echo_unchanged(predicted.to_json(orient="records", double_precision=15) + "\n")
+        numbers = passports.beside(dataset.frame, dataset.name)
+        echo_unchanged(numbers.to_json(orient="records", double_precision=15) + "\n")
         return
     echo(_table(loaded, predicted, interval))
-    echo(_summary(loaded, predicted, passports, interval))
+    echo(_summary(model, dataset, predicted, passports, interval))
     echo(f"{output} written." if output else "-o FILE writes all columns.")
 
 
-def _notes(dataset: Configurations, predicted: pd.DataFrame) -> list[str]:
+def _notes(dataset: Configurations, passports: Forecast) -> list[str]:
     notes = [
         f"column '{name}' is not in the output: it holds {what}"
         for name, what in dataset.unreadable.items()
     ]
-    is_missing = predicted["trust"] == TRUST_MISSING
-    if is_missing.any():
-        gaps = dataset.frame[dataset.model.columns].isna().sum()
-        counts = ", ".join(f"{name}: {n}" for name, n in gaps[gaps > 0].items())
+    import numpy as np
+
+    n_without = int(np.isin(passports.trust, (TRUST_MISSING, TRUST_INVALID)).sum())
+    if n_without:
+        told = [fault.text(dataset.row_numbers) for fault in dataset.faults]
+        n_too_far = n_without - int((~dataset.is_usable).sum())
+        told += [f"{counted(n_too_far, 'row')} too far outside the data"] if n_too_far else []
         notes.append(
-            f"no prediction for {is_missing.sum()} of {len(predicted)} rows: values are missing "
-            f"({counts})"
+            f"no prediction for {n_without} of {len(passports.value)} rows: {listing(told)}"
         )
+    notes += _new_levels_only(dataset, passports, len(passports.value) - n_without)
     return notes
+
+
+def _new_levels_only(dataset: Configurations, passports: Forecast, n_predicted: int) -> list[str]:
+    """Note what is missing if no row has a level that was measured."""
+    categories = dataset.model.categories
+    is_new = [passports.along.get(name, 0) == n_predicted for name in categories]
+    if not n_predicted or not is_new or not all(is_new):
+        return []
+    measured = "; ".join(f"{name}: {listing(known, 6)}" for name, known in categories.items())
+    return [
+        f"every level in the table is new (measured were {measured}), so predictions are those "
+        "of a level like the others on average; correct the names, or measure runs with the "
+        "new levels and fit again"
+    ]
 
 
 def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
@@ -98,10 +126,13 @@ def _table(model: SavedModel, predicted: pd.DataFrame, interval: float) -> str:
         shown[f"{100 * interval:g} % interval"] = [
             f"{low:.4g} – {high:.4g}" if low == low else "" for low, high in ends
         ]
-    if (head["trust"] != "inside").any():
-        shown["trust"] = [_trust(row) for _, row in head.iterrows()]
+    if (head["trust"] != TRUST_INSIDE).any():
+        told = [_trust(row) for _, row in head.iterrows()]
+        longest = max(map(len, told))
+        shown["trust".ljust(longest)] = [text.ljust(longest) for text in told]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     text = shown.to_string(index=False, formatters=texts, line_width=width, na_rep="")
+    text = "\n".join(line.rstrip() for line in text.splitlines())
     rest = len(predicted) - len(shown)
     return text + (f"\n… and {counted(rest, 'more row')}" if rest > 0 else "")
 
@@ -125,34 +156,44 @@ def _trust(row: pd.Series[Any]) -> str:
 
 
 def _summary(
-    model: SavedModel, predicted: pd.DataFrame, passports: Forecast, interval: float
+    path: Path,
+    dataset: Configurations,
+    predicted: pd.DataFrame,
+    passports: Forecast,
+    interval: float,
 ) -> str:
-    is_predicted = predicted["trust"] != TRUST_MISSING
-    n_outside = int(((predicted["outside"] != "") & is_predicted).sum())
+    model = dataset.model
+    is_outside = predicted["trust"].isin([TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN])
+    n_outside = int(is_outside.sum())
     columns = f" ({', '.join(passports.along)})" if passports.along else ""
     parts = [f"{counted(len(predicted), 'row')}, {n_outside} outside the data{columns}."]
     measured = _measured(model, predicted)
     if measured is not None:
-        parts += _comparison(model, passports, measured.to_numpy(float), interval)
+        parts += _comparison(path, dataset, passports, measured.to_numpy(float), interval)
     elif (expected := model.scores.get("validation", {}).get("mape")) is not None:
         if model.calibration is None:
             parts.append(f"In validation this model was {percent(expected)} off on average.")
             parts += ["Rows outside the data may be much further off."] * (n_outside > 0)
         else:
             parts.append(
-                f"In rehearsals this model was {percent(expected)} off inside the data; "
+                f"In rehearsals this model was {percent(expected)} off at known values; "
                 "expected_error says how far at each row's distance."
             )
     return " ".join(parts)
 
 
 def _comparison(
-    model: SavedModel, passports: Forecast, truth: NDArray[np.float64], interval: float
+    path: Path,
+    dataset: Configurations,
+    passports: Forecast,
+    truth: NDArray[np.float64],
+    interval: float,
 ) -> list[str]:
     """Compare predictions with what was measured, where both are known."""
     import numpy as np
 
     from foretell.model.campaigns.validation.scores import score
+    from foretell.model.evidence import seen_rows
     from foretell.model.scoring import coverage_by_trust, trust_text
 
     is_known = np.isfinite(passports.value) & np.isfinite(truth) & (truth > 0)
@@ -162,9 +203,12 @@ def _comparison(
     scores = score(truth, known.value)
     some = "" if is_known.all() else f" of {len(truth)} rows"
     parts = [
-        f"Against the measured {model.target}{some}: MAPE {percent(scores.mape)}, median "
+        f"Against the measured {dataset.model.target}{some}: MAPE {percent(scores.mape)}, median "
         f"{percent(scores.median_ape)}, 90th percentile {percent(scores.p90_ape)}."
     ]
+    rows = dataset.take(is_known)
+    seen = seen_rows(path, rows, truth)
+    parts += [str(seen)] if seen is not None and seen.n_seen else []
     by_trust = coverage_by_trust(known, truth)
     held = [of.n_held for of in by_trust if of.n_held is not None]
     if held:

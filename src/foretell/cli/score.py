@@ -21,7 +21,7 @@ from foretell.cli._output import echo, echo_json
 )
 @option.json("Print the errors as JSON.")
 def command(model: Path, data: Path | None, since: str | None, as_json: bool) -> None:
-    """Show how far off a model is: inside the data, between levels, and beyond the range.
+    """Show how far off a model is: at known values, between them, and beyond the range.
 
     MODEL is a directory of `foretell fit`, or a model file. Without DATA, the errors are those on
     runs held out in its fit. With DATA, a table with the measured target, they are those on its

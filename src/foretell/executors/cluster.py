@@ -291,7 +291,10 @@ def _keep_off_standard_output() -> None:
 
     It has no option for that. Where a version of Ray lacks this function, it prints them.
     """
-    from ray._private import worker
+    try:
+        from ray._private import worker
+    except ImportError:
+        return
 
     def log(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
         logging.getLogger("ray").warning("%s", "\n".join(map(str, data["lines"])))

@@ -161,7 +161,7 @@ class RayExecutor(ClusterExecutor):
             memory=needed.memory_bytes or None,
             resources=dict(needed.custom) or None,
         )
-        # In a list, the state is not fetched for each task anew.
+        # Inside a list, the state is not fetched again for each task.
         self._running[remote.remote([self._state], ticket.work, ticket.task)] = ticket
 
 

@@ -1,4 +1,4 @@
-"""The content of a file, up to a limit: a device or a pipe may never end."""
+"""The content of a file or of an open stream, up to a limit: a stream may never end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import os
 import stat
 from pathlib import Path
 
-#: The most that is read from a pipe or a device, whose size is not known beforehand.
+#: The most that is read from a stream, whose size is not known beforehand.
 MOST_STREAM_BYTES = 256_000_000
 _CHUNK_BYTES = 1_000_000
+_STANDARD_INPUT = Path("/dev/stdin")
+#: Streams that the caller has opened: standard input, and those of ``<(command)`` in a shell.
+_OPEN_STREAMS = (_STANDARD_INPUT, Path("/dev/fd"), Path("/proc/self/fd"))
 
 
 def read_content(path: Path, most_bytes: int) -> bytes:
-    """Read a whole file, once: a pipe cannot be read twice.
+    """Read a whole file, or with ``-`` standard input, once: a stream cannot be read twice.
 
-    Raises an OSError, as opening a file does, when there is more than may be read.
+    Raises an OSError, as opening a file does, when there is more than may be read, and for named
+    pipes and devices: opening a pipe that nothing writes to would wait forever.
     """
+    if path == Path("-"):
+        path = _STANDARD_INPUT
+    if not (path in _OPEN_STREAMS or path.parent in _OPEN_STREAMS):
+        refuse_special(path, "; give a file, or - to read standard input")
     with path.open("rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode):
@@ -30,6 +38,13 @@ def read_content(path: Path, most_bytes: int) -> bytes:
             if len(content) > most_bytes:
                 raise _too_large(f"it does not end within {most_bytes:,} bytes")
         return bytes(content)
+
+
+def refuse_special(path: Path, remedy: str = "") -> None:
+    """Raise an OSError for a named pipe, a socket or a device, without opening it."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, f"it is a named pipe or a device{remedy}")
 
 
 def _too_large(reason: str) -> OSError:

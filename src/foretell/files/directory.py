@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from foretell.errors import Option, StorageError
+from foretell.files.content import refuse_special
 from foretell.files.journal import is_journal
 
 LOCK, JOURNAL, LOG = "lock", "journal", "log.txt"
@@ -38,6 +39,8 @@ def claimed(directory: Path) -> Iterator[None]:
 def locked(path: Path, results: Path) -> Iterator[None]:
     """Hold a lock, so that no other process writes the same results."""
     try:
+        if path.exists():
+            refuse_special(path)
         lock = path.open("a")
     except OSError as error:
         raise _unwritable(results, error) from None

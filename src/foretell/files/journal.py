@@ -118,6 +118,8 @@ class Journal(Closeable):
 
 def is_journal(path: Path) -> bool:
     """Whether a file is a journal, or the part of one that a crash left."""
+    if not path.is_file():  # opening a named pipe would wait for someone to write to it
+        return False
     with path.open("rb") as file:
         return starts_journal(file)
 

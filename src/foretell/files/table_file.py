@@ -39,13 +39,33 @@ _OTHERS = {
 def read_table(path: Path, text_columns: TextColumns) -> pd.DataFrame:
     """Read a table from a file; what is not called .parquet or .pq is text."""
     content = _content(path)
-    if path.suffix.lower() in {".parquet", ".pq"}:
+    if _is_parquet(path):
         return _parse_parquet(content, path)
     return parse_text(content, str(path), text_columns)
 
 
-def parse_text(content: bytes, name: str, text_columns: TextColumns) -> pd.DataFrame:
-    """Read a table from the content of a text file, called by a name in messages."""
+def read_text(path: Path) -> bytes | None:
+    """Return the content of a text file with a table, once; None of a Parquet table."""
+    return None if _is_parquet(path) else _content(path)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in {".parquet", ".pq"}
+
+
+def parse_cells(content: bytes, name: str) -> pd.DataFrame:
+    """Read the cells of a table as they are written, but for blanks around them."""
+    return parse_text(content, name, list, keep_default_na=False, na_values=[""])
+
+
+def parse_text(content: bytes, name: str, text_columns: TextColumns, **how: Any) -> pd.DataFrame:
+    """Read a table from the content of a text file, called by a name in messages.
+
+    Parameters
+    ----------
+    how
+        Further options of ``pandas.read_csv``.
+    """
     import pandas as pd
 
     delimiter, written = _header(_first_line_of(content, name), name)
@@ -53,13 +73,14 @@ def parse_text(content: bytes, name: str, text_columns: TextColumns) -> pd.DataF
     refuse_duplicates([column for column in header if column], name)
     as_text = text_columns(header)
     try:
-        frame = pd.read_csv(
+        frame: pd.DataFrame = pd.read_csv(
             io.BytesIO(content),
             sep=delimiter,
             encoding="utf-8-sig",
             skipinitialspace=True,
             low_memory=False,
             dtype={column: str for column in written if column.strip() in as_text},
+            **how,
         )
     except (pd.errors.ParserError, ValueError) as error:
         raise DatasetError(_parsing_problem(error, name)) from None

@@ -63,7 +63,7 @@ def to_csv(records: Sequence[Record]) -> bytes:
 
 def check_foreign(table: Path, journal: Path) -> None:
     """Raise a StorageError if foretell did not write a file that it would replace."""
-    if journal.exists() and not (journal.is_file() and is_journal(journal)):
+    if journal.exists() and not is_journal(journal):
         raise _foreign(journal)
     if journal.exists():
         return

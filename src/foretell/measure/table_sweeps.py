@@ -49,7 +49,7 @@ class SweepInTable:
         if not isinstance(first, dict):
             raise StorageError(
                 f"{description_path(table)}, which says how {table.name} was measured, is missing "
-                "or changed; run the command again that measured the table, and it is written anew"
+                "or changed; to write it again, run the command that measured the table"
             )
         _check_same_job(table, first, sweep)
         return cls.of(records, sweep, first)

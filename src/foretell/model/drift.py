@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from foretell.predictor import Forecast
 
 Array = NDArray[np.float64]
-#: The last so many rows, or the rows with at least this value of a column.
+#: The number of last rows, or the rows with at least this value of a column.
 Since = int | Mapping[str, Any]
 
 _LEAST_ERROR, _MOST_RATIO = 0.01, 8.0

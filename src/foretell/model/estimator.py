@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -83,10 +84,8 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             request = FitRequest(dataset, target=target, seed=self._seed())
         else:
             request = FitRequest(self._completed(y, target), dataset, seed=self._seed())
-        try:
+        with _as_value_errors():
             fitted = request.run(RunOptions(n_jobs=self.n_jobs))
-        except ForetellError as error:
-            raise ValueError(error.text) from error
         assert not isinstance(fitted, dict)  # there is one target
         self.fit_, self.model_ = fitted, fitted.best
         return self
@@ -94,12 +93,14 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row."""
         check_is_fitted(self)
-        return self.model_.predict(self._frame(X))
+        with _as_value_errors():
+            return self.model_.predict(self._frame(X))
 
     def forecast(self, X: Any, interval: float = 0.9) -> Forecast:
         """Predict with intervals, and say how far outside the training rows each row is."""
         check_is_fitted(self)
-        return self.model_.forecast(self._frame(X), interval)
+        with _as_value_errors():
+            return self.model_.forecast(self._frame(X), interval)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -152,6 +153,15 @@ class ForetellRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(_MOST_SEED))
+
+
+@contextmanager
+def _as_value_errors() -> Iterator[None]:
+    """Raise ValueErrors, which scikit-learn and its users expect of bad rows and options."""
+    try:
+        yield
+    except ForetellError as error:
+        raise ValueError(error.text) from error
 
 
 def _has_text(X: Any) -> bool:

@@ -28,7 +28,7 @@ from foretell.model.campaigns.validation.splits import (
 from foretell.model.features.levels import trained_levels
 from foretell.model.passports.passport import spot_in_table
 from foretell.model.passports.questions import question_names
-from foretell.model.saved.model import SavedModel
+from foretell.model.saved.model import Configurations, SavedModel
 from foretell.model.table import Table
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ Rows = NDArray[np.int64]
 
 _MOST_RUNS = 5_000  # kept for reports; of more, a sample
 _MOST_BYTES = 50_000_000
+_KEPT_DIGITS = 2.0**40
 _DIRECTIONS = np.array(["below", "", "above"])
 _COLUMNS = ("run", "question", "column", "direction", "ratio", "predicted")
 
@@ -189,6 +190,59 @@ def read_kept_runs(path: Path, model: SavedModel) -> pd.DataFrame:
         return read_runs(path, model)
     except (DatasetError, ModelError) as error:
         raise _damaged(path, str(error)) from None
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """How many rows of a table a model was fitted on.
+
+    Attributes
+    ----------
+    is_at_least
+        Whether there may be more, because only a sample of the runs behind the model is known.
+    """
+
+    n_seen: int
+    n_rows: int
+    is_at_least: bool
+
+    def __str__(self) -> str:
+        """Warn that errors on these rows are smaller than on new ones."""
+        some = "at least " if self.is_at_least else ""
+        text = f"{some}{self.n_seen} of {self.n_rows} rows were in the fit; "
+        return f"{text}on those, the error is optimistic.".capitalize()
+
+
+def seen_rows(path: Path, rows: Configurations, truth: Array) -> SeenRows | None:
+    """Count the rows that the model of a file or directory was fitted on; None if not known.
+
+    A row counts if its settings and its target are those of a run that the fit left beside the
+    model. A new run of a known configuration has another target.
+    """
+    directory = path if path.is_dir() else path.parent
+    runs = directory / layout.RUNS
+    if not (directory / layout.RESULTS).is_file() or not runs.is_file():
+        return None
+    model = rows.model
+    try:
+        kept = read_kept_runs(runs, model)
+        known = _keys(model.configurations(kept), kept[model.target].to_numpy(dtype=float))
+    except (DatasetError, ModelError):
+        return None
+    n_seen = int(_keys(rows, truth).isin(known).sum())
+    return SeenRows(n_seen, len(truth), len(kept) < model.n_rows)
+
+
+def _keys(rows: Configurations, truth: Array) -> pd.MultiIndex:
+    """Return settings and target of each row; numbers in the digits that survive a file."""
+    values = [_rounded(own) if own.dtype == np.float64 else own for own in rows.values.values()]
+    return pd.MultiIndex.from_arrays([*values, _rounded(truth)])
+
+
+def _rounded(values: Array) -> Array:
+    mantissa, exponent = np.frexp(values)
+    rounded: Array = np.ldexp(np.round(mantissa * _KEPT_DIGITS), exponent)
+    return rounded
 
 
 def read_held_out(path: Path, runs: pd.DataFrame, target: str) -> pd.DataFrame:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: Files that are one or the other whatever else is given; of others, a target tells.
+#: Endings that decide what a file is. Other files are tables if a target is given.
 _TABLES, _CAMPAIGNS = {".csv", ".tsv", ".parquet", ".pq"}, {".toml", ".ini"}
 _LEAST_LIMIT_S = 1e-3
 
@@ -148,7 +148,7 @@ class FitRequest:
         self, options: RunOptions, warn: Callable[[str], None] = lambda _: None
     ) -> Fit | dict[str, Fit]:
         """Fit; ``warn`` is called with each warning about a campaign as soon as it is read."""
-        if not self._is_table:
+        if not self.is_table:
             return self._run_campaign(options, warn)
         for name in ("data", "racing"):
             if getattr(self, name) not in (None, False):
@@ -168,7 +168,8 @@ class FitRequest:
         return run_automatic(dataset, self.target, options, seed=self.seed, columns=self.columns)
 
     @property
-    def _is_table(self) -> bool:
+    def is_table(self) -> bool:
+        """Whether the source is a table of runs, and not a campaign."""
         if isinstance(self.source, Mapping | Campaign):
             return False
         if not isinstance(self.source, str | Path):
@@ -250,10 +251,10 @@ def _check_targets(
 
 
 def _share_of(options: RunOptions, target: str, n_left: int) -> RunOptions:
-    """Give a target its subdirectory, and an equal share of the time that is left."""
-    output = None if options.output is None else options.output / target
-    if options.time_limit_s is None:
-        return replace(options, output=output)
+    """Give a target its subdirectory, a clock of its own, and an equal share of the time left."""
     now = time.monotonic()
-    left_s = (options.started + options.time_limit_s - now) / n_left
-    return replace(options, output=output, time_limit_s=max(left_s, _LEAST_LIMIT_S), started=now)
+    limit_s = options.time_limit_s
+    if limit_s is not None:
+        limit_s = max((options.started + limit_s - now) / n_left, _LEAST_LIMIT_S)
+    output = None if options.output is None else options.output / target
+    return replace(options, output=output, time_limit_s=limit_s, started=now)

@@ -6,6 +6,7 @@ fits on the same rows have in common.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -92,6 +93,25 @@ class FittedModel:
             y = y * self.scaling.y_deviation + self.scaling.y_mean
         y = np.asarray(y, dtype=float)
         return y if self.floor is None else np.maximum(y, self.floor)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
+        unlimited = (-math.inf, math.inf)
+        low, high = self.regressor.limits() if self.scaling is None else unlimited
+        return max(low, -math.inf if self.floor is None else self.floor), high
+
+    def estimate_with_doubt(self, x: Array, probabilities: Sequence[float]) -> Array:
+        """Predict as ``estimate``, in the first of the columns of ``Regressor.with_doubt``."""
+        if self.scaling is not None:  # the target may be negative, and then has no logarithm
+            columns = np.zeros((len(x), 1 + len(probabilities)))
+            columns[:, 0] = self.estimate(x)
+            return columns
+        x = x[:, self.columns] if len(self.columns) < x.shape[1] else x
+        columns = self.regressor.with_doubt(x, probabilities)
+        if self.floor is not None:
+            columns[:, 0] = np.maximum(columns[:, 0], self.floor)
+        return columns
 
     def coefficients(self) -> tuple[Array, float] | None:
         """Return a linear model's coefficients in the units of the table."""

@@ -13,6 +13,7 @@ from foretell.dataset import describe_rows
 from foretell.errors import DatasetError, ModelError, Option, UsageError
 from foretell.model import directory as layout
 from foretell.model.drift import Drift, Since, check_drift, is_since
+from foretell.model.evidence import SeenRows, seen_rows
 from foretell.model.passports.calibration import log_of_predictions, relative_error
 from foretell.model.passports.passport import places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
@@ -69,7 +70,10 @@ class Score:
     n_rows
         With measured runs: how many ask each question.
     n_unmeasured, n_incomplete
-        How many rows were left out because they have no target, or lack a value of another column.
+        How many rows were left out because they have no target, or because a value of another
+        column is missing or invalid.
+    seen
+        How many of the runs the model was fitted on; None if that is not known.
     by_trust
         With measured runs: errors and coverage of the intervals by trust class.
     drift
@@ -81,6 +85,7 @@ class Score:
     n_rows: dict[str, int] | None = None
     n_unmeasured: int = 0
     n_incomplete: int = 0
+    seen: SeenRows | None = None
     by_trust: tuple[TrustScore, ...] = ()
     drift: Drift | None = None
 
@@ -92,6 +97,7 @@ class Score:
                 "n_rows": self.n_rows,
                 "n_unmeasured": self.n_unmeasured,
                 "n_incomplete": self.n_incomplete,
+                "n_in_fit": None if self.seen is None else self.seen.n_seen,
                 "interval": INTERVAL,
                 "by_trust": {
                     s.trust: {k: v for k, v in asdict(s).items() if k != "trust"}
@@ -110,10 +116,14 @@ class Score:
         parts = [align(rows)]
         if self.by_trust:
             parts.append(trust_text(self.by_trust))
+        if self.seen is not None and self.seen.n_seen:
+            parts.append(str(self.seen))
         if self.n_unmeasured:
             parts.append(f"{counted(self.n_unmeasured, 'row')} without a target left out.")
         if self.n_incomplete:
-            parts.append(f"{counted(self.n_incomplete, 'row')} with missing values left out.")
+            parts.append(
+                f"{counted(self.n_incomplete, 'row')} with missing or invalid values left out."
+            )
         if self.drift is not None:
             parts.append(str(self.drift))
         return "\n\n".join(parts)
@@ -134,8 +144,8 @@ def score_model(
     data
         Runs with the measured target. By default, errors are those on runs held out in the fit.
     since
-        Score only these runs, and check whether the model has drifted: the last so many rows, or
-        the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
+        Score only these runs, and check whether the model has drifted: a number of last
+        rows, or the rows with at least this value of a column, as ``{"date": "2026-06-01"}``.
 
     >>> import foretell
     >>> score = foretell.score_model("models/", "new.csv", since=40)      # doctest: +SKIP
@@ -168,13 +178,13 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     """Score a model on measured runs, by where these lie."""
     model = load_model(path)
     table = model.configurations(data)
-    chosen = np.ones(len(table.frame), dtype=bool) if since is None else is_since(table, since)
-    is_measured, truth = _targets(table, chosen)
-    is_scored = is_measured & table.frame[model.columns].notna().all(axis=1).to_numpy()
+    if since is not None:  # whatever is wrong with the other rows does not matter
+        table = table.take(is_since(table, since))
+    is_measured, truth = _targets(table)
+    is_scored = is_measured & table.is_usable
     if not is_scored.any():
-        table.refuse_missing(model.columns)
+        is_scored = is_measured  # and reading them says what is wrong
     rows, truth = table.take(is_scored), truth[is_scored]
-    assert isinstance(rows, Configurations)
     forecast = model.forecast(rows, INTERVAL)
     place = places(model, rows.values, len(rows.frame))
     is_between = place.spot.between.any(axis=1)
@@ -186,8 +196,9 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
         "measured",
         {_name(path, model): mean_by_question([errors], [kinds])},
         n_rows={name: int((kinds == name).sum()) for name in QUESTIONS},
-        n_unmeasured=int((chosen & ~is_measured).sum()),
+        n_unmeasured=int((~is_measured).sum()),
         n_incomplete=int((is_measured & ~is_scored).sum()),
+        seen=seen_rows(path, rows, truth),
         by_trust=coverage_by_trust(forecast, truth),
         drift=None
         if since is None
@@ -195,11 +206,11 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
     )
 
 
-def _targets(table: Configurations, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Array]:
-    """Return which of the chosen rows have a target, as failed runs have none, and all targets."""
+def _targets(table: Configurations) -> tuple[NDArray[np.bool_], Array]:
+    """Return which rows have a target, as failed runs have none, and all targets."""
     target = table.model.target
     table.require([target])
-    kept, truth = table.measurements(target, chosen)
+    kept, truth = table.measurements(target, np.ones(len(table.frame), dtype=bool))
     is_bad = kept & ~(truth > 0)
     if is_bad.any():
         told = describe_rows(is_bad, table.row_numbers, "other value")

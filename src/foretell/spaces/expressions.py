@@ -148,6 +148,16 @@ class Expression:
         """Say whether all columns that it uses are known."""
         return all(name in known for name in self.names)
 
+    def parts(self, joined_by: type[ast.boolop]) -> list[Expression]:
+        """Return the parts joined by ``and`` or by ``or``; none if it is another expression.
+
+        >>> [part.text for part in Expression("a > 1 and b > 1").parts(ast.And)]
+        ['a > 1', 'b > 1']
+        """
+        if not (isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, joined_by)):
+            return []
+        return [Expression(ast.unparse(part)) for part in self.tree.values]
+
     def value(self, configuration: Mapping[str, Any]) -> Any:
         """Compute it for one configuration."""
         try:

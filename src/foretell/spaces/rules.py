@@ -5,8 +5,10 @@ They hold for sweeps, plans and advice alike, for single configurations and for 
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -126,16 +128,13 @@ class Rules:
         import numpy as np
         import pandas as pd
 
-        from foretell.spaces.columns import column_of
-
         is_kept = np.ones(len(frame), dtype=bool)
         for name, (least, most) in self.within.items():
             if name in frame.columns:
                 values = pd.to_numeric(frame[name], errors="coerce").to_numpy(float)
                 is_kept &= (values >= least) & (values <= most)
         for expression, wanted in self._conditions():
-            if expression.names_in(frame.columns):
-                is_kept &= column_of(expression, frame).astype(bool) == wanted
+            is_kept &= _meets(expression, wanted, frame)
         return frame[is_kept]
 
     def _conditions(self) -> list[tuple[Expression, bool]]:
@@ -164,6 +163,23 @@ class Rules:
 
 def _expressions(texts: str | Iterable[str]) -> tuple[Expression, ...]:
     return tuple(Expression(text) for text in ([texts] if isinstance(texts, str) else texts))
+
+
+def _meets(expression: Expression, wanted: bool, frame: pd.DataFrame) -> NDArray[np.bool_]:
+    """Say which rows meet a condition, or at least those parts of it whose columns are there."""
+    import numpy as np
+
+    from foretell.spaces.columns import column_of
+
+    met = np.ones(len(frame), dtype=bool)
+    if expression.names_in(frame.columns):
+        met &= column_of(expression, frame).astype(bool) == wanted
+        return met
+    for part in expression.parts(ast.And if wanted else ast.Or):
+        # A part may have no value where a part before it, whose columns are missing, is false.
+        with suppress(UsageError):
+            met &= _meets(part, wanted, frame)
+    return met
 
 
 def _tidy(values: NDArray[np.float64]) -> NDArray[np.float64] | NDArray[np.int64]:

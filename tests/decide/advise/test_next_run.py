@@ -157,7 +157,7 @@ def test_a_column_never_changed_next_to_the_plan_is_before_it_is_the_end():
     wide = replace(model, ranges={**model.ranges, "cpus": (2.0, 4.0)})
     advice = advise(wide, derived, data=data.assign(cpus=2 * data["threads"]))
     assert proposed(advice) == [{"size": 32, "threads": 1, "level": 1, "cpus": 2}]
-    # Where no plan keeps the limits, it is not called one.
+    # Where no plan meets the limits, it is not called one.
     late = advise(model, {**request, "deadline": "1s"}, data=data)
     assert "one change of the closest configuration" in repr(late)
 

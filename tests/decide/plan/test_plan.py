@@ -38,6 +38,17 @@ def test_with_prices_the_cheapest_that_meets_the_deadline_is_chosen(law):
     assert plan.chosen.estimates["cost"].value == pytest.approx(1e-3 * (10 * fewest + 1000))
 
 
+def test_a_limit_that_rules_out_something_better_says_what_it_costs(law):
+    """It may have much to spare nevertheless, if there are few configurations."""
+
+    def told(**limits):
+        text = str(make_plan(law, {"vary": WORKERS, "prices": PRICES, **limits}))
+        return next(line for line in text.splitlines() if "to spare" in line)
+
+    assert "without this limit, less cost" in told(deadline="60s")
+    assert "without" not in told(deadline="1h")
+
+
 def test_the_margin_to_a_limit_is_what_is_left_at_the_confidence_asked_for(law):
     plan = make_plan(law, {"vary": WORKERS, "prices": PRICES, "deadline": "60s"})
     time_s = plan.chosen.estimates["time"].value
@@ -120,8 +131,8 @@ def test_when_nothing_keeps_the_limits_the_closest_and_the_binding_one_are_told(
     over = (10 + 1000 / 64) * math.exp(0.1 * z(0.9)) / 20 - 1
     assert plan.closest.margins["deadline"] == pytest.approx(-over)
     text = repr(plan)
-    assert "No configuration keeps the limits" in text
-    assert "deadline binds" in text
+    assert "No configuration meets the limits" in text
+    assert "deadline is too tight" in text
     assert "workers=64" in text
 
 
@@ -169,7 +180,7 @@ def test_a_plan_does_not_depend_on_how_many_configurations_are_looked_at_at_once
 
 
 def brute_force(law, asked):
-    """Return the least objective of all configurations that keep the limits; None if none does."""
+    """Return the least objective of all configurations that meet the limits; None if none does."""
     rows = itertools.product(range(1, asked["vary"]["workers"]["to"] + 1), (1, 2, 4, 8), (3, 9))
     best = None
     for workers, cpus, size in rows:

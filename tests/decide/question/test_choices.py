@@ -21,6 +21,14 @@ def test_levels_that_were_never_measured_are_refused_unless_far_is_allowed():
     assert chosen(make_plan(law, {**asked, "allow_far": True}))["machine"] == "m5"
 
 
+def test_all_columns_left_out_are_named_at_once(law):
+    law = replace(law, ranges={"workers": (1.0, 64.0), "size": (5.0, 9.0), "gb": (1.0, 2.0)})
+    for asked in ({"vary": WORKERS}, {}):
+        with pytest.raises(UsageError) as caught:
+            make_plan(law, asked)
+        assert "'size' (measured: 5 to 9), 'gb' (measured: 1 to 2)" in str(caught.value)
+
+
 def test_a_column_left_out_is_named_with_what_was_measured_of_it(law):
     law = replace(law, ranges={"workers": (1.0, 64.0), "size": (5.0, 9.0)})
     with pytest.raises(UsageError, match=r"needs 'size' \(measured: 5 to 9\).* fix={'size'"):

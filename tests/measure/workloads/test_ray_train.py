@@ -1,7 +1,9 @@
 """Distributed training on Ray: what is refused before it starts, and real runs on this machine."""
 
 import json
+import subprocess
 import sys
+import textwrap
 
 import psutil
 import pytest
@@ -205,3 +207,22 @@ def test_address_where_nobody_listens_fails_at_once(supervised):
     measured = supervised({}, address="127.0.0.1:1").measure({"workers": 1})
     assert measured.status == "failed"
     assert measured.reason.startswith("127.0.0.1:1: no Ray cluster can be reached there")
+
+
+def test_a_cluster_of_its_own_cannot_be_reached_from_other_machines():
+    """In a process of its own: importing Ray changes the environment."""
+    code = """
+        import pathlib, psutil
+        from foretell.measure.sweep import read_sweep
+        options = {"use": "ray_train", "cpus": 1, "object_store_mib": 80}
+        sweep = read_sweep({"workload": options, "parameters": {"workers": 1}})
+        sweep.make_workload(pathlib.Path())._connect()
+        for process in psutil.Process().children(recursive=True):
+            for connection in process.net_connections("inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    print(connection.laddr.ip.removeprefix("::ffff:"))
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300
+    )
+    assert set(run.stdout.splitlines()) == {"127.0.0.1"}, run.stderr

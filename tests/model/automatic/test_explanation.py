@@ -56,6 +56,19 @@ def test_shares_sum_to_one_and_name_what_matters_first(law):
     assert f"What matters: size {100 * shares['size']:.1f} %" in str(law)
 
 
+def test_no_column_matters_where_the_target_is_noise():
+    frame = grid(nodes=[1, 2, 4, 8], size=[10, 20, 40, 80])
+    noise = np.random.default_rng(3).lognormal(0, 0.1, len(frame))
+    fitted = foretell.fit_model(frame.assign(time_s=10 * noise), target="time_s")
+    assert fitted.results.explanation.explains < 0.05
+    line = next(line for line in str(fitted).splitlines() if line.startswith("What matters"))
+    assert "no column" in line and "%" not in line
+
+
+def test_what_the_model_explains_is_told_on_held_out_runs(law):
+    assert law.results.explanation.explains > 0.99
+
+
 def test_shares_do_not_depend_on_the_order_of_the_rows():
     frame = grid(nodes=[1, 2, 4, 8], size=[10, 20, 40, 80])
     frame["time_s"] = 0.01 * frame["size"] ** 2 / frame["nodes"]

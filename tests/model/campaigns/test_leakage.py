@@ -178,10 +178,8 @@ def register(monkeypatch):
     """Add techniques for the duration of a test."""
 
     def add(*techniques):
-        table = {**TECHNIQUES._table, **{t.name: "nowhere" for t in techniques}}
-        monkeypatch.setattr(TECHNIQUES, "_table", table)
-        loaded = {**TECHNIQUES._loaded, **{t.name: t for t in techniques}}
-        monkeypatch.setattr(TECHNIQUES, "_loaded", loaded)
+        added = {t.name: f"{t.__module__}:{t.__name__}" for t in techniques}
+        monkeypatch.setattr(TECHNIQUES, "_table", {**TECHNIQUES._table, **added})
 
     return add
 

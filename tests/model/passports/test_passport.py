@@ -66,6 +66,31 @@ def test_trust_and_what_is_outside(model, new, trust, outside):
     assert model.outside(new) == [outside]
 
 
+def test_a_prediction_that_was_held_at_a_limit_says_so(model):
+    """Beyond some size, all predictions are the same; no reader must take that for a law."""
+    found = model.forecast(table(*(row(size=s) for s in (160, 1e4, 1e15, 1e300))))
+    assert found.value[2] == found.value[3] > found.value[1]
+    assert [text.count("held at the model's upper limit") for text in found.outside] == [0, 0, 1, 1]
+    assert "over 1e+06×" in found.outside[3]  # both are further out than that
+
+
+@pytest.mark.parametrize("technique", ["LRRidge", "PowerLaw", "ScalingLaw", "LogGP"])
+def test_the_floor_of_a_time_is_a_limit_too(technique):
+    campaign = {
+        "data": {"target": "time_s"},
+        "search": {"splits": {"method": "KFold", "folds": 3}},
+        "techniques": {technique: {}},
+    }
+    falling = pd.DataFrame({"nodes": np.arange(1.0, 13)})
+    falling["time_s"] = 130 - 10 * falling["nodes"]
+    fitted = foretell.fit_model(campaign, falling)
+    found = fitted.forecast(pd.DataFrame({"nodes": [6.0, 1e9]}))
+    is_held = found.value[1] <= fitted.best.limits[0] * (1 + 1e-9)
+    assert is_held == ("held at the model's lower limit" in found.outside[1])
+    assert "held" not in found.outside[0]
+    assert technique != "LRRidge" or is_held  # a line that falls below zero
+
+
 def test_near_is_as_far_out_as_errors_were_measured(model):
     sizes = 80 * 2.0 ** np.arange(0.2, 12, 0.25)
     trust = model.forecast(table(*(row(size=s) for s in sizes))).trust.tolist()
@@ -90,6 +115,12 @@ def test_intervals_widen_with_the_distance_and_hold_the_prediction(model):
 def test_a_level_that_is_unknown_makes_the_interval_wider(model):
     known, unknown = widths(model.forecast(table(row(), row(machine="x1"))))
     assert unknown > 1.3 * known
+
+
+def test_an_unknown_level_far_outside_the_data_has_no_expected_error(model):
+    found = model.forecast(table(row(machine="x1"), row(size=1e5, machine="x1")))
+    assert found.trust.tolist() == ["unknown level"] * 2
+    assert np.isfinite(found.expected_error).tolist() == [True, False]
 
 
 def test_intervals_widen_with_the_share_they_are_to_hold(model):

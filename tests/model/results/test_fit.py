@@ -120,6 +120,18 @@ def test_a_fit_can_be_planned_with_like_its_best_model(automatic):
     assert advice.to_json() == expected.to_json()
 
 
+def test_a_fit_of_several_targets_can_be_planned_with_as_it_is():
+    frame = runs()
+    frame["memory_bytes"] = 1e6 * frame["size"] / frame["nodes"]
+    fits = foretell.fit_model(frame, target=["time_s", "memory_bytes"])
+    asked = {"vary": {"nodes": [1, 2, 4, 8]}, "fix": {"size": 40}, "max_memory": "30MB"}
+    plan = foretell.make_plan(fits, asked)
+    expected = foretell.make_plan([fits["time_s"].best, fits["memory_bytes"].best], asked)
+    assert plan.to_json() == expected.to_json()
+    assert set(plan.chosen.estimates) >= {"time", "memory"}
+    foretell.advise(fits, asked, data=frame, options={"budget": "10m"})
+
+
 def test_a_fit_keeps_the_contract_of_predictors(fitted):
     assert isinstance(fitted, Predictor)
     assert (fitted.target, fitted.columns) == ("time_s", ["nodes", "size"])

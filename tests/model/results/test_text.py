@@ -9,12 +9,14 @@ import pytest
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.results.schema import Data, Explanation, Plateau
 from foretell.model.results.text import (
+    HEADINGS,
     align,
     data_line,
     effect_lines,
     explanation_lines,
     trust_line,
 )
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR
 
 QUESTIONS = ("1.5x", "2x", "4x")
 
@@ -22,6 +24,11 @@ QUESTIONS = ("1.5x", "2x", "4x")
 def explanation(**values):
     known = {"law": None, "formula": None, "law_explains": None, "shares": {}, "totals": []}
     return Explanation(**{**known, "cliffs": [], "plateaus": [], **values})
+
+
+def test_no_question_of_a_table_is_called_like_a_class_of_trust():
+    """Rows between known values are *inside* by trust, and another column of a leaderboard."""
+    assert not {HEADINGS["inside"], HEADINGS["between"]} & {TRUST_INSIDE, TRUST_NEAR, TRUST_FAR}
 
 
 def test_plateaus_and_products_are_told_one_per_line():

@@ -190,7 +190,7 @@ def _no_run(advice: Advice) -> str:
         return f"{runs}, none narrows the interval of the prediction by more than {share}."
     can = "of changing the plan"
     if advice.plan.chosen is None:
-        can = "of leading to a plan that keeps the limits"
+        can = "of leading to a plan that meets the limits"
     return f"No more runs: no affordable run has a chance above {share} {can}. {runs}."
 
 
@@ -200,7 +200,7 @@ def _planned(advice: Advice) -> str:
         return "There is no plan yet."
     if advice.is_target:
         return f"Predicted now: {candidate_text(advice.plan, found)}.{_passport(found)}"
-    word = "Planned now" if advice.plan.chosen is not None else "No plan keeps the limits; closest"
+    word = "Planned now" if advice.plan.chosen is not None else "No plan meets the limits; closest"
     return f"{word}: {candidate_text(advice.plan, found)}."
 
 

@@ -27,7 +27,7 @@ from foretell.decide.plan.assess import Assessor, Figures, match_models
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import LIMITS, PlanRequest, read_request
 from foretell.errors import NothingUsableError, Option, UsageError
-from foretell.predictor import Predictor
+from foretell.predictor import Predictor, Predictors, listed_predictors
 from foretell.spaces.quantities import TIME, write_quantity
 from foretell.spaces.rows import places_in, plain_rows, without
 
@@ -46,7 +46,7 @@ _SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
 
 
 def advise(
-    models: Predictor | Sequence[Predictor],
+    models: Predictors,
     request: PlanRequest | Mapping[str, Any] | Path | str,
     *,
     data: pd.DataFrame | Dataset | Path | str | None = None,
@@ -64,7 +64,7 @@ def advise(
     options
         A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
-    predictors = list(models) if isinstance(models, Sequence) else [models]
+    predictors = listed_predictors(models)
     past = PastRuns.of(data, predictors)
     planner = informed_planner(predictors, past, read_request(request), candidates)
     if len(planner.chooser.question.certainties) == 1:
@@ -237,6 +237,8 @@ class _Adviser:
             fields[kind] = field.first(n_choices + n_runs)
         question = self.planner.chooser.question
         is_allowed = ~self.choices.is_far | question.allow_far
+        scores = self.planner.chooser.scores(self.choices)
+        is_allowed &= ~(self.choices.is_outside & (scores > scores[0]))  # the first is the plan
         return Choice(
             self.choices,
             self.planner.chooser,

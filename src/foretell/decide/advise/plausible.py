@@ -23,7 +23,7 @@ def plausible(planner: Planner) -> tuple[Plan, Figures]:
     Both come from one walk through the space. The figures have the probabilities of the question
     and the optimistic one.
     """
-    probabilities = (*planner.chooser.question.certainties, OPTIMISTIC)
+    probabilities = (*planner.chooser.question.probabilities, OPTIMISTIC)
     promising = Shortlist(planner.chooser, _hopeful)
     if planner.is_searched:
         assert isinstance(planner.space, Grid)

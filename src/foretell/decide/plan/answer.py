@@ -74,17 +74,30 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """A configuration outside the data with a better prediction than the chosen one.
+
+    ``chance``: the probability that it really is better than what is predicted for the chosen one.
+    """
+
+    candidate: Candidate
+    chance: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """The answer.
 
     Attributes
     ----------
     chosen
-        None if nothing keeps the limits; ``closest`` then comes nearest.
+        None if nothing meets the limits; ``closest`` then comes nearest.
     by_certainty
         The best configuration for each probability of keeping the limits; None if there is none.
     binding
         The limits without which a better configuration would be chosen.
+    passed_over
+        What looks better outside the data, but is too uncertain for the risk that was asked for.
     far
         A better configuration that lies far outside the data, and was not considered.
     is_searched
@@ -104,6 +117,7 @@ class Plan:
     runners_up: list[Candidate]
     by_certainty: dict[float, Candidate | None]
     binding: list[str]
+    passed_over: PassedOver | None
     far: Candidate | None
     n_seen: int
     n_far: int
@@ -148,6 +162,7 @@ class Answer:
                 p: self._candidate(chooser.chosen(figures, p)) for p in chooser.question.certainties
             },
             binding=self._binding(rows[:1]),
+            passed_over=self._passed_over(rows[:1]),
             far=self._far(rows[:1]),
             n_seen=self.shortlist.n_seen,
             n_far=self.shortlist.n_far,
@@ -196,7 +211,7 @@ class Answer:
         )
 
     def _runners_up(self, rows: NDArray[np.int64]) -> list[Candidate]:
-        """Return the next best; if too few keep the limits, the best of those that nearly do."""
+        """Return the next best; if too few meet the limits, the best of those that nearly do."""
         chooser, figures = self.planner.chooser, self.figures
         if not len(rows):
             return []
@@ -214,18 +229,33 @@ class Answer:
         return [candidate for candidate in list(told.values())[1:] if candidate is not None]
 
     def _binding(self, chosen: NDArray[np.int64]) -> list[str]:
-        chooser, objective = self.planner.chooser, self._objective
-        bound = objective[chosen[0]] if len(chosen) else np.inf
+        chooser = self.planner.chooser
+        scores = chooser.scores(self.figures)
+        bound = scores[chosen[0]] if len(chosen) else np.inf
         found = []
         for word in chooser.question.limits:
             free = chooser.without(self.figures, word)
-            if len(free) and objective[free[0]] < bound * (1 - 1e-9):
+            if len(free) and scores[free[0]] < bound * (1 - 1e-9):
                 found.append(word)
         if not len(chosen) and not found:  # each of several is missed
             closest = self._candidate(chooser.closest(self.figures))
             margins = closest.margins if closest else {}
             found = [word for word, margin in margins.items() if margin < 0]
         return found
+
+    def _passed_over(self, chosen: NDArray[np.int64]) -> PassedOver | None:
+        chooser, figures = self.planner.chooser, self.figures
+        outside = chooser.best_outside(figures)
+        if not len(chosen) or not len(outside):
+            return None
+        bound = self._objective[chosen[0]]
+        candidate = self._candidate(outside)
+        if candidate is None or self._objective[outside[0]] >= bound * (1 - 1e-9):
+            return None
+        frame = figures.frame.iloc[outside].reset_index(drop=True)
+        assessed = self.planner.assessor.assess(frame, _SHARES)
+        better = [p for p in _SHARES if assessed.at(chooser.minimize, p)[0] < bound]
+        return PassedOver(candidate, max(better, default=0.0))
 
     def _far(self, chosen: NDArray[np.int64]) -> Candidate | None:
         chooser = self.planner.chooser

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foretell.decide.question.prices import Bill, Prices, Tariff
 from foretell.errors import UsageError
-from foretell.predictor import TRUST_FAR, TRUST_UNKNOWN, Outlook, Predictor, Quantiles
+from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_UNKNOWN, Outlook, Predictor, Quantiles
 from foretell.spaces.quantities import (
     CARBON,
     COST,
@@ -49,14 +49,16 @@ class Figures:
     ----------
     known
         What models predict, by kind of quantity.
-    is_far
-        Which configurations lie far outside the data of some model, or have an unknown level.
+    is_outside, is_far
+        Which configurations lie outside the data of some model; which of them far outside, or have
+        an unknown level.
     """
 
     frame: pd.DataFrame
     prices: Prices
     known: Mapping[str, Known]
     bill: Bill
+    is_outside: NDArray[np.bool_]
     is_far: NDArray[np.bool_]
 
     def value(self, kind: str) -> Array:
@@ -97,7 +99,7 @@ class Figures:
         bill = self.bill.take(rows)
         known = {name: k.take(rows) for name, k in self.known.items()}
         frame = self.frame.iloc[rows].reset_index(drop=True)
-        return Figures(frame, self.prices, known, bill, self.is_far[rows])
+        return Figures(frame, self.prices, known, bill, self.is_outside[rows], self.is_far[rows])
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -116,7 +118,9 @@ def join(parts: Sequence[Figures]) -> Figures:
     columns = zip(*(vars(p.bill).values() for p in parts), strict=True)
     bill = Bill(*(np.concatenate(column) for column in columns))
     frame = pd.concat([p.frame for p in parts], ignore_index=True)
-    return Figures(frame, first.prices, known, bill, np.concatenate([p.is_far for p in parts]))
+    is_outside = np.concatenate([p.is_outside for p in parts])
+    is_far = np.concatenate([p.is_far for p in parts])
+    return Figures(frame, first.prices, known, bill, is_outside, is_far)
 
 
 @dataclass(frozen=True)
@@ -142,12 +146,14 @@ class Assessor:
     def assess(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> Figures:
         """Predict a block of configurations."""
         known = {}
-        is_far = np.zeros(len(frame), dtype=bool)
+        is_outside, is_far = np.zeros((2, len(frame)), dtype=bool)
         for kind, (predictor, unit) in self.predictors.items():
             outlook = predictor.outlook(frame, probabilities)
             known[kind] = _known(outlook, unit)
+            is_outside |= outlook.trust != TRUST_INSIDE
             is_far |= (outlook.trust == TRUST_FAR) | (outlook.trust == TRUST_UNKNOWN)
-        return Figures(frame, self.tariff.prices, known, self.tariff.bill(frame), is_far)
+        bill = self.tariff.bill(frame)
+        return Figures(frame, self.tariff.prices, known, bill, is_outside, is_far)
 
     def known(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> dict[str, Known]:
         """Return what models predict, for rows that may lack the columns of prices."""

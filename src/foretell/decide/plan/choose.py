@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.plan.assess import Array, Figures, join
-from foretell.decide.question.objective import LIMITS, Question
+from foretell.decide.question.objective import EVEN, LIMITS, Question
 from foretell.spaces.quantities import COST, ENERGY, TIME
 
 Rows = NDArray[np.int64]
@@ -28,7 +28,7 @@ _FRONT = (TIME, COST, ENERGY)
 
 @dataclass(frozen=True)
 class Chooser:
-    """Ranks configurations by an objective, within limits that must hold with a probability."""
+    """Ranks configurations by their scores, within limits that must hold with a probability."""
 
     question: Question
     minimize: str
@@ -43,15 +43,28 @@ class Chooser:
         return found
 
     def scores(self, figures: Figures) -> Array:
-        """Return what configurations are compared by; less is better."""
-        return figures.value(self.minimize)
+        """Return what configurations are compared by; less is better.
 
-    def best(self, figures: Figures, among: Mask, n: int = 1) -> Rows:
-        """Return the best of some rows: by their scores, then by time, then by nodes."""
+        Inside the data it is the prediction of the objective. Outside it is what the objective
+        exceeds with the probability of the risk, so that a cautious plan leaves the data only for
+        what is better even at its pessimistic end.
+        """
+        predicted = figures.value(self.minimize)
+        if self.question.risk == EVEN or not figures.is_outside.any():
+            return predicted
+        risked = figures.at(self.minimize, self.question.compared)
+        risked = np.where(np.isnan(risked), np.inf, risked)  # no interval: it may be anything
+        return np.where(figures.is_outside, risked, predicted)
+
+    def best(self, figures: Figures, among: Mask, n: int = 1, by: Array | None = None) -> Rows:
+        """Return the best of some rows: by their scores, then by time, then by nodes.
+
+        ``by``: what to compare instead of scores.
+        """
         rows = np.flatnonzero(among)
         keys = [figures.bill.nodes[rows]]
         keys += [figures.value(TIME)[rows]] if TIME in self.kinds else []
-        objective = self.scores(figures)[rows]
+        objective = (self.scores(figures) if by is None else by)[rows]
         if len(rows) > 8 * n:  # sorting a million for a few is slow
             near = objective <= np.partition(objective, n - 1)[n - 1]
             rows, objective, keys = rows[near], objective[near], [k[near] for k in keys]
@@ -60,6 +73,7 @@ class Chooser:
     def worth_keeping(self, figures: Figures) -> Rows:
         """Return the rows that can matter for any part of the answer."""
         kept = [self.best_far(figures), self.closest(figures), self.front(figures)]
+        kept.append(self.best_outside(figures))
         for certainty in self.question.certainties:
             n = N_KEPT if certainty == self.question.confidence else 1
             kept.append(self.chosen(figures, certainty, n))
@@ -96,9 +110,14 @@ class Chooser:
         return self.best(figures, self._allowed(figures) & among)
 
     def best_far(self, figures: Figures) -> Rows:
-        """Return the best row far outside the data that keeps all limits."""
+        """Return the row far outside the data with the best prediction that keeps all limits."""
         among = self.holds(figures, self.question.confidence)
-        return self.best(figures, figures.is_far & among)
+        return self.best(figures, figures.is_far & among, by=figures.value(self.minimize))
+
+    def best_outside(self, figures: Figures) -> Rows:
+        """Return the row outside the data with the best prediction, of those that may be chosen."""
+        among = self._allowed(figures) & self.holds(figures, self.question.confidence)
+        return self.best(figures, figures.is_outside & among, by=figures.value(self.minimize))
 
 
 def pareto(points: Array) -> Rows:

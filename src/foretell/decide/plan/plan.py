@@ -20,7 +20,7 @@ from foretell.decide.question.objective import LIMITS, PlanRequest, Question, re
 from foretell.decide.question.prices import Prices, Tariff
 from foretell.decide.question.space import Grid, Listed, Space
 from foretell.errors import Option, Remedy, UsageError
-from foretell.predictor import Predictor
+from foretell.predictor import Predictor, Predictors, listed_predictors
 from foretell.spaces.quantities import CARBON, COST, ENERGY, MEMORY, POWER, TIME
 
 #: Spaces with at most this many cells (configurations times columns of all models) are looked at
@@ -29,7 +29,7 @@ MOST_CELLS = 6_000_000
 
 
 def make_plan(
-    models: Predictor | Sequence[Predictor],
+    models: Predictors,
     request: PlanRequest | Mapping[str, Any] | Path | str,
     candidates: pd.DataFrame | Dataset | Path | str | None = None,
 ) -> Plan:
@@ -38,13 +38,14 @@ def make_plan(
     Parameters
     ----------
     models
-        One model of a time, and others of energy or memory if there are any.
+        One model of a time, and others of energy or memory if there are any; also what
+        ``fit_model`` returns, for one target or for several.
     request
         What to vary, fix and minimize, prices and limits: as a dict or a TOML file.
     candidates
         A table of configurations to choose from, in place of what the request varies.
     """
-    predictors = list(models) if isinstance(models, Sequence) else [models]
+    predictors = listed_predictors(models)
     return Planner.of(predictors, read_request(request), candidates).plan()
 
 
@@ -110,7 +111,7 @@ class Planner:
             assert isinstance(self.space, Grid)
             return search(self.space, self.assessor, self.chooser, self.seed)
         shortlist = Shortlist(self.chooser)
-        for figures in self.walk(self.chooser.question.certainties):
+        for figures in self.walk(self.chooser.question.probabilities):
             shortlist.add(figures)
         return shortlist
 

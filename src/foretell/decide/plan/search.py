@@ -11,6 +11,7 @@ import pandas as pd
 
 from foretell.decide.plan.assess import Assessor, Figures
 from foretell.decide.plan.choose import Chooser, Shortlist
+from foretell.decide.question.objective import EVEN
 from foretell.decide.question.space import Grid
 from foretell.predictor import Predictor
 from foretell.spaces.rows import without
@@ -33,13 +34,20 @@ def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shor
     """Look at a sample, then around the best found so far: along each column, and by jumps.
 
     Later steps look closer at long axes. Only the part of the space near the measured ranges is
-    searched closely: a sample of the whole of a very long axis hits few configurations there.
+    searched closely: a sample of the whole of a very long axis hits few configurations there. The
+    part inside these ranges is searched by itself, because a plan that is careful outside the data
+    often chooses at their ends.
     """
     shortlist = Shortlist(chooser)
+    predictors = [predictor for predictor, _ in assessor.predictors.values()]
     near = space
     if not chooser.question.allow_far:
-        near = space.narrowed(_within_reach(p for p, _ in assessor.predictors.values()))
-    for part in [space] if near == space else [space, near]:
+        near = space.narrowed(_within_reach(predictors, _REACH))
+    closely = [near]
+    if chooser.question.risk != EVEN:
+        inside = space.narrowed(_within_reach(predictors, 1.0))
+        closely += [inside] if inside != near else []
+    for part in [*([] if near == space else [space]), *closely]:
         _look_at(_drawn(part, seed), assessor, shortlist)
     rng = np.random.default_rng([seed, 1])
     best: object = None
@@ -50,7 +58,8 @@ def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shor
         starts = _starts(chooser, shortlist.figures)
         if not starts:  # every configuration that was seen lies far outside the data
             break
-        _look_at(_neighbors(near, starts, step, rng), assessor, shortlist)
+        for part in closely:
+            _look_at(_neighbors(part, starts, step, rng), assessor, shortlist)
         now = _objectives(chooser, shortlist.figures)
         n_quiet = n_quiet + 1 if now == best else 0
         best = now
@@ -63,17 +72,17 @@ def _look_at(frame: pd.DataFrame, assessor: Assessor, shortlist: Shortlist) -> N
     if shortlist.figures is not None:
         frame = without(frame, shortlist.figures.frame).reset_index(drop=True)
     if len(frame):
-        shortlist.add(assessor.assess(frame, shortlist.chooser.question.certainties))
+        shortlist.add(assessor.assess(frame, shortlist.chooser.question.probabilities))
 
 
-def _within_reach(predictors: Iterable[Predictor]) -> dict[str, tuple[float, float]]:
-    """Return the ends of the part of each column that lies in reach of all models."""
+def _within_reach(predictors: Iterable[Predictor], reach: float) -> dict[str, tuple[float, float]]:
+    """Return the ends of the part of each column that all models measured, or a factor further."""
     found: dict[str, tuple[float, float]] = {}
     for predictor in predictors:
         for name, (low, high) in predictor.ranges.items():
-            width = _REACH * (high - low)
-            least = low / _REACH if low > 0 else low - width
-            most = high * _REACH if low > 0 else high + width
+            width = (reach - 1) * (high - low)
+            least = low / reach if low > 0 else low - width
+            most = high * reach if low > 0 else high + width
             before = found.get(name, (-np.inf, np.inf))
             found[name] = (max(least, before[0]), min(most, before[1]))
     return found
@@ -115,7 +124,7 @@ def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:
 
 
 def _objectives(chooser: Chooser, figures: Figures) -> tuple[float, ...]:
-    """Return the objective at each probability, rounded so that tiny gains end the search."""
-    objective = figures.value(chooser.minimize)
+    """Return the score at each probability, rounded so that tiny gains end the search."""
+    scores = chooser.scores(figures)
     found = [chooser.chosen(figures, certainty) for certainty in chooser.question.certainties]
-    return tuple(float(f"{objective[rows[0]]:.6g}") if len(rows) else np.inf for rows in found)
+    return tuple(float(f"{scores[rows[0]]:.6g}") if len(rows) else np.inf for rows in found)

@@ -14,7 +14,7 @@ from foretell.spaces.quantities import COST, ENERGY, POWER, TIME, write_quantity
 from foretell.wording import rough_percent
 
 if TYPE_CHECKING:
-    from foretell.decide.plan.answer import Candidate, Plan
+    from foretell.decide.plan.answer import Candidate, PassedOver, Plan
 
 #: Writes an option in the way of Python, of the command line or of HTTP.
 Write = Callable[[Option], str]
@@ -105,10 +105,11 @@ def _limits(plan: Plan) -> list[str]:
     for word, share in plan.chosen.certainties.items():
         limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
         margin = plan.chosen.margins[word]
-        binds = "; it binds" if word in plan.binding else ""
+        is_binding = word in plan.binding
+        less = f"; without this limit, less {plan.minimize} is possible" if is_binding else ""
         lines.append(
             f"  {_WORDS[word]} {limit} with {certainty_text(share)}: "
-            f"{rough_percent(margin)} to spare at {_asked(plan)}{binds}"
+            f"{rough_percent(margin)} to spare at {_asked(plan)} confidence{less}"
         )
     return lines
 
@@ -118,9 +119,13 @@ def _why(plan: Plan, other: Candidate) -> str:
     assert plan.chosen is not None
     best, value = (o.estimates[plan.minimize].value for o in (plan.chosen, other))
     more = value - best
+    is_less = more < -1e-9 * best
     if any(margin < 0 for margin in other.margins.values()):
         less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
         return f"{less} less, but its chance is {certainty_text(other.certainty)}"
+    if is_less:  # and outside the data
+        less = write_quantity(-more, plan.minimize, plan.currency)
+        return f"{less} less, but up to {_end(plan, other)}: outside the data"
     if more <= 1e-9 * best:
         lost = f"the same {plan.minimize}"
         slower = other.estimates.get(TIME)
@@ -144,7 +149,7 @@ def _certainties(plan: Plan) -> list[str]:
         told = f"{100 * shares[0]:g} %"
         told += f" to {100 * shares[-1]:g} %" if len(shares) > 1 else ""
         if found is None:
-            text = "no configuration keeps the limits with this probability"
+            text = "no configuration meets the limits with this probability"
         else:
             value = found.estimates[plan.minimize].value
             base = value if base is None else base
@@ -186,16 +191,35 @@ def _ground(plan: Plan, write: Write) -> list[str]:
     elif plan.n_seen == 1:
         how = "The only configuration"
     lines = [f"  {ground}. {how}."]
+    if plan.passed_over is not None:
+        lines.append(f"  {_passed_over(plan, plan.passed_over, write)}")
     if plan.far is not None:
         lines.append(f"  {_far(plan, write)}")
     return lines
+
+
+def _passed_over(plan: Plan, found: PassedOver, write: Write) -> str:
+    """Say what looks better but is too uncertain, and what a run of it would settle."""
+    assert plan.chosen is not None
+    other = found.candidate
+    return (
+        f"Passed over: {candidate_text(plan, other)}, outside the data ({other.outside}). "
+        f"It is better than {_amount(plan, plan.chosen, plan.minimize)} with "
+        f"{certainty_text(found.chance)}, and one run of it would settle that. "
+        f"{write(Option('risk', 'even'))} compares predictions."
+    )
+
+
+def _end(plan: Plan, found: Candidate) -> str:
+    """Write the pessimistic end of the objective."""
+    return write_quantity(found.estimates[plan.minimize].upper, plan.minimize, plan.currency)
 
 
 def _far(plan: Plan, write: Write) -> str:
     assert plan.far is not None
     return (
         f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
-        f"is {_settings(plan, plan.far)}: {_amount(plan, plan.far, plan.minimize)} "
+        f"is {_settings(plan, plan.far)}: {_figure(plan, plan.far, plan.minimize)} "
         f"({plan.far.outside}). "
         f"{write(Option('allow_far'))} considers them."
     )
@@ -211,8 +235,8 @@ def _refusal(plan: Plan, write: Write) -> list[str]:
             limit = write_quantity(plan.question.limits[word], LIMITS[word], plan.currency)
             state = f"{rough_percent(abs(margin))} {'over' if margin < 0 else 'to spare'}"
             lines.append(
-                f"    {write(Option(word))} {limit}: {state} at {asked}; it holds with "
-                f"{certainty_text(closest.certainties[word])}"
+                f"    {write(Option(word))} {limit}: {state} at {asked} confidence; it holds with "
+                f"a probability of {certainty_text(closest.certainties[word])}"
             )
     for share, found in plan.by_certainty.items():
         if found is not None and share < plan.question.confidence:
@@ -229,9 +253,12 @@ def _headline(plan: Plan, write: Write) -> str:
     if not plan.binding:
         return f"Every configuration lies far outside the data.{looked}"
     words = " and ".join(write(Option(word)) for word in plan.binding)
-    binds = "bind" if len(plan.binding) > 1 else "binds"
-    found = "was found that keeps" if plan.is_searched else "keeps"
-    return f"No configuration {found} the limits with {_asked(plan)}: {words} {binds}.{looked}"
+    are = "are" if len(plan.binding) > 1 else "is"
+    found = "was found that meets" if plan.is_searched else "meets"
+    return (
+        f"No configuration {found} the limits with {_asked(plan)} confidence: {words} {are} too "
+        f"tight.{looked}"
+    )
 
 
 def _asked(plan: Plan) -> str:
@@ -254,11 +281,13 @@ def plan_json(plan: Plan, write: Write) -> dict[str, Any]:
             "currency": plan.currency if found and COST in found.estimates else None,
             "limits": dict(plan.question.limits),
             "confidence": plan.question.confidence,
+            "risk": plan.question.risk,
             "chosen": plan.chosen and asdict(plan.chosen),
             "closest": plan.closest and asdict(plan.closest),
             "runners_up": [asdict(c) for c in plan.runners_up],
             "by_certainty": {f"{p:g}": c and asdict(c) for p, c in plan.by_certainty.items()},
             "binding": plan.binding,
+            "passed_over": plan.passed_over and asdict(plan.passed_over),
             "far": plan.far and asdict(plan.far),
             "n_configurations": plan.n_seen,
             "n_far": plan.n_far,

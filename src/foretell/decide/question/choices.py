@@ -29,23 +29,27 @@ def space_of(
     """Return what can be chosen; raise a UsageError if it does not fit the models."""
     rules = Rules.of(derive=asked.derive, only=asked.only, least=asked.least, most=asked.most)
     rules = replace(rules, excluded=excluded)
-    needed = {
-        name: f"the model of {p.target} needs '{name}'{_measured(p, name)}"
-        for p in predictors
-        for name in p.columns
-    }
+    needed = {name: f"'{name}'{_measured(p, name)}" for p in predictors for name in p.columns}
+    targets = listing(p.target for p in predictors)
+    who = f"the model of {targets} needs" if len(predictors) == 1 else f"models of {targets} need"
     priced = set() if asked.prices is None else asked.prices.columns
     known = list(dict.fromkeys([*needed, *sorted(priced | rules.names)]))
     space: Space
+    if candidates is None and not asked.vary and not asked.fix:
+        raise UsageError(
+            f"there is nothing to choose from: {who} {listing(needed.values())}",
+            remedy=("say what can be chosen with ", Option("vary"), ", and what is given with ",
+                    Option("fix")),
+        )  # fmt: skip
     if candidates is None:
         given = {*asked.vary, *asked.fix, *rules.derive}
-        constant = _never_varied(predictors, given) if asked.vary or asked.fix else {}
+        constant = _never_varied(predictors, given)
         space = make_grid(asked.vary, {**asked.fix, **constant}, rules)
         rules.check(space.axes)
     else:
         space = Listed(_candidates(asked, candidates, predictors), rules)
         rules.check([str(name) for name in space.frame.columns])
-    check_columns(space, needed, known)
+    check_columns(space, needed, known, who)
     _check_values(asked, space, predictors)
     return space
 

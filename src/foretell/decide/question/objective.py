@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +33,14 @@ _SOURCES = {COST: TIME, ENERGY: TIME, CARBON: ENERGY}
 #: Probabilities for which the best plan is shown, besides the one asked for.
 CERTAINTIES = (0.5, 0.8, 0.9, 0.95)
 
+#: Risks of leaving the data that have names; the cautious one depends on the confidence.
+CAUTIOUS = "cautious"
+EVEN, BOLD = 0.5, 0.95
+_RISKS = {"even": EVEN, "bold": BOLD}
+
 #: As people write it, such as "1h" or 20.
 Written = str | float
+Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,25 @@ class Question:
         All probabilities for which a plan is made, in rising order.
     allow_far
         Whether configurations far outside the data may be chosen.
+    risk
+        Configurations outside the data are compared by what they exceed with this probability.
     """
 
     limits: Mapping[str, float]
     confidence: float
     certainties: tuple[float, ...]
     allow_far: bool
+    risk: float = EVEN
+
+    @property
+    def compared(self) -> float:
+        """The quantile by which configurations outside the data are compared."""
+        return round(1 - self.risk, 9)
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """All probabilities at which quantities must be known to answer."""
+        return tuple(sorted({*self.certainties, self.compared}))
 
 
 class PlanRequest(pydantic.BaseModel):
@@ -73,6 +93,12 @@ class PlanRequest(pydantic.BaseModel):
         The largest and smallest allowed value of columns.
     minimize
         None means cost if there are prices, and time otherwise.
+    risk
+        Outside the data, predictions may be wrong. "cautious" chooses a configuration there only if
+        the pessimistic end of its interval is better than the best prediction inside the data;
+        "even" compares predictions, "bold" the optimistic end. A number is the probability that the
+        configuration turns out worse than what it is compared by: 0.05 is cautious, 0.5 even, 0.95
+        bold. None means cautious, or even with ``allow_far``.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -86,6 +112,7 @@ class PlanRequest(pydantic.BaseModel):
     minimize: Literal["time", "cost", "energy", "carbon"] | None = None
     confidence: Annotated[float, pydantic.Field(ge=0.5, lt=1)] = 0.9
     allow_far: bool = False
+    risk: Literal["cautious", "even", "bold"] | Share | None = None
     deadline: Written | None = None
     budget: Written | None = None
     max_energy: Written | None = None
@@ -115,6 +142,28 @@ class PlanRequest(pydantic.BaseModel):
             raise ValueError(f"must be below 1, not {value:g}; {value:g} % is {value / 100:g}")
         return value
 
+    @pydantic.field_validator("risk", mode="before")
+    @classmethod
+    def _is_a_risk(cls, value: Any) -> Any:
+        if value is None or (isinstance(value, str) and value in {CAUTIOUS, *_RISKS}):
+            return value
+        try:
+            share = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            share = math.nan
+        if not 0 < share < 1:
+            raise ValueError(
+                f"must be cautious, even, bold, or a probability between 0 and 1, not {value!r}"
+            )
+        return share
+
+    def _risk(self) -> float:
+        """Return the risk as a probability."""
+        risk = self.risk or ("even" if self.allow_far else CAUTIOUS)
+        if risk == CAUTIOUS:
+            return (1 - self.confidence) / 2  # above the interval that holds with the confidence
+        return _RISKS[risk] if isinstance(risk, str) else risk
+
     def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:
         """Read the limits, and list the probabilities that models can give.
 
@@ -142,9 +191,9 @@ class PlanRequest(pydantic.BaseModel):
                         Option("confidence", "0.5")),
             )  # fmt: skip
         if unsure or (not limits and any((without_intervals or {}).values())):
-            return Question(limits, 0.5, (0.5,), self.allow_far)
+            return Question(limits, 0.5, (0.5,), self.allow_far, self._risk())
         certainties = tuple(sorted({*CERTAINTIES, self.confidence}))
-        return Question(limits, self.confidence, certainties, self.allow_far)
+        return Question(limits, self.confidence, certainties, self.allow_far, self._risk())
 
 
 def _unsure(limits: Collection[str], without_intervals: Mapping[str, str | None]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.errors import Option, UsageError, suggest
+from foretell.errors import Option, UsageError, listing, suggest
 from foretell.spaces.rules import NO_RULES, Rules
 from foretell.spaces.values import Range, Scalar, Values, drawn, latin_hypercube, listed
 
@@ -283,11 +283,6 @@ def make_grid(
     twice = [name for name in vary if name in fix]
     if twice:
         raise UsageError(f"'{twice[0]}' is both varied and fixed; remove one of the two")
-    if not vary and not fix:
-        raise UsageError(
-            "there is nothing to choose from",
-            remedy=("say what can be chosen: ", Option("vary", "1..64", key="workers")),
-        )
     axes: dict[str, list[Scalar] | Range] = {}
     for name, values in {**fix, **vary}.items():
         axes[name] = _axis(name, values, rules.within.get(name))
@@ -316,23 +311,28 @@ def _axis(name: str, values: Values, within: tuple[float, float] | None) -> list
     return found
 
 
-def check_columns(space: Space, needed: Mapping[str, str], known: Collection[str]) -> None:
+def check_columns(
+    space: Space, needed: Mapping[str, str], known: Collection[str], who: str
+) -> None:
     """Raise a UsageError unless a space has all columns that are needed, and no unknown one.
 
     Parameters
     ----------
     needed
-        The columns, and for each the reason why it is needed.
+        The columns, and for each its name and what was measured of it.
     known
         Columns that mean something, whether they are needed or not.
+    who
+        Who needs them, such as *the model of time_s needs*.
     """
     for name in space.names:
         if name not in known and isinstance(space, Grid):
             raise UsageError(f"no model has a column '{name}'. {suggest(name, known)}")
-    for name, what in needed.items():
-        if name not in space.names:
-            raise UsageError(
-                what,
-                remedy=("give its value with ", Option("fix", key=name),
-                        ", or the values to choose from with ", Option("vary", key=name)),
-            )  # fmt: skip
+    missing = {name: what for name, what in needed.items() if name not in space.names}
+    if missing:
+        first = next(iter(missing))
+        raise UsageError(
+            f"{who} {listing(missing.values())}",
+            remedy=("give a value with ", Option("fix", key=first),
+                    ", or the values to choose from with ", Option("vary", key=first)),
+        )  # fmt: skip

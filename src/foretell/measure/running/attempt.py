@@ -19,12 +19,12 @@ from foretell.statuses import Status
 
 
 class Supervisors(Protocol):
-    """The shared state of workers: it hands out something that makes runs."""
+    """The shared state of workers: it provides supervisors, which make runs."""
 
     sweep: Sweep
 
     def supervisor(self, run: Run) -> AbstractContextManager[Supervisor]:
-        """Lend a supervisor for one run."""
+        """Provide a supervisor for one run."""
 
 
 def make_run(state: Supervisors, run: Run) -> Measured:
@@ -70,7 +70,7 @@ class LocalSupervisors(Closeable):
 
     @contextmanager
     def supervisor(self, run: Run) -> Iterator[Supervisor]:
-        """Lend one that is free, or a new one; on this machine a run takes what it needs."""
+        """Provide a free supervisor, or a new one; on this machine, needs are not reserved."""
         with self._lock:
             if self._is_aborted:
                 raise AbortedError

@@ -104,7 +104,7 @@ class NodeSupervisor(Closeable):
 
     @contextmanager
     def supervisor(self, run: Run) -> Iterator[Supervisor]:
-        """Lend the supervisor of the run before if that had the same needs, or a new one."""
+        """Provide the supervisor of the previous run if its needs were the same, or a new one."""
         needs = self.sweep.needs_of(run.configuration, self._workload)
         if self._kept is None or self._kept[0] != needs:
             self.close()

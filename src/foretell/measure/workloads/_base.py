@@ -86,8 +86,8 @@ class Watch:
 class Workload(ABC):
     """One way to run a job.
 
-    A workload of your own derives from this class and has one method, ``run``. It is made anew,
-    from the same options, in the process that runs it.
+    A workload of your own derives from this class and has one method, ``run``. In each
+    process that makes runs, it is created again from the same options.
 
     Attributes
     ----------

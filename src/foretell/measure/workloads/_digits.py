@@ -111,17 +111,19 @@ def _read_idx(path: Path, magic: int, *, n_dimensions: int) -> NDArray[Any]:
         if path.suffix == ".gz":
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path} cannot be read: {error}; copy it anew") from None
+        raise UsageError(f"{path} cannot be read: {error}; copy it again") from None
     n_header = 4 * (1 + n_dimensions)
     if len(content) < n_header:
         raise UsageError(f"{path} has {len(content)} bytes, too few for an idx file")
     found, *sizes = np.frombuffer(content, ">u4", 1 + n_dimensions).tolist()
     if found != magic:
-        raise UsageError(f"{path} must begin with the number {magic}, not {found}: no such file")
+        raise UsageError(
+            f"{path} must begin with the number {magic}, not {found}; it is another kind of file"
+        )
     n_expected = n_header + int(np.prod(sizes, dtype=object))
     if len(content) != n_expected:
         raise UsageError(
             f"{path} must have {n_expected:,} bytes by its own header, not {len(content):,}; "
-            "copy it anew"
+            "copy it again"
         )
     return np.frombuffer(content, np.uint8, offset=n_header).reshape(sizes)

@@ -32,6 +32,9 @@ Count = Annotated[int, pydantic.Field(ge=1)]
 _DERIVED = ("num_cpus", "launcher")
 #: Ray Train checks every 2 s whether workers have ended, and the wait would be measured as well.
 _ENVIRONMENT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2"}
+#: Ray then listens on the loopback address alone. An address given to ray.init would not do: Ray
+#: replaces the loopback address by one that other machines can reach.
+_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 class RayTrainOptions(Options):
@@ -168,23 +171,18 @@ class RayTrainWorkload(Workload):
 
     def _connect(self) -> None:
         """Start Ray here, or connect to a cluster; later runs use the same connection."""
-        set_environment(_ENVIRONMENT)
+        o = self.options
+        # On a cluster, this variable has its address.
+        address = o.address or (None if o.cpus else os.environ.get("RAY_ADDRESS"))
+        set_environment(_ENVIRONMENT if address is not None else {**_ENVIRONMENT, **_ALONE})
         import ray
         import ray.train.torch  # so that its import is not measured
 
         if ray.is_initialized():
             return
-        o = self.options
-        # On a cluster, this variable has its address.
-        address = o.address or (None if o.cpus else os.environ.get("RAY_ADDRESS"))
         if address is not None and address != "auto":
             check_cluster(address)
-        local = {
-            # Not to be reached from outside. Private, and Ray refuses what it does not know.
-            "_node_ip_address": "127.0.0.1",
-            "num_cpus": o.cpus,
-            "object_store_memory": o.object_store_mib * 2**20,
-        }
+        local = {"num_cpus": o.cpus, "object_store_memory": o.object_store_mib * 2**20}
         connect(address, local=local)
 
     def _job(self, configuration: Mapping[str, Any]) -> Job:

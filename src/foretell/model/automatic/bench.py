@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from foretell.executors import SerialExecutor
 from foretell.model.automatic.ensemble import NAME, EnsembleRegressor, Member
 from foretell.model.automatic.folds import FEWEST_LEVELS, Fold, plan_folds
+from foretell.model.automatic.lower_bounds import join
 from foretell.model.automatic.members import (
     MOST_POINTS,
     USUAL,
@@ -20,8 +21,10 @@ from foretell.model.automatic.members import (
     read_members,
     usual_voters,
 )
+from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote, relative_errors
 from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.questions import Question
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
@@ -76,6 +79,8 @@ class Bench:
         The configurations members see, and their positions among all of them.
     log_gp
         The process that was fitted when repeats were merged, and the totals found for it.
+    beyond
+        What runs teach that were stopped at a time limit; nothing is rehearsed on them.
     """
 
     voters: tuple[str, ...]
@@ -86,6 +91,7 @@ class Bench:
     folds: list[Fold]
     numeric: tuple[int, ...]
     seed: int
+    beyond: Points | None = None
 
     @classmethod
     def of(
@@ -130,7 +136,7 @@ class Bench:
     def assemble(self, fits: Mapping[str, Regressor], answers: Answers) -> RehearsedEnsemble:
         """Weigh the voters by their answers; a fold counts when all have answered it.
 
-        Others than voters may have been fitted; their answers come after those of the voters.
+        Members that do not vote may have been fitted too; their answers come last.
         """
         names = sorted(fits, key=lambda name: name not in self.voters)
         voters = [name for name in names if name in self.voters]
@@ -153,8 +159,19 @@ class Bench:
             for name, spec in zip(voters, specs, strict=True)
         )
         band = log_band(self.points.log_y)
-        regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band)
+        runs = RunsMade.of(self.merged, self._inside(vote, folds, tables), self.seed)
+        regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band, runs)
         return RehearsedEnsemble(regressor, names, folds, tables)
+
+    def _inside(self, vote: Vote, folds: Sequence[Fold], tables: Sequence[Array]) -> Array:
+        """Return the residuals of the vote at points inside the data that it had not seen."""
+        found = [np.zeros(0)]
+        for fold, table in zip(folds, tables, strict=True):
+            if fold.kind == Question.INSIDE:
+                votes = table[:, : vote.inside.shape[0]]
+                log_y = vote.rehearsed(self.renumbered(fold), votes) + self.merged.shift
+                found.append(self.points.log_y[fold.test] - log_y)
+        return np.concatenate(found)
 
     def renumbered(self, fold: Fold) -> Fold:
         """Return a fold whose columns are counted among the numeric ones."""
@@ -169,7 +186,7 @@ def fit_member(bench: Bench, task: FitTask) -> Regressor:
     if task.fold is not None:
         rows = bench.points.take(bench.folds[task.fold].train).as_rows()
         return technique.refit(rows, params, bench.seed, task.start)
-    rows = bench.points.sample(spec.most_points, bench.seed).as_rows()
+    rows = join(bench.points.sample(spec.most_points, bench.seed), bench.beyond).as_rows()
     if spec.starts_merged:
         return technique.refit(rows, params, bench.seed, bench.log_gp)
     return technique.fit(technique.prepare(rows), params, bench.seed)

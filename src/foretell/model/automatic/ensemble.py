@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote, trimmed_mean
-from foretell.model.techniques._base import Array, Regressor, State
+from foretell.model.techniques._base import Array, Regressor, State, weighted_quantiles
 from foretell.model.techniques._state import (
     join_states,
     part_of,
@@ -33,7 +35,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleRegressor(Regressor):
-    """The middle half of the members' votes on the log of the target."""
+    """The middle half of the members' votes on the log of the target, and the runs made."""
 
     members: tuple[Member, ...]
     vote: Vote
@@ -41,11 +43,36 @@ class EnsembleRegressor(Regressor):
     shift: float
     low: float
     high: float
+    runs: RunsMade
 
     def predict(self, x: Array) -> Array:
         """Return one prediction per row of ``x``."""
         if not len(x):
             return np.zeros(0)
+        return self._with_runs(x, self._log_prediction(*self._votes(x)))
+
+    def with_doubt(self, x: Array, probabilities: Sequence[float]) -> Array:
+        """Predict, and say how far the members, and the laws of a member, are from that."""
+        result = np.zeros((len(x), 1 + len(probabilities)))
+        if not len(x):
+            return result
+        votes, weights = self._votes(x)
+        log_y = self._log_prediction(votes, weights)
+        result[:, 0] = self._with_runs(x, log_y)
+        for i, member in enumerate(self.members):
+            found = member.regressor.alternatives(x)
+            if found is not None:
+                values, shares = found
+                logs = np.log(np.maximum(values, np.exp(self.low)))
+                votes = np.hstack([votes, logs])
+                weights = np.hstack([weights, weights[:, [i]] * shares])
+                weights[:, i] = 0.0
+        off = np.clip(votes, self.low, self.high) - log_y[:, None]
+        result[:, 1:] = weighted_quantiles(off, weights, probabilities)
+        return result
+
+    def _votes(self, x: Array) -> tuple[Array, Array]:
+        """Return the log prediction of each member, and its weight."""
         weights = self.vote.weights(x[:, list(self.numeric)])
         votes = np.zeros(weights.shape)
         least = np.exp(self.low)  # a linear member may go below zero
@@ -54,8 +81,19 @@ class EnsembleRegressor(Regressor):
             if counts.any():
                 predicted = member.regressor.predict(x[counts])
                 votes[counts, i] = np.log(np.maximum(predicted, least))
-        log_y = trimmed_mean(votes, weights) + self.shift
-        return np.exp(np.clip(log_y, self.low, self.high))
+        return votes, weights
+
+    def _log_prediction(self, votes: Array, weights: Array) -> Array:
+        return np.clip(trimmed_mean(votes, weights) + self.shift, self.low, self.high)
+
+    def _with_runs(self, x: Array, log_y: Array) -> Array:
+        """Combine what the members say with the runs made at the same configurations."""
+        return np.exp(np.clip(self.runs.combined(x, log_y), self.low, self.high))
+
+    def limits(self) -> tuple[float, float]:
+        """Return where predictions end when every member is at the end of its own band."""
+        low, high = self.low + max(self.shift, 0.0), self.high + min(self.shift, 0.0)
+        return float(np.exp(low)), float(np.exp(high))
 
     def importances(self) -> Array | None:
         """Return the mean of the members' shares, weighted as inside the data."""
@@ -78,7 +116,7 @@ class EnsembleRegressor(Regressor):
     def to_state(self) -> State:
         """Return the states of all members, and their errors by question."""
         parts = {f"member_{i}": m.regressor.to_state() for i, m in enumerate(self.members)}
-        joined = join_states({**parts, "vote": self.vote.to_state()})
+        joined = join_states({**parts, "vote": self.vote.to_state(), "runs": self.runs.to_state()})
         values = {
             **joined.values,
             "members": [[m.name, m.technique] for m in self.members],
@@ -118,4 +156,7 @@ class EnsembleRegressor(Regressor):
             raise ValueError("a numeric column is not among the features")
         vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
         shift, band = read_number(state, "shift"), read_log_band(state)
-        return cls(members, vote, tuple(numeric.tolist()), shift, *band)
+        runs = RunsMade.none(n_features)
+        if "runs" in state.values:  # files of earlier versions have none
+            runs = RunsMade.from_state(part_of(state, "runs"), n_features)
+        return cls(members, vote, tuple(numeric.tolist()), shift, *band, runs)

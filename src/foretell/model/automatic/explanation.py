@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,8 @@ _FLAT, _STEEP = 0.03, 0.15
 _LEAST_SHARE = 0.005
 
 
-def column_shares(model: SavedModel) -> dict[str, float]:
-    """Return the share of each column of the table, largest first."""
+def column_shares(model: SavedModel, without_effect: Collection[str] = ()) -> dict[str, float]:
+    """Return the share of each column of the table that has an effect, largest first."""
     shares = model.fitted.regressor.importances()
     if shares is None:
         return {}
@@ -34,11 +34,13 @@ def column_shares(model: SavedModel) -> dict[str, float]:
         for factor in feature.factors:
             total[factor.column] = total.get(factor.column, 0.0) + share / len(feature.factors)
     ordered = sorted(total.items(), key=lambda item: -item[1])
-    return {name: float(share) for name, share in ordered if share >= _LEAST_SHARE}
+    kept = {name: share for name, share in ordered if name not in without_effect}
+    whole = sum(kept.values()) or 1.0
+    return {name: float(s / whole) for name, s in kept.items() if s >= _LEAST_SHARE * whole}
 
 
 def explained_share(log_y: Array, log_predicted: Array) -> float:
-    """Return the share of the variance of the log target of all runs that a law explains."""
+    """Return the share of the variance of the log target of some runs that a model explains."""
     total = float(((log_y - log_y.mean()) ** 2).sum())
     left = float(((log_y - log_predicted) ** 2).sum())
     return max(0.0, 1 - left / total) if total > 0 else 0.0

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
@@ -23,7 +24,8 @@ from foretell.model.automatic.bench import (
     fit_member,
 )
 from foretell.model.automatic.cliffs import Cliff, find_cliffs
-from foretell.model.automatic.identifiers import identifiers
+from foretell.model.automatic.left_out import left_out, nothing_shared
+from foretell.model.automatic.lower_bounds import LowerBounds, expected_points, is_describable, join
 from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
@@ -41,6 +43,7 @@ from foretell.model.table import (
     without_missing,
 )
 from foretell.model.techniques import Regressor, TrainingRows
+from foretell.model.techniques.processes._process import Points
 from foretell.wording import counted
 
 Array = NDArray[np.float64]
@@ -75,22 +78,26 @@ def run_automatic(
     columns: ColumnChoice = EVERY_COLUMN,
 ) -> Fit:
     """Fit the ensemble of automatic mode to a table."""
+    dataset, timed_out = dataset.split_timed_out(target)
     dataset, notices = dataset.for_target(target, columns.named)
     dataset = replace(dataset, frame=dataset.frame[sorted(dataset.columns)])
-    found = {} if columns.use else identifiers(dataset, target)
+    found = {} if columns.use else left_out(dataset, target)
     skipped = {name: note for name, note in found.items() if name not in columns.named}
     campaign = automatic_campaign(target, columns.without(list(skipped)), seed)
     if columns.drop_missing:
         dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
         notices += dropped
-    notes = [*notices, *skipped.values()]
-    return _AutomaticFit(campaign, dataset, options, columns.drop_missing, notes=notes).run()
+    notes = [*notices, *skipped.values(), *nothing_shared(dataset, target)]
+    return _AutomaticFit(
+        campaign, dataset, timed_out, options, columns.drop_missing, notes=notes
+    ).run()
 
 
 @dataclass
 class _AutomaticFit:
     campaign: Campaign
     dataset: Dataset
+    timed_out: Dataset
     options: RunOptions
     drop_missing: bool
     seconds: dict[str, float] = field(default_factory=dict)
@@ -103,12 +110,13 @@ class _AutomaticFit:
         """Prepare, merge repeats, fit, rehearse, weigh, report: top to bottom."""
         table = self._table()
         seed = self.campaign.seed
-        prints = fingerprint(self.campaign, self.dataset.frame)
+        known = [self.dataset.frame, self.timed_out.frame]
+        prints = fingerprint(self.campaign, pd.concat([f for f in known if len(f)]))
         prints["campaign"] += " automatic"  # to tell it from a campaign with the same content
         with self.options.opened(prints) as (output, journal, log):
             log.info("%d rows of %s, seed %d", len(table.y), table.name, seed)
             bench = self._bench(table)
-            cliffs = self._cliffs(bench)
+            cliffs = self._cliffs(table, bench)
             if cliffs:
                 table = table.extended([cliff.feature(table.feature_map) for cliff in cliffs])
                 bench = self._bench(table)
@@ -116,9 +124,15 @@ class _AutomaticFit:
                 fits = self._fit(executor, bench)
                 answers = self._rehearse(executor, bench, fits, journal)
             assembled = self._assemble(bench, fits, answers)
+            beyond = self._beyond(table, bench, assembled.regressor)
+            if beyond is not None and self._has_time(_REHEARSED_SHARE):
+                bench = replace(bench, beyond=beyond)
+                with self.options.executor(bench, log) as executor:
+                    fits = self._fit(executor, bench)
+                assembled = self._assemble(bench, fits, answers)  # on the rehearsals of real runs
             record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
-                self.seconds, self.reasons, self.notes, self.used,
+                self.seconds, self.reasons, self.notes, self.used, len(self.timed_out.frame),
                 is_cut=self.is_cut, drop_missing=self.drop_missing,
             )  # fmt: skip
             record.save_models(output)
@@ -130,11 +144,19 @@ class _AutomaticFit:
         rows = self._rows(table)
         return Bench.of(rows, USUAL, self.campaign.seed, lambda: self._has_time(_MERGED_SHARE))
 
-    def _cliffs(self, bench: Bench) -> list[Cliff]:
+    def _cliffs(self, table: Table, bench: Bench) -> list[Cliff]:
         """Look for cliffs, if there are enough runs to tell them from chance, and the time."""
         if len(bench.merged.log_y) <= FEW_RUNS or not self._has_time(_MERGED_SHARE):
             return []
-        return find_cliffs(bench.points, bench.log_gp, bench.seed)
+        beyond = self._beyond(table, bench, bench.log_gp)
+        return find_cliffs(join(bench.points, beyond), bench.log_gp, bench.seed)
+
+    def _beyond(self, table: Table, bench: Bench, model: Regressor) -> Points | None:
+        """Return what runs that timed out teach a model; None if that is nothing."""
+        if not len(self.timed_out.frame):
+            return None
+        bounds = LowerBounds.of(self.timed_out, table, self.campaign.data.target)
+        return expected_points(bounds, bench.merged, bench.log_gp, model, bench.seed)
 
     @cached_property
     def _clock(self) -> Clock:
@@ -147,7 +169,18 @@ class _AutomaticFit:
                 f"{table.name} has {counted(len(table.y), 'row')} to learn from; a model needs "
                 f"at least {_FEWEST_ROWS}. Measure more."
             )
+        self._keep_describable(table)
         return table
+
+    def _keep_describable(self, table: Table) -> None:
+        """Keep the runs that timed out if their settings are such as some run had that did not."""
+        is_known = is_describable(self.timed_out, table)
+        if not is_known.all():
+            self.notes.append(
+                f"{counted(int((~is_known).sum()), 'run')} that timed out could not be used as a "
+                "lower bound: a value is missing, or no run with such a value went well."
+            )
+            self.timed_out = self.timed_out.take(is_known)
 
     def _rows(self, table: Table) -> TrainingRows:
         """Take the rows in an order that depends on their content alone."""

@@ -87,7 +87,7 @@ def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
     for direction in (1, -1):
         for count in sorted(counts):
             held = values >= levels[-count] if direction > 0 else values <= levels[count - 1]
-            # A logarithm learned from positive values alone cannot be asked about zero.
+            # A logarithm learned from positive values alone cannot predict at zero.
             loses_sign = values[held].min() <= 0 < values[~held].min(initial=np.inf)
             if (~held).sum() >= _LEAST_LEFT and not loses_sign:
                 folds.append(Fold(Question.BEYOND, (column,), direction, use[~held], use[held]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from foretell._version import __version__
 from foretell.files.directory import write_whole
 from foretell.model import directory as layout
 from foretell.model.automatic.bench import Bench, RehearsedEnsemble
+from foretell.model.automatic.effects import columns_without_effect
 from foretell.model.automatic.ensemble import NAME as ENSEMBLE
 from foretell.model.automatic.explanation import (
     column_shares,
@@ -21,6 +23,8 @@ from foretell.model.automatic.explanation import (
     explained_share,
     find_plateaus,
 )
+from foretell.model.automatic.leakage import derived_columns
+from foretell.model.automatic.left_out import grows_with_every_row
 from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
     Answers,
@@ -32,7 +36,7 @@ from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.measured_range import training_levels, training_ranges
-from foretell.model.passports.questions import QUESTIONS
+from foretell.model.passports.questions import QUESTIONS, Question
 from foretell.model.results.schema import (
     AUTOMATIC,
     Explanation,
@@ -45,6 +49,7 @@ from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import SavedModel
 from foretell.model.table import Table
 from foretell.model.techniques import TECHNIQUES, Regressor
+from foretell.wording import percent
 
 
 @dataclass
@@ -61,6 +66,8 @@ class AutomaticRecord:
         How long each fit took, and why the others failed.
     used
         The rows of the table that models were fitted on.
+    n_lower_bounds
+        Runs beside the table that were stopped at a time limit.
     """
 
     campaign: Campaign
@@ -73,6 +80,7 @@ class AutomaticRecord:
     reasons: dict[str, str]
     notes: list[str]
     used: NDArray[np.int64]
+    n_lower_bounds: int
     is_cut: bool
     drop_missing: bool
 
@@ -136,11 +144,46 @@ class AutomaticRecord:
             explanation=self._explanation(),
             reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
-            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.used)),
+            **shared_results(
+                self.campaign,
+                self.table,
+                elapsed_s,
+                seconds,
+                n_used=len(self.used),
+                n_lower_bounds=self.n_lower_bounds,
+            ),
         )
 
+    @cached_property
+    def _without_effect(self) -> list[str]:
+        """The columns that matter no more than chance; unknown if the time limit cut the fit."""
+        if self.is_cut:
+            return []
+        return columns_without_effect(self.bench, self.table.feature_map)
+
+    @cached_property
+    def _shares(self) -> dict[str, float]:
+        return column_shares(self.models[ENSEMBLE], self._without_effect)
+
+    def _column_notes(self) -> Iterator[str]:
+        """Point at columns that look like results or numbers of runs; the model uses them."""
+        target = self.campaign.data.target
+        for name in derived_columns(self.table):
+            share = percent(self._shares.get(name, 0.0))
+            yield (
+                f"Column '{name}' looks derived from the target: it gives {target} almost alone, "
+                f"and differs from run to run as {target} does ({share} of what matters). If it is "
+                "not known before a run, fit again and skip it."
+            )
+        for name in self._without_effect:
+            if grows_with_every_row(self.table.frame[name]):
+                yield (
+                    f"Column '{name}' grows with every row, as numbers and dates of runs do, and "
+                    f"has no effect on {target}. If it is not a setting, fit again and skip it."
+                )
+
     def _notes(self) -> list[str]:
-        notes = list(self.notes)
+        notes = [*self.notes, *self._column_notes()]
         done, planned = len(self.assembled.folds), len(self.bench.folds)
         if self.is_cut and done == planned:
             notes.append(
@@ -192,8 +235,18 @@ class AutomaticRecord:
             law=law,
             formula=None if law is None else formula_text(self.models[law]),
             law_explains=None if law is None else laws[law],
-            shares=column_shares(best),
+            explains=self._explains(),
+            shares=self._shares,
+            without_effect=self._without_effect,
             totals=[(names[a], names[b]) for a, b in bench.log_gp.totals],
             cliffs=describe_cliffs(bench, best),
             plateaus=find_plateaus(bench, best, names),
         )
+
+    def _explains(self) -> float | None:
+        """Return what the ensemble explains of runs held out at known values, if there are any."""
+        found = [a for a in self.answers if a.fold.kind == Question.INSIDE]
+        if not found:
+            return None
+        log_y, predicted = ([getattr(a, of) for a in found] for of in ("log_y", "combined"))
+        return explained_share(np.concatenate(log_y), np.concatenate(predicted))

@@ -26,7 +26,7 @@ class Answers:
     Attributes
     ----------
     point, rows
-        Which of the fold's test points each run is of, and its position among all runs.
+        The test point of the fold that each run belongs to, and its position among all runs.
     distance, ratio
         How far each run lies outside the training points of the fold. The ratio of a fold beyond
         the range is that of the columns that were cut.

@@ -151,8 +151,9 @@ class Closing:
                 self._journal("held_out", **of, predicted=outcome.predicted)
             return
         position = [j.outer for j in entry.judgements].index(task.split_key)
+        before = entry.judgements[position]
         judged = replace(
-            entry.judgements[position],
+            before,
             train=outcome.train,
             test=outcome.test,
             predicted=outcome.predicted,
@@ -161,7 +162,8 @@ class Closing:
         entry.judgements[position] = judged
         if outcome.fitted is not None:
             self._training_models[entry.technique] = outcome.fitted
-        if not outcome.is_transient:
+        is_known = before.test is not None or before.reason is not None  # only the model was wanted
+        if not (is_known or outcome.is_transient):
             self._journal("judgement", judgement=judged.to_json())
 
     def _journal(self, kind: str, **values: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.dataset import Dataset
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, UsageError, listing
 from foretell.model import directory as layout
 from foretell.model.campaigns.closing import Closing, decide, most_closing_fits
 from foretell.model.campaigns.engine import Engine
@@ -26,6 +26,7 @@ from foretell.model.results.fit import Fit, write_fit
 from foretell.model.run_options import Clock, RunOptions
 from foretell.model.table import Table, prepare_table, without_missing
 from foretell.model.techniques import TECHNIQUES
+from foretell.outcomes import OUTCOMES
 
 #: Grid points per batch when racing: small enough that a good one stops many others early.
 _RACING_BATCH = 8
@@ -44,20 +45,31 @@ def run_campaign(
     if drop_missing:
         dataset, dropped = without_missing(campaign, dataset)
         notices += dropped
-    return _CampaignRun(campaign, dataset, options, [*warnings, *notices], drop_missing).run()
+    run = _CampaignRun(campaign, dataset, options, [*warnings], notices, drop_missing)
+    return run.run()
 
 
 def _usable(campaign: Campaign, dataset: Dataset) -> tuple[Dataset, list[str]]:
-    """Leave out failed runs, and columns known only after a run that the campaign does not name."""
+    """Leave out failed runs, and what was measured of runs unless the campaign names it.
+
+    In a table of others, which columns are known before a run is for the campaign to say; one that
+    probably is not gets a note.
+    """
     data = campaign.data
     old = {new: name for name, new in data.rename.items()}
     named = [
         *data.use_columns, *data.skip_columns, *data.categorical, *data.skip_rows_above,
         *data.rename,
     ]  # fmt: skip
-    return dataset.for_target(
-        old.get(data.target, data.target), [old.get(name, name) for name in named]
-    )
+    target = old.get(data.target, data.target)
+    found, notices = dataset.for_target(target, [old.get(name, name) for name in named])
+    outcomes = [n for n in found.columns if n in OUTCOMES and n not in {target, *named}]
+    if outcomes and not data.use_columns:
+        notices.append(
+            f"The model predicts from {listing(outcomes)}, which are known only after a run. To "
+            "predict new runs, list them in skip_columns."
+        )
+    return found, notices
 
 
 @dataclass
@@ -68,6 +80,7 @@ class _CampaignRun:
     dataset: Dataset
     options: RunOptions
     warnings: list[str]
+    notices: list[str]
     drop_missing: bool
 
     def run(self) -> Fit:
@@ -95,8 +108,9 @@ class _CampaignRun:
                     for name in self.campaign.techniques
                 ]
                 record = Record(
-                    self.campaign, table, plan, entries, self.warnings, was_cut, self.drop_missing
-                )
+                    self.campaign, table, plan, entries, self.warnings, self.notices, was_cut,
+                    self.drop_missing,
+                )  # fmt: skip
                 decide(engine, record, contest=self._study, n_closing=n_closing)
                 Closing(engine, record, journal, output).run()
             fit = write_fit(record, output, clock.elapsed_s)

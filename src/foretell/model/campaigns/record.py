@@ -78,13 +78,17 @@ class Entry:
 
 @dataclass
 class Record:
-    """Everything that one campaign found out."""
+    """Everything that one campaign found out.
+
+    ``warnings`` are about the campaign file, ``notices`` about the table.
+    """
 
     campaign: Campaign
     table: Table
     plan: CampaignSplits
     entries: list[Entry]
     warnings: list[str]
+    notices: list[str]
     was_cut: bool
     drop_missing: bool
 
@@ -123,18 +127,20 @@ class Record:
             trials=[self._trial(t) for e in self.entries for t in e.trials],
             reaches={} if calibration is None else calibration.reaches,
             drop_missing=self.drop_missing,
-            **shared_results(self.campaign, self.table, elapsed_s, seconds, len(self.table.y)),
+            **shared_results(
+                self.campaign, self.table, elapsed_s, seconds, n_used=len(self.table.y)
+            ),
         )
 
     def notes(self) -> list[str]:
         """Say what a reader must know to judge the figures."""
-        notes = []
+        notes = list(self.notices)
         if self.was_cut:
             n_done = sum(len(e.trials) for e in self.entries)
             notes.append(f"The time limit cut the search after {n_done} trials.")
         if self.plan.repeats_straddle:
             notes.append(
-                "Repeats of one configuration stand on both sides of some split, so errors there "
+                "Some splits have runs of one configuration on both sides, so errors there "
                 "are those of configurations measured before, not of new ones."
             )
         if self.campaign.search.splits.method == "All":

@@ -22,8 +22,8 @@ _TRANSIENT = (MemoryError, OSError, WorkerDied)
 class Task:
     """Fit a batch of hyperparameters on a split's training rows and score them on its test rows.
 
-    The members of a batch differ at most in the technique's path. Of the predictions of test rows
-    at most so many are kept, evenly chosen.
+    The members of a batch differ at most in the technique's path. At most ``most_predictions`` of
+    the predictions of test rows are kept, evenly spaced.
     """
 
     technique: str
@@ -36,10 +36,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one member of a batch came to: scores, or the reason why there are none.
+    """The result of one member of a batch: scores, or the reason why there are none.
 
-    A failure is transient when it tells of the machine and not of the model: run again, the same
-    fit may succeed.
+    A failure is transient if the machine caused it and not the model: the same fit may succeed
+    when it runs again.
     """
 
     seconds: float

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, as_numbers, describe_rows
+from foretell.dataset import Dataset
 from foretell.errors import DatasetError, UsageError, listing
-from foretell.files.complaints import shown
 from foretell.model.campaigns.schema import Features
+from foretell.model.features.cells import MISSING, Fault, read_cells
 from foretell.model.features.ernest import are_ernests, replace_by_ernests
 from foretell.model.features.feature import (
     CATEGORY,
@@ -28,7 +28,7 @@ from foretell.model.features.feature import (
     Feature,
     apply_step,
 )
-from foretell.model.features.levels import level_names, trained_levels
+from foretell.model.features.levels import level_names
 from foretell.model.features.products import add_products
 from foretell.model.features.steps import add_inverses, add_logarithms
 
@@ -94,19 +94,27 @@ class FeatureMap:
             return indicator
         for step in factor.steps:
             result = apply_step(step, values)
-            bad = ~np.isfinite(result)
-            if bad.any():
-                which, rule = STEP_RULES[step]
+            if (fault := _step_fault(factor.column, step, result)) is not None:
                 is_ernest = are_ernests(self.features)
                 way = "do without ernest" if is_ernest else f"leave '{factor.column}' out of {step}"
                 raise DatasetError(
-                    f"{name}, column '{factor.column}' has "
-                    f"{describe_rows(bad, rows, f'value {which}')}, and {rule}. "
-                    f"Drop those rows, or {way}.",
+                    f"{name}, {fault.text(rows)}. Drop those rows, or {way}.",
                     at=("features", "ernest" if is_ernest else step),
                 )
             values = result
         return values
+
+    def step_faults(self, values: Values) -> list[Fault]:
+        """Find the values of which no inverse, logarithm or root can be computed."""
+        found = []
+        for factor in self._factors:
+            result = values[factor.column]
+            for step in factor.steps:
+                result = apply_step(step, result)
+                if (fault := _step_fault(factor.column, step, result)) is not None:
+                    found.append(fault)
+                    break
+        return found
 
     def _products(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
         result = np.empty((len(base), len(self.features)))
@@ -176,6 +184,13 @@ class FeatureMap:
         return found
 
 
+def _step_fault(column: str, step: str, result: NDArray[Any]) -> Fault | None:
+    bad = ~np.isfinite(result)
+    which, rule = STEP_RULES[step]
+    is_what = f"is {which}, and {rule}"
+    return Fault(column, bad, f"value {which}", is_what, end=f", and {rule}") if bad.any() else None
+
+
 def compile_features(columns: Iterable[Column], options: Features) -> FeatureMap:
     """Derive the features a campaign asks for from the columns of its table."""
     columns = tuple(columns)
@@ -212,27 +227,11 @@ def column_values(
     column: Column, dataset: Dataset, remedy: str = "Correct or drop those rows."
 ) -> NDArray[Any]:
     """Read one column as numbers or level names; raise a DatasetError where it cannot be."""
-    dataset.refuse_missing([column.name])
-    values = dataset.frame[column.name]
-    if column.kind == CATEGORY:
-        return trained_levels(values, column.levels)
-    numbers = as_numbers(values)
-    is_truth = column.kind == NUMBER and pd.api.types.is_bool_dtype(values)
-    bad = np.isnan(numbers) | is_truth
-    if bad.any():
-        wanted = "numbers like 1000 or 1.5" if column.kind == NUMBER else "true or false"
-        what = f"other value, such as {shown(str(values[bad].iloc[0]))}"
-        raise DatasetError(
-            f"{dataset.name}, column '{column.name}' must hold {wanted}, and has "
-            f"{describe_rows(bad, dataset.row_numbers, what)}. {remedy}"
-        )
-    infinite = np.isinf(numbers)
-    if infinite.any():
-        raise DatasetError(
-            f"{dataset.name}, column '{column.name}' has "
-            f"{describe_rows(infinite, dataset.row_numbers, 'infinite value')}. {remedy}"
-        )
-    return numbers
+    read, faults = read_cells(column, dataset.frame[column.name])
+    if faults:
+        what_to_do = "Fill them in, or drop those rows." if faults[0].what == MISSING else remedy
+        raise DatasetError(f"{dataset.name}, {faults[0].text(dataset.row_numbers)}. {what_to_do}")
+    return read
 
 
 def read_row(columns: Iterable[Column], row: Mapping[str, Any]) -> Values | None:

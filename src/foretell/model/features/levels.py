@@ -20,8 +20,8 @@ def level_names(values: pd.Series[Any]) -> NDArray[Any]:
 def trained_levels(values: pd.Series[Any], levels: Collection[str]) -> NDArray[Any]:
     """Name levels as training did, when it read the same column with another type.
 
-    Where all levels are numbers, so was the column: 1.10 is the level 1.1 then, and 007 is 7.
-    Where some are not, each stands for itself, but for truth values, which have three spellings.
+    If all levels are numbers, the column was numeric: then 1.10 is the level 1.1, and 007 is 7.
+    Otherwise levels are compared as text, except for truth values, which have three spellings.
     """
     names = level_names(values)
     unknown = set(names) - set(levels)

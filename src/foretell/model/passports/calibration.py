@@ -38,8 +38,8 @@ _OWN = 0.75
 #: With this many levels held out, intervals are twice as wide as the spread among them.
 _LEVELS_THAT_TELL = 1
 _MOST_LEVELS_KNOWN = 100
-#: So many configurations must lie as far out for errors there to count as known. Up to a factor of
-#: two, one is enough.
+#: Errors at a distance count as known if this many configurations lie as far out. Up to a factor
+#: of two, one is enough.
 _CONFIRMING, _UNCONFIRMED_REACH = 3, 2.0
 _Widths = tuple[tuple[float, float], tuple[float, float], float, float]
 _MOST_WIDTH = 10.0  # of the log of an interval's end
@@ -57,7 +57,7 @@ class Residuals(pydantic.BaseModel):
 
     @classmethod
     def of(cls, residuals: Array) -> Residuals:
-        """Keep at most so many order statistics."""
+        """Sort residuals, and keep a limited number of them, evenly spaced."""
         ordered = np.sort(np.clip(residuals, -_MOST_RESIDUAL, _MOST_RESIDUAL))
         if len(ordered) > _MOST_RESIDUALS:
             chosen = np.linspace(0, len(ordered) - 1, _MOST_RESIDUALS).round().astype(int)

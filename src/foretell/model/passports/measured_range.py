@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.dataset import describe_rows
-from foretell.errors import DatasetError
-
 if TYPE_CHECKING:
     import pandas as pd
 
+    from foretell.model.features.cells import Fault
     from foretell.model.features.feature_map import FeatureMap
 
 Array = NDArray[np.float64]
@@ -25,7 +23,8 @@ MOST_LEVELS = 20
 _TOLERANCE = 1e-9
 #: A column that never varied has no scale; a factor of two counts as one range.
 _RANGE_OF_CONSTANT = float(np.log(2.0))
-_MOST_RATIO = 1e6
+#: Larger ratios are not told apart.
+MOST_RATIO = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ class MeasuredRange:
             by_factor = np.maximum(x / self.high, self.low / np.maximum(x, 1e-300))
         by_range = 1 + np.abs(distance)
         ratio = np.where(self._is_log, by_factor, by_range)
-        return np.clip(np.where(distance != 0, ratio, 1.0), 1.0, _MOST_RATIO)
+        return np.clip(np.where(distance != 0, ratio, 1.0), 1.0, MOST_RATIO)
 
     def between(self, x: Array, distance: Array | None = None) -> NDArray[np.bool_]:
         """Say which values lie inside the range but on none of the few levels measured."""
@@ -113,24 +112,23 @@ def total_distance(distance: Array) -> Array:
     return total
 
 
-def refuse_not_positive(
-    ranges: Mapping[str, tuple[float, float]],
-    values: Mapping[str, NDArray[Any]],
-    table: str,
-    row_numbers: NDArray[np.int64],
-) -> None:
-    """Refuse zero and negative values of a column that was positive in every training row.
+def not_positive(
+    ranges: Mapping[str, tuple[float, float]], values: Mapping[str, NDArray[Any]]
+) -> list[Fault]:
+    """Find zero and negative values of columns that were positive in every training row.
 
     Such columns are compared by ratios, and nothing is any number of times smaller than zero.
     """
+    from foretell.model.features.cells import Fault
+
+    found = []
     for name, (low, high) in ranges.items():
         if low > 0 and (bad := values[name] <= 0).any():
-            first = values[name][bad][0]
-            raise DatasetError(
-                f"{table}, column '{name}' has {describe_rows(bad, row_numbers, 'value ≤ 0')} "
-                f"({first:g}), but was positive in every training row ({low:g} to {high:g}), so "
-                "nothing can be predicted there. Give positive values."
-            )
+            first, trained = values[name][bad][0], f"in every training row ({low:g} to {high:g})"
+            end = f", such as {first:g}, but was positive {trained}"
+            is_what = f"is not positive, as it was {trained}"
+            found.append(Fault(name, bad, "value ≤ 0", is_what, end=end))
+    return found
 
 
 def training_ranges(feature_map: FeatureMap, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:

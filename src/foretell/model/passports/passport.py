@@ -14,7 +14,7 @@ from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values
 from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import MOST_ERROR, Calibration, Spot
-from foretell.model.passports.measured_range import MeasuredRange
+from foretell.model.passports.measured_range import MOST_RATIO, MeasuredRange
 from foretell.model.table import Table
 from foretell.predictor import (
     TRUST_FAR,
@@ -30,6 +30,8 @@ from foretell.wording import printable
 Array = NDArray[np.float64]
 #: Pairs of an unknown and a known level that are compared by spelling; more take seconds.
 _MOST_COMPARED = 10_000
+#: Predictions this near to a limit are at it.
+_ABOUT = 1 + 1e-9
 
 
 class MeasuredModel(Protocol):
@@ -48,6 +50,10 @@ class MeasuredModel(Protocol):
         """What was measured of these columns, in the same order."""
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
+
+    @property
     def categories(self) -> Mapping[str, Sequence[str]]:
         """The levels of each category in training."""
 
@@ -60,13 +66,27 @@ class MeasuredModel(Protocol):
         """How wide intervals must be; None where too little is known."""
 
 
-def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -> Forecast:
-    """Add passports to predictions."""
+def check_level(level: float) -> float:
+    """Return the share of runs that intervals are to hold, or raise a UsageError."""
     if not 0 < level < 1:
         raise UsageError(
             f"must be a share between 0 and 1, such as 0.9, not {level:g}",
             option=Option("interval"),
         )
+    return level
+
+
+def forecast(
+    model: MeasuredModel, values: Values, value: Array, level: float, doubt: Array
+) -> Forecast:
+    """Add passports to predictions.
+
+    Parameters
+    ----------
+    doubt
+        The logs of the ratios of the lower and upper end of what models that explain the data about
+        as well predict, to the predictions.
+    """
     place = places(model, values, len(value))
     calibration = model.calibration
     if calibration is None:
@@ -77,16 +97,44 @@ def forecast(model: MeasuredModel, values: Values, value: Array, level: float) -
         lower, upper = unknown, unknown
     else:
         low, high = calibration.bounds(place.spot, level)
+        low = -_joined(-low, -doubt[:, 0], place.spot)
+        high = _joined(high, doubt[:, 1], place.spot)
         lower, upper = value * np.exp(low), value * np.exp(high)
         error = calibration.expected_error(place.spot)
     trust = _trust(model, place.spot)
     # No rehearsal went far. Errors that are measured later are limited in the same way.
-    error = np.where(trust == TRUST_FAR, np.nan, np.minimum(error, MOST_ERROR))
-    return Forecast(value, lower, upper, place.remarks, error, trust, place.along)
+    error = np.where(_is_far(model, place.spot), np.nan, np.minimum(error, MOST_ERROR))
+    remarks = _with_limits(place.remarks, value, model.limits)
+    return Forecast(value, lower, upper, remarks, error, trust, place.along)
+
+
+def _with_limits(remarks: list[str], value: Array, limits: tuple[float, float]) -> list[str]:
+    """Say of predictions that they were held at a limit: such values are the same further out."""
+    low, high = limits
+    held = {
+        "held at the model's lower limit": value <= low * _ABOUT,
+        "held at the model's upper limit": value >= high / _ABOUT,
+    }
+    for text, is_held in held.items():
+        for i in np.flatnonzero(is_held):
+            remarks[i] = f"{remarks[i]}; {text}" if remarks[i] else text
+    return remarks
+
+
+def _joined(width: Array, doubt: Array, spot: Spot) -> Array:
+    """Widen intervals beyond the data by what laws that explain the data equally well differ by.
+
+    Errors in rehearsals and the choice of a law are independent reasons to be wrong.
+    """
+    return np.where(spot.is_beyond, np.hypot(width, np.maximum(doubt, 0.0)), width)
 
 
 def outlook(
-    model: MeasuredModel, values: Values, value: Array, probabilities: Sequence[float]
+    model: MeasuredModel,
+    values: Values,
+    value: Array,
+    probabilities: Sequence[float],
+    doubt: Array,
 ) -> Outlook:
     """Add quantiles and trust to predictions, in the time that many rows allow."""
     for p in probabilities:
@@ -98,16 +146,27 @@ def outlook(
         for j, p in enumerate(probabilities):
             # A share of 80 % between the ends leaves 10 % above the upper one.
             low, high = model.calibration.bounds(spot, abs(2 * p - 1))
-            quantiles[:, j] = value * np.exp(low if p < 0.5 else high if p > 0.5 else 0.0)
+            if p < 0.5:
+                quantiles[:, j] = value * np.exp(-_joined(-low, -doubt[:, j], spot))
+            elif p > 0.5:
+                quantiles[:, j] = value * np.exp(_joined(high, doubt[:, j], spot))
+            else:
+                quantiles[:, j] = value
     return Outlook(value, Quantiles(tuple(probabilities), quantiles), _trust(model, spot))
 
 
 def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
-    trust = np.where(spot.is_beyond, TRUST_FAR, TRUST_INSIDE).astype(object)
-    if model.calibration is not None:
-        trust[spot.is_beyond & model.calibration.is_near(spot)] = TRUST_NEAR
+    trust = np.where(spot.is_beyond, TRUST_NEAR, TRUST_INSIDE).astype(object)
+    trust[_is_far(model, spot)] = TRUST_FAR
     trust[spot.is_unknown] = TRUST_UNKNOWN
     return trust
+
+
+def _is_far(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
+    """Say which rows lie further outside the data than errors were measured."""
+    if model.calibration is None:
+        return spot.is_beyond
+    return spot.is_beyond & ~model.calibration.is_near(spot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +188,9 @@ def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
         is_above = spot.distance[row, column] > 0
         end = (model.measured.high if is_above else model.measured.low)[column]
         where = f"{'above the largest' if is_above else 'below the smallest'} measured ({end:g})"
-        remarks[row].append(f"{names[column]}: {spot.ratio[row, column]:.3g}× {where}")
+        ratio = spot.ratio[row, column]
+        times = f"{'over ' if ratio >= MOST_RATIO else ''}{ratio:.3g}×"
+        remarks[row].append(f"{names[column]}: {times} {where}")
     counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
     for name, is_unknown in unknown_levels.items():
         unknown_rows = np.flatnonzero(is_unknown)

@@ -16,14 +16,14 @@ class Question(StrEnum):
     A model may be right on one of these and wrong on another, so each is rehearsed by itself.
     """
 
-    INSIDE = "inside"  # a new combination of measured values
+    INSIDE = "inside"  # a new combination of measured values; "known values" in tables
     BETWEEN = "between"  # a value of a column between the measured ones
     BEYOND = "beyond"  # a value outside the measured range, above or below
     UNKNOWN = "unknown level"  # a level of a category that was never measured
 
 
-#: Beyond the range, errors are told by the nearest of these ratios; what lies further out than the
-#: last one reaches is told apart.
+#: Beyond the range, errors are grouped by the nearest of these ratios. Rows too far out for the
+#: last one are a group of their own.
 _RATIOS = (1.5, 2.0, 4.0)
 _NEXT_RATIOS = (2.0, 4.0, 8.0)
 _RATIO_ENDS = np.sqrt(np.multiply(_RATIOS, _NEXT_RATIOS))

@@ -44,6 +44,8 @@ class Data(_Part):
     ----------
     n_used
         Rows that models were fitted on: fewer than ``n_rows`` where a sample was drawn.
+    n_lower_bounds
+        Further runs that were stopped at a time limit, and taught how large the target is at least.
     noise
         The relative deviation of repeated runs; None if there are no repeats, or if a target is
         not positive.
@@ -53,6 +55,7 @@ class Data(_Part):
     target: str
     n_rows: Positive
     n_used: Positive
+    n_lower_bounds: Count = 0
     columns: list[str]
     n_features: Count
     n_configurations: Positive
@@ -150,6 +153,10 @@ class Explanation(_Part):
     ----------
     law, formula, law_explains
         The law nearest to the runs, and the share of the variance of the log target it explains.
+    explains
+        The same share for the ensemble, on held-out runs at known values; None if there are none.
+    without_effect
+        Columns that explain no more than shuffled copies of them would, and have no share.
     totals
         Pairs of columns whose product explains what neither does alone.
     """
@@ -157,7 +164,9 @@ class Explanation(_Part):
     law: str | None
     formula: str | None
     law_explains: float | None
+    explains: float | None = None
     shares: dict[str, float]
+    without_effect: list[str] = []
     totals: list[tuple[str, str]]
     cliffs: list[Cliff]
     plateaus: list[Plateau]

@@ -15,14 +15,24 @@ from foretell.model.table import Table
 
 
 def shared_results(
-    campaign: Campaign, table: Table, elapsed_s: float, fit_s: Mapping[str, float], n_used: int
+    campaign: Campaign,
+    table: Table,
+    elapsed_s: float,
+    fit_s: Mapping[str, float],
+    *,
+    n_used: int,
+    n_lower_bounds: int = 0,
 ) -> dict[str, Any]:
-    """Return the fields of results that do not depend on the mode; ``n_used`` rows were fitted."""
+    """Return the fields of results that do not depend on the mode.
+
+    ``n_used`` rows were fitted, and ``n_lower_bounds`` further runs gave bounds.
+    """
     data = Data(
         name=table.name,
         target=campaign.data.target,
         n_rows=len(table.y),
         n_used=n_used,
+        n_lower_bounds=n_lower_bounds,
         columns=[c.name for c in table.feature_map.columns],
         n_features=table.x.shape[1],
         n_configurations=table.n_configurations,

@@ -20,11 +20,18 @@ from foretell.wording import counted, percent, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What a question is called at the head of a column.
+#: What a question is called at the head of a column. *inside* is a word of trust, and there it
+#: includes *between*.
 HEADINGS = {q: q.replace("x", "× beyond") if q in BEYOND_QUESTIONS else q for q in QUESTIONS}
-HEADINGS[FURTHER] = "further out"
+HEADINGS |= {"inside": "known values", FURTHER: "further out"}
 _TOP_SHARES, _TOP_TERMS, _TOP_COLUMNS = 6, 6, 8
 _BEARABLE = 0.25  # mean relative error up to which a prediction is of use
+#: Share of the variance that a model must explain on held-out runs before its columns matter.
+_LEAST_EXPLAINED = 0.05
+NOTHING_MATTERS = (
+    "no column, as far as these runs show. On held-out runs, the model is hardly better than a "
+    "constant."
+)
 _SCORES = ("mape", "rmse", "r2", "median_ape", "p90_ape")
 _MOST_LINE = 20_000
 
@@ -82,6 +89,9 @@ def data_line(results: Results) -> str:
         text += f", {data.n_rows / data.n_configurations:.3g} repeats each"
     if data.noise is not None:
         text += f", noise {percent(data.noise)}"
+    if data.n_lower_bounds:
+        stopped = counted(data.n_lower_bounds, "more run")
+        text += f"; {stopped} stopped at a time limit, used as lower bounds"
     return text
 
 
@@ -183,13 +193,24 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
     """Give the law, the columns that matter, the products, and where columns stop to matter."""
     if found.formula:
         yield f"{plain(found.formula, _MOST_LINE)}   (explains {percent(found.law_explains)})"
-    if found.shares:
+    if nothing_matters(found):
+        yield f"What matters: {NOTHING_MATTERS}"
+    elif found.shares:
         yield f"What matters: {_shares_text(found.shares)}."
     yield from effect_lines(found)
 
 
+def nothing_matters(found: Explanation) -> bool:
+    """Whether the model is hardly better than a constant, so that shares of it say nothing."""
+    return found.explains is not None and found.explains < _LEAST_EXPLAINED
+
+
 def effect_lines(found: Explanation) -> Iterator[str]:
-    """Name the cliffs, the products that matter, and the columns that stop mattering."""
+    """Name columns without effect, cliffs, products that matter, and where columns stop to."""
+    if nothing_matters(found):
+        return
+    if found.without_effect:
+        yield f"No effect was found of {listing(map(plain, found.without_effect), _TOP_SHARES)}."
     for cliff in found.cliffs:
         yield (
             f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "
@@ -209,7 +230,7 @@ def _technique_lines(entry: LeaderboardEntry, target: str, most_terms: int | Non
         formula = write_formula(target, entry.coefficients, entry.intercept, most=most_terms)
         yield f"  {plain(formula, _MOST_LINE)}"
     if entry.importances:
-        yield f"  splits on {_shares_text(entry.importances)}"
+        yield f"  what matters: {_shares_text(entry.importances)}"
     for note in entry.notes:
         yield f"  {plain(note)}"
 

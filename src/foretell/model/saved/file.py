@@ -69,7 +69,7 @@ class Archive:
             )
         if _HEADER not in self._entries:
             raise ModelError(
-                f"{name} is not a foretell model: it holds no {_HEADER}; `foretell fit` writes them"
+                f"{name} is not a foretell model: it has no {_HEADER}; `foretell fit` writes them"
             )
 
     def header(self) -> Any:

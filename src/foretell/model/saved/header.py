@@ -46,7 +46,7 @@ class Header(pydantic.BaseModel):
                 if is_category != (factor.level is not None) or (is_category and factor.steps):
                     raise ValueError(f"feature {feature.name} mistakes the kind of its column")
         if any(kinds.get(name) != NUMBER for name in self.ranges):
-            raise ValueError("a range belongs to no numeric column")
+            raise ValueError("a range is not that of a numeric column")
         for name, levels in self.levels.items():
             if name not in self.ranges or levels != sorted(levels):
                 raise ValueError(f"the levels of {name} are not those of a numeric column")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,18 +20,19 @@ from foretell.files.complaints import shown
 from foretell.files.directory import write_whole
 from foretell.files.text_file import near_file
 from foretell.model.directory import BEST
+from foretell.model.features.cells import MISSING, Fault, first_faults, read_cells
 from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values, read_row
 from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
-from foretell.model.passports.measured_range import MeasuredRange, refuse_not_positive
-from foretell.model.passports.passport import forecast, outlook, places
+from foretell.model.passports.measured_range import MeasuredRange, not_positive
+from foretell.model.passports.passport import check_level, forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
 from foretell.model.saved.header import Header
 from foretell.model.saved.terms import matters
 from foretell.model.techniques import TECHNIQUES, State
 from foretell.model.techniques._state import join_states, part_of, read_array
-from foretell.predictor import TRUST_MISSING, Forecast, Outlook
+from foretell.predictor import Forecast, Outlook
 from foretell.wording import counted
 
 FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
@@ -49,14 +50,48 @@ class Configurations(Dataset):
 
     model: SavedModel = field(kw_only=True)
 
-    @cached_property
+    @property
     def values(self) -> Values:
-        """What its columns hold, checked."""
-        self.refuse_missing(self.model.columns)
-        try:
-            return self.model.feature_map.values(self)
-        except DatasetError as error:
-            raise error.placed() from None  # there is no campaign file to change
+        """What its columns hold; raise a DatasetError that names all cells that have a fault."""
+        values, faults = self._read
+        if faults:
+            told = listing(fault.text(self.row_numbers) for fault in faults)
+            are_missing = all(fault.what == MISSING for fault in faults)
+            what_to_do = "Fill them in" if are_missing else "Correct them"
+            raise DatasetError(f"{self.name}, {told}. {what_to_do}, or drop those rows.")
+        return values
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The cells that the model cannot use."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[Values, list[Fault]]:
+        read = {c.name: read_cells(c, self.frame[c.name]) for c in self.model.feature_map.columns}
+        values = {name: found for name, (found, _) in read.items()}
+        faults = [fault for _, own in read.values() for fault in own]
+        return values, first_faults([*faults, *self.model.faults_of(values)])
+
+    @property
+    def is_usable(self) -> NDArray[np.bool_]:
+        """Which rows have no fault."""
+        usable: NDArray[np.bool_] = np.ones(len(self.frame), dtype=bool)
+        for fault in self.faults:
+            usable &= ~fault.mask
+        return usable
+
+
+class TooFarError(DatasetError):
+    """The model predicts no finite number for some rows, which the mask marks."""
+
+    def __init__(self, name: str, row_numbers: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+        rows = describe_rows(mask, row_numbers, "prediction without value")
+        super().__init__(
+            f"{name} gives {rows}: they lie too far outside the data the model was "
+            "fitted on. Correct or drop those rows."
+        )
+        self.mask = mask
 
 
 @dataclass(frozen=True)
@@ -96,6 +131,11 @@ class SavedModel:
         return {c.name: c.levels for c in self.feature_map.columns if c.kind == CATEGORY}
 
     @cached_property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest prediction, at which those further out are held."""
+        return self.fitted.limits
+
+    @cached_property
     def measured(self) -> MeasuredRange:
         """What was measured of the numeric columns, in the order of the ranges."""
         low, high = np.array(list(self.ranges.values()), dtype=float).reshape(-1, 2).T
@@ -112,27 +152,39 @@ class SavedModel:
         """Return one prediction per row; other columns and their order do not matter."""
         configurations = self.configurations(frame)
         return self._estimate(
-            configurations.values, configurations.name, configurations.row_numbers
+            self.fitted.estimate,
+            configurations.values,
+            configurations.name,
+            configurations.row_numbers,
         )
 
+    def _with_doubt(
+        self, values: Values, name: str, rows: NDArray[np.int64], probabilities: Sequence[float]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predict, and say how far models that explain the data about as well are from that."""
+        columns = self._estimate(
+            lambda x: self.fitted.estimate_with_doubt(x, probabilities), values, name, rows
+        )
+        return columns[:, 0], columns[:, 1:]
+
     def _estimate(
-        self, values: Values, name: str, row_numbers: NDArray[np.int64]
+        self,
+        estimate: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        values: Values,
+        name: str,
+        row_numbers: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
-            try:
-                x = self.feature_map.matrix_of(values, name, row_numbers)
-            except DatasetError as error:
-                raise error.placed() from None  # there is no campaign file to change
-            refuse_not_positive(self.ranges, values, name, row_numbers)
-            predicted = by_blocks(self.fitted.estimate, x)
-        bad = ~np.isfinite(predicted)
+            x = self.feature_map.matrix_of(values, name, row_numbers)
+            predicted = by_blocks(estimate, x)
+        bad = ~np.isfinite(predicted if predicted.ndim == 1 else predicted[:, 0])
         if bad.any():
-            rows = describe_rows(bad, row_numbers, "prediction without value")
-            raise DatasetError(
-                f"{name} gives {rows}: they lie too far outside the data the model was "
-                "fitted on. Correct or drop those rows."
-            )
+            raise TooFarError(name, row_numbers, bad)
         return predicted
+
+    def faults_of(self, values: Values) -> list[Fault]:
+        """Find values, of columns that were read, that the model cannot use."""
+        return [*self.feature_map.step_faults(values), *not_positive(self.ranges, values)]
 
     def configurations(
         self, source: pd.DataFrame | Dataset | TextTable | str | Path
@@ -171,24 +223,32 @@ class SavedModel:
         self, frame: pd.DataFrame | Dataset | str | Path, interval: float = 0.9
     ) -> Forecast:
         """Predict with passports: an interval, how far outside the data, and the error there."""
-        configurations = self.configurations(frame)
-        return forecast(self, configurations.values, self.predict(configurations), interval)
+        rows = self.configurations(frame)
+        return self._forecast(rows.values, rows.name, rows.row_numbers, interval)
+
+    def _forecast(
+        self, values: Values, name: str, rows: NDArray[np.int64], interval: float
+    ) -> Forecast:
+        tail = (1 - check_level(interval)) / 2
+        value, doubt = self._with_doubt(values, name, rows, (tail, 1 - tail))
+        return forecast(self, values, value, interval, doubt)
 
     def forecast_row(self, row: Mapping[str, Any], interval: float = 0.9) -> Forecast:
         """Predict one configuration with its passport: as ``forecast``, in less time."""
         values = None if self.rename else read_row(self.feature_map.columns, row)
-        if values is None:  # a table tells what is wrong, or reads it after all
+        if values is None or self.faults_of(values):
+            # A table says what is wrong, or reads it after all.
             table = Dataset(pd.DataFrame([row]), "the row")
             return self.forecast(self.configurations(table), interval)
-        predicted = self._estimate(values, "the row", np.ones(1, dtype=np.int64))
-        return forecast(self, values, predicted, interval)
+        return self._forecast(values, "the row", np.ones(1, dtype=np.int64), interval)
 
     def outlook(
         self, frame: pd.DataFrame | Dataset | str | Path, probabilities: Sequence[float]
     ) -> Outlook:
         """Predict many rows, with the quantiles that are asked for, and without texts."""
-        configurations = self.configurations(frame)
-        return outlook(self, configurations.values, self.predict(configurations), probabilities)
+        rows = self.configurations(frame)
+        value, doubt = self._with_doubt(rows.values, rows.name, rows.row_numbers, probabilities)
+        return outlook(self, rows.values, value, probabilities, doubt)
 
     def outside(self, frame: pd.DataFrame | Dataset | str | Path) -> list[str]:
         """Say for each row which columns leave the training data; empty when none does."""
@@ -252,36 +312,6 @@ class SavedModel:
             **{name: getattr(self, name) for name in _SAME},
         )
         return pack(header.model_dump(mode="json"), arrays)
-
-
-def forecast_complete_rows(configurations: Configurations, interval: float) -> Forecast:
-    """Predict the rows that have all values, and mark the others; refuse a table without any."""
-    model = configurations.model
-    is_missing = configurations.frame[model.columns].isna().to_numpy()
-    is_complete: NDArray[np.bool_] = np.logical_not(is_missing.any(axis=1))
-    if is_complete.all() or not is_complete.any():
-        return model.forecast(configurations, interval)
-    found = model.forecast(configurations.take(is_complete), interval)
-
-    def spread(values: Any, fill: float | str) -> NDArray[Any]:
-        whole: NDArray[Any] = np.full(len(is_complete), fill, dtype=np.asarray(values).dtype)
-        whole[is_complete] = values
-        return whole
-
-    names = np.array(model.columns, dtype=object)
-    outside = spread(np.array(found.outside, dtype=object), "")
-    outside[~is_complete] = [
-        f"no value: {', '.join(names[row])}" for row in is_missing[~is_complete]
-    ]
-    return Forecast(
-        value=spread(found.value, np.nan),
-        lower=spread(found.lower, np.nan),
-        upper=spread(found.upper, np.nan),
-        outside=outside.tolist(),
-        expected_error=spread(found.expected_error, np.nan),
-        trust=spread(found.trust, TRUST_MISSING),
-        along=found.along,
-    )
 
 
 def write_formula(
@@ -364,7 +394,7 @@ def _reason(error: Exception) -> str:
 def _check_format(values: Any, name: str | Path) -> None:
     if not isinstance(values, dict) or not isinstance(values.get("format"), int):
         raise ModelError(
-            f"{name} is not a foretell model: its header says no format; `foretell fit` writes them"
+            f"{name} is not a foretell model: its header has no format; `foretell fit` writes them"
         )
     if values["format"] > FORMAT:
         raise ModelError(

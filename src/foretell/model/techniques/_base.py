@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -106,6 +107,34 @@ class Regressor(ABC):
         """Return the share of each feature, summing to one, when the model has such shares."""
         return None
 
+    def limits(self) -> tuple[float, float]:
+        """Return the smallest and the largest prediction, at which those further out are held."""
+        return -math.inf, math.inf
+
+    def alternatives(self, x: Array) -> tuple[Array, Array] | None:
+        """Return what models that explain the data about as well predict, and their shares.
+
+        One column per model; None where there is but one.
+        """
+        return None
+
+    def with_doubt(self, x: Array, probabilities: Sequence[float]) -> Array:
+        """Predict, and say how far models that explain the data about as well are from that.
+
+        The first column holds the predictions. The others hold the logs of the ratios of the
+        quantiles of such models to them.
+        """
+        result = np.zeros((len(x), 1 + len(probabilities)))
+        result[:, 0] = self.predict(x)
+        found = self.alternatives(x)
+        if found is not None and len(x):
+            values, shares = found
+            weights = np.tile(shares, (len(x), 1))
+            logs = np.log(np.maximum(values, np.finfo(float).tiny))
+            center = np.log(np.maximum(result[:, :1], np.finfo(float).tiny))
+            result[:, 1:] = weighted_quantiles(logs - center, weights, probabilities)
+        return result
+
     def start(self) -> Regressor | None:
         """Return what a fit on other rows may start from; None where that does not help."""
         return None
@@ -163,8 +192,32 @@ class LogTechnique(Technique):
     def prepare(self, rows: TrainingRows) -> TrainingRows:
         """Refuse targets without a logarithm."""
         if not (rows.y > 0).all():
-            raise ValueError("the target must be positive, for its logarithm is modeled")
+            raise ValueError("the target must be positive, because its logarithm is modeled")
         return rows
+
+
+def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:
+    """Return quantiles of each row, one column per probability, between values where needed.
+
+    >>> weighted_quantiles(np.array([[3.0, 1.0]]), np.array([[0.5, 0.5]]), [0.1, 0.5])
+    array([[1., 2.]])
+    """
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    weight = np.take_along_axis(weights, order, axis=1)
+    middle = np.cumsum(weight, axis=1) - weight / 2
+    found = np.empty((len(values), len(probabilities)))
+    last = values.shape[1] - 1
+    rows = np.arange(len(values))
+    for j, p in enumerate(probabilities):
+        after = np.clip((middle < p * weight.sum(axis=1)[:, None]).sum(axis=1), 0, last)
+        before = np.maximum(after - 1, 0)
+        low, high = middle[rows, before], middle[rows, after]
+        goal = p * weight.sum(axis=1)
+        part = np.clip((goal - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
+        part = np.where(high > low, part, 1.0)
+        found[:, j] = ordered[rows, before] * (1 - part) + ordered[rows, after] * part
+    return found
 
 
 def predict_in_blocks(predict: Callable[[Array], Array], x: Array, n_values: int) -> Array:

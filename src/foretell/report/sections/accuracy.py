@@ -212,7 +212,7 @@ def _by_value(findings: Findings) -> list[Block]:
     assert runs is not None
     inside = held_out[held_out["question"] == "inside"]
     chosen = inside if len(inside) else held_out
-    where = "runs inside the data" if len(inside) else "all runs held out"
+    where = "runs at known values" if len(inside) else "all runs held out"
     shown = [
         of
         for name in by_share(findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from foretell.model.automatic.explanation import column_shares
-from foretell.model.results.text import effect_lines
+from foretell.model.results.text import NOTHING_MATTERS, effect_lines, nothing_matters
 from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import write_formula
 from foretell.report.document import Block, Code, Paragraph, Picture, Section, Table
@@ -44,7 +44,9 @@ def explanation_section(findings: Findings) -> Section | None:
 
 
 def _shares(findings: Findings) -> list[Block]:
-    shares = shares_of(findings)
+    shares, results = shares_of(findings), findings.results
+    if results is not None and results.explanation and nothing_matters(results.explanation):
+        return [Paragraph(NOTHING_MATTERS.capitalize())]
     if not shares:
         assert findings.model is not None
         technique = plain(findings.model.technique)

@@ -70,8 +70,8 @@ def facts(findings: Findings) -> list[Fact]:
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
     found = _known(
         errors,
-        inside=("off inside the data", "a new configuration among those measured"),
-        between=("off between levels", "a value that lies between the measured ones"),
+        inside=("off at known values", "a new combination of measured values"),
+        between=("off between known values", "a value that lies between the measured ones"),
     )
     beyond = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
     if beyond:

@@ -34,16 +34,13 @@ def test_what_is_not_there_or_not_done(server, method, path, kind, words):
 @pytest.mark.parametrize(
     ("row", "place", "words"),
     [
-        ({}, "column 'is_big'", "needs it"),
         ({"size": None}, "rows[0].size", "None"),
         ({**ROW, "size": []}, "rows[0].size", "[]"),
-        ({**ROW, "size": "big"}, "column 'size'", "'big'"),
-        ({**ROW, "size": 10**400}, "column 'size'", "infinite"),
         ({**ROW, "size": True}, "rows[0].size", "must be a number, not true"),
         ({**ROW, "machine": "m4\0"}, "rows[0].machine", "NUL"),
     ],
 )
-def test_a_wrong_row_is_refused_alone_and_among_others(server, row, place, words):
+def test_a_row_of_the_wrong_shape_is_refused_alone_and_among_others(server, row, place, words):
     alone = json.dumps({"rows": [row]})
     found, detail = server.problem_of(server.client.post(PREDICT, content=alone, headers=JSON))
     assert (found, place in detail, words in detail) == ("wrong-input", True, True), detail
@@ -51,6 +48,27 @@ def test_a_wrong_row_is_refused_alone_and_among_others(server, row, place, words
     found, detail = server.problem_of(server.client.post(PREDICT, content=second, headers=JSON))
     assert found == "wrong-input"
     assert place.replace("[0]", "[1]") in detail, detail
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "words", "trust"),
+    [
+        ({k: v for k, v in ROW.items() if k != "is_big"}, "is_big", "needs it", "missing"),
+        ({**ROW, "size": "big"}, "size", "'big'", "invalid"),
+        ({**ROW, "size": 10**400}, "size", "infinite", "invalid"),
+        ({**ROW, "size": 0}, "size", "positive", "invalid"),
+    ],
+)
+def test_a_wrong_value_is_refused_alone_and_marked_among_others(server, row, column, words, trust):
+    alone = json.dumps({"rows": [row]})
+    found, detail = server.problem_of(server.client.post(PREDICT, content=alone, headers=JSON))
+    assert (found, f"column '{column}'" in detail, words in detail) == ("wrong-input", True, True)
+    second = json.dumps({"rows": [ROW, row]})
+    good, bad = server.client.post(PREDICT, content=second, headers=JSON).json()["predictions"]
+    (expected,) = server.client.post(PREDICT, json={"rows": [ROW]}).json()["predictions"]
+    assert good == pytest.approx(expected)
+    assert (bad["value"], bad["trust"]) == (None, trust)
+    assert column in bad["outside"]
 
 
 def test_an_infinite_number_is_refused(server):
@@ -91,7 +109,6 @@ def test_no_text_with_a_nul_character_is_taken_for_a_known_level(server):
         ([], "an object"),
         ({"rows": [ROW], "row": 1}, "Did you mean 'rows'?"),
         ({"rows": "x"}, "rows"),
-        ({"rows": [ROW, {"size": 3}]}, "row 2"),
     ],
 )
 def test_a_wrong_body_of_a_prediction(server, body, words):
@@ -282,3 +299,24 @@ def test_thousands_of_rows_of_garbage_are_refused_and_do_no_harm(server):
     kind, _ = server.problem_of(server.client.post(PREDICT, content=text, headers=CSV))
     assert kind == "wrong-input"
     assert server.works()
+
+
+@pytest.mark.parametrize("size", [0, -4.5])
+def test_values_that_are_not_positive_are_refused_with_the_range_of_the_column(server, size):
+    row = {**ROW, "size": size}
+    answers = [
+        server.client.post(PREDICT, json={"rows": [row]}),
+        server.client.post(PREDICT, json={"rows": [ROW, row]}),
+        server.client.post("/models/sort/curve", json={"row": row, "column": "nodes"}),
+        server.client.post(
+            "/models/sort/plan", json={"vary": {"nodes": [1, 2]}, "fix": {**FIXED, "size": size}}
+        ),
+        server.client.post(
+            PREDICT, content=f"size,nodes,machine,is_big\n{size},3,m4,true\n", headers=CSV
+        ),
+    ]
+    for answer in answers:
+        found, detail = server.problem_of(answer)
+        assert found == "wrong-input"
+        for words in ("size", f"{size:g}", "10 to 80", "positive"):
+            assert words in detail

@@ -85,16 +85,6 @@ def test_curve_is_what_no_line_in_the_logarithm_explains():
     assert left == pytest.approx(0, abs=1e-18)  # with the line, it is 1/x
 
 
-def test_coordinates_outside_are_clipped_to_the_border():
-    x = table()
-    axes = Axes.of(x, GROUPS)
-    z = axes.coordinates(np.vstack([x[:1] * 1e6, x[:1] / 1e6]))
-    clipped = axes.clipped(z)
-    inside = axes.coordinates(x)
-    assert clipped[0] == pytest.approx(inside.max(axis=0))
-    assert clipped[1] == pytest.approx(inside.min(axis=0))
-
-
 def saved(axes):
     state = axes.to_state()
     return State(json.loads(json.dumps(state.values)), dict(state.arrays))

@@ -8,7 +8,7 @@ import pydantic
 
 Value = bool | int | float | str
 Row = dict[str, Value]
-Trust = Literal["inside", "near", "far", "unknown level", "missing"]
+Trust = Literal["inside", "near", "far", "unknown level", "missing", "invalid"]
 State = Literal["queued", "running", "done", "failed", "canceled"]
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
@@ -37,8 +37,9 @@ class Prediction(pydantic.BaseModel):
     """A prediction and its passport.
 
     ``outside`` says which columns leave the measured range and how far; ``expected_error`` is the
-    mean relative error measured at that distance. What the model does not know is null. A row of a
-    CSV table that lacks a value has no prediction, and *missing* as its trust.
+    mean relative error measured at that distance. What the model does not know is null. A row
+    with a value that is missing or cannot be used has no prediction, *missing* or *invalid* as its
+    trust, and the reason in ``outside``.
     """
 
     value: float | None
@@ -112,8 +113,18 @@ class Choice(pydantic.BaseModel):
     expected_error: float | None
 
 
+class PassedOver(pydantic.BaseModel):
+    """A configuration that looks better, but lies outside the data and is too uncertain.
+
+    ``chance`` is the probability that it really is better.
+    """
+
+    candidate: Choice
+    chance: float
+
+
 class Plan(pydantic.BaseModel):
-    """The configuration to use; ``chosen`` is null where no configuration keeps the limits."""
+    """The configuration to use; ``chosen`` is null where no configuration meets the limits."""
 
     model: str
     text: str
@@ -121,11 +132,13 @@ class Plan(pydantic.BaseModel):
     currency: str | None
     limits: dict[str, float]
     confidence: float
+    risk: float
     chosen: Choice | None
     closest: Choice | None
     runners_up: list[Choice]
     by_certainty: dict[str, Choice | None]
     binding: list[str]
+    passed_over: PassedOver | None
     far: Choice | None
     n_configurations: int
     n_far: int

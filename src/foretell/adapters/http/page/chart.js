@@ -73,7 +73,7 @@ function logTicks(low, high, most) {
   return best.length >= 2 ? best : null;
 }
 
-// Which axes can be logarithmic, and which are when nobody has chosen.
+// Which axes can be logarithmic, and which are by default.
 export function axes({ curve, other, log = {} }) {
   const points = [...curve.points, ...(other?.points || [])];
   const x = points.map((p) => p.x);

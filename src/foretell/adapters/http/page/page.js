@@ -134,7 +134,7 @@ function pick(name) {
   state.model = model;
   const error = model.errors?.validation?.mape;
   $("about").textContent = `${model.technique} on ${model.n_rows.toLocaleString("en")} runs` +
-    (error ? `, ${percent(error)} off inside the data` : "");
+    (error ? `, ${percent(error)} off at known values` : "");
   const others = comparable(model);
   fill($("second"), [["", "no other model"], ...others.map((m) => [m.name, m.name])]);
   $("second").disabled = !others.length;

@@ -66,7 +66,7 @@ def make_api(summary: str, lifespan: Any, *, docs: str = "") -> FastAPI:
 
     @app.exception_handler(ClientDisconnect)
     async def on_disconnect(_: Request, __: ClientDisconnect) -> Response:
-        """Count it; nobody reads this answer."""
+        """Count the request; the client is gone and does not read this answer."""
         text = "the client left before its request was complete"
         return ProblemError(problems.MALFORMED, text).response()
 

@@ -60,7 +60,7 @@ def read_axes(state: State, n_columns: int) -> Axes:
     """Rebuild axes of one column each from a saved state, or raise ValueError."""
     axes = Axes.from_state(part_of(state, "axes"), n_columns)
     if (axes.second != -1).any():
-        raise ValueError("an axis is of two columns")
+        raise ValueError("an axis has two columns")
     return axes
 
 
@@ -91,6 +91,10 @@ class PowerLawRegressor(Regressor):
         """Return one prediction per row of ``x``."""
         log_y = self.axes.coordinates(x) @ self.slopes + x @ self.effects + self.intercept
         return np.exp(np.clip(log_y, np.log(self.low), np.log(self.high)))
+
+    def limits(self) -> tuple[float, float]:
+        """Return the ends of the band of predictions."""
+        return self.low, self.high
 
     def importances(self) -> Array | None:
         """Return the share of each column in what moves predictions."""

@@ -51,7 +51,7 @@ from foretell.model.techniques.laws.power_law import (
 )
 from foretell.model.techniques.points.axes import Axes
 
-#: With so few rows, products of columns cannot be told apart.
+#: With this many rows or fewer, products of columns cannot be told apart.
 _FEW_ROWS = 10
 _MOST_COLUMNS = 3
 _LEAST_SHARE = 1e-10  # terms that contribute less are rounding errors of the solver
@@ -101,8 +101,20 @@ class ScalingLawRegressor(Regressor):
             total = term_values(self._base, self.terms, x) @ self.weights
         return np.clip(total, self.low, self.high)
 
+    def alternatives(self, x: Array) -> tuple[Array, Array] | None:
+        """Return what each law predicts, and its share of the evidence."""
+        if len(self.evidence) == 1:
+            return None
+        with np.errstate(over="ignore"):
+            values = term_values(self._base, self.terms, x) @ self.laws.T
+        return np.clip(values, self.low, self.high), self.evidence
+
     def _members(self, term: NDArray[np.int64]) -> list[Base]:
         return [self._base[i] for i in term if i != NONE]
+
+    def limits(self) -> tuple[float, float]:
+        """Return the ends of the band of predictions."""
+        return self.low, self.high
 
     def importances(self) -> Array | None:
         """Return the share of each column: those of its terms, which columns share equally."""
@@ -158,7 +170,7 @@ class ScalingLawRegressor(Regressor):
             raise ValueError("the unit of a column is out of range")
         terms = read_array(state, "terms", shape=(None, MOST_FACTORS), dtype=np.int64)
         if not (len(terms) and terms.min() >= NONE and terms.max() < len(base)):
-            raise ValueError("a term is of no base term")
+            raise ValueError("a term refers to a base term that does not exist")
         if len(np.unique(terms, axis=0)) < len(terms):  # a small file could ask for gigabytes
             raise ValueError("a term stands twice")
         evidence = read_array(state, "evidence", shape=(None,))
@@ -196,9 +208,11 @@ class ScalingLawTechnique(LogTechnique):
 def _fit(rows: TrainingRows, params: Params, *, in_haste: bool) -> ScalingLawRegressor:
     axes = Axes.of(rows.x, rows.groups)
     base = base_terms(axes)
-    few = params["interactions"] and len(rows.y) <= _FEW_ROWS
+    is_short = len(rows.y) <= _FEW_ROWS
+    few = params["interactions"] and is_short
     products = params["interactions"] and not few
-    is_sparse = params["terms"] == "few"
+    # The evidence of so few rows prefers one term to another by chance.
+    is_sparse = params["terms"] == "few" and not is_short
     most_columns, shapes = (_MOST_COLUMNS, ALL_SHAPES) if is_sparse else (2, SLOW_SHAPES)
     terms = candidate_terms(base, rows.x, most_columns if products else 1, shapes)
     unit = float(np.exp(np.average(np.log(rows.y), weights=rows.weight)))

@@ -99,7 +99,7 @@ def _reduce_features(problem: LeastSquares) -> _Reduced:
     sorted_basis, upper, pivots = qr(problem.factor[:, order].T, mode="economic", pivoting=True)
     basis = np.empty(sorted_basis.shape)
     basis[order] = sorted_basis
-    # What earlier rows explain but for rounding, such as the last one of those that were centered.
+    # What earlier rows explain up to rounding, such as the last one of those that were centered.
     left = np.abs(basis * np.diagonal(upper))
     kept = (left > _DEPENDENT * problem.norms[:, None]).any(axis=0)
     factor = np.asarray(upper.T[:, kept], dtype=np.float64)

@@ -88,7 +88,7 @@ class _Steps:
             if fit is before:
                 return fit, ""
             if frozenset(fit.columns) in seen:
-                return fit, "stopped because the same features would enter and leave for ever"
+                return fit, "stopped because the same features would enter and leave forever"
             seen.add(frozenset(fit.columns))
         return fit, f"stopped after max_iter {params['max_iter']} steps"
 

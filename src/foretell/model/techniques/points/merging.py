@@ -53,14 +53,14 @@ class MergedRuns:
 def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
     """Merge repeats by their median; also return the point of each row."""
     if not (rows.y > 0).all():
-        raise ValueError("the target must be positive, for its logarithm is modeled")
+        raise ValueError("the target must be positive, because its logarithm is modeled")
     log_y = np.log(rows.y)
     _, first, point = np.unique(rows.x, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # in order of appearance
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     first, point = first[order], rank[point.ravel()]
-    medians = _group_medians(log_y, point, len(first))
+    medians = group_medians(log_y, point, len(first))
     weight = np.bincount(point, rows.weight).astype(float)
     noise = _repeat_noise(log_y, medians, point)
     return Points(rows.x[first], medians, weight, rows.groups, noise), point
@@ -106,7 +106,8 @@ def best_shift(residuals: Array) -> float:
     return float(np.clip(best, -_MOST_SHIFT, _MOST_SHIFT))
 
 
-def _group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Array:
+def group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Array:
+    """Return the median of each group."""
     order = np.lexsort((values, group))
     count = np.bincount(group, minlength=n_groups)
     start = np.cumsum(count) - count

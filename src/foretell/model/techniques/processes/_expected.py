@@ -101,7 +101,7 @@ class Expected:
     def _pairs(self, z: Array, codes: NDArray[np.int64], pads: list[Array]) -> Array:
         """Return the same from every pair of row and center; one row per center inside.
 
-        The pads are scratch memory: to ask the system for it anew costs more than the arithmetic.
+        The pads are scratch memory: allocating it each time would cost more than the arithmetic.
         """
         shape = len(self.alpha), len(z)
         product, exponent, distance, pad = (p[: shape[0] * shape[1]].reshape(shape) for p in pads)

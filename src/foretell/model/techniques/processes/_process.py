@@ -53,13 +53,13 @@ class Points:
         return replace(self, x=self.x[rows], log_y=self.log_y[rows], weight=self.weight[rows])
 
     def draw(self, most: int, seed: int) -> NDArray[np.int64]:
-        """Return the positions of at most so many points, drawn at random, in order."""
+        """Draw at most this many points at random, and return their positions in order."""
         if len(self) <= most:
             return np.arange(len(self))
         return np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
 
     def sample(self, most: int, seed: int) -> Points:
-        """Return at most so many points, drawn at random."""
+        """Draw at most this many points at random."""
         return self if len(self) <= most else self.take(self.draw(most, seed))
 
     def as_rows(self) -> TrainingRows:
@@ -149,6 +149,12 @@ class Process:
     def kernel(self) -> Kernel:
         """The covariance."""
         return Kernel(self.axes, FORMS[self.form])
+
+    @property
+    def unexplained(self) -> float:
+        """The deviation of the log of one run from what the process can explain."""
+        parts = [self.theta[self.kernel.slices[kind]][0] for kind in ("noise", "nugget")]
+        return self.deviation * float(np.sqrt(np.exp(2 * np.array(parts)).sum()))
 
     @cached_property
     def _rows(self) -> Coordinates:

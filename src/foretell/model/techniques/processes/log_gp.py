@@ -73,6 +73,10 @@ class LogGPRegressor(Regressor):
         log_y = self.process.predict(x) + self.shift
         return np.exp(np.clip(log_y, self.low, self.high))
 
+    def limits(self) -> tuple[float, float]:
+        """Return the ends of the band of predictions."""
+        return float(np.exp(self.low)), float(np.exp(self.high))
+
     def importances(self) -> Array | None:
         """Return the share of each column: how much predictions move when rows exchange it."""
         return self._shares

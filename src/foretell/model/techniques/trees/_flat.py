@@ -1,4 +1,4 @@
-"""Decision trees and sums of them as flat arrays: one rule of descent, whoever grew them."""
+"""Decision trees and sums of them as flat arrays: one rule of descent for every library."""
 
 from __future__ import annotations
 

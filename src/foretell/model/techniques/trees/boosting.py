@@ -24,11 +24,11 @@ from foretell.model.techniques.trees._flat import (
     training_features,
 )
 
-# Values of a feature that XGBoost tells apart; it bins what has more.
+# Up to this many values of a feature, XGBoost splits between any two; more are binned.
 _BINS = 256
 
-# Units per deviation of the target. XGBoost refuses gains below about 1e-6 squared units; times of
-# minutes next to milliseconds are told apart only if that is no more than its rounding errors.
+# Units per deviation of the target. XGBoost refuses gains below about 1e-6 squared units. This must
+# not exceed its rounding errors, or it would ignore milliseconds next to minutes.
 _UNITS_PER_DEVIATION = 1024
 
 _LEAST_SINGLE, _MOST_SINGLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)

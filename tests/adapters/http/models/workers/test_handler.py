@@ -47,6 +47,7 @@ PLAN = st.fixed_dictionaries(
         "most": ROW,
         "minimize": st.sampled_from(["time", "cost", "energy", "x"]),
         "confidence": SCALAR,
+        "risk": SCALAR | st.sampled_from(["cautious", "bold"]),
         "deadline": SCALAR,
         "budget": SCALAR,
         "max_energy": SCALAR,

@@ -36,7 +36,8 @@ from foretell.dataset import Dataset, TextTable
 from foretell.decide.plan.plan import make_plan
 from foretell.decide.question.objective import PlanRequest
 from foretell.errors import ForetellError
-from foretell.model.saved.model import SavedModel, forecast_complete_rows
+from foretell.model.saved.model import SavedModel
+from foretell.model.saved.usable_rows import cells_as_given, forecast_usable_rows
 from foretell.predictor import Forecast
 
 _Header = dict[str, Any]
@@ -110,10 +111,11 @@ class RequestHandler:
     def _predict(self, header: _Header, body: bytes) -> Message:
         name, interval = header["name"], header["interval"]
         model = self._store.model(name)
+        source = None
         if header["media_type"] == "text/csv":
-            table = model.configurations(TextTable(body, "the table"))
+            source = TextTable(body, "the table")
+            table = model.configurations(source)
             self._check_count(len(table.frame))
-            forecast = forecast_complete_rows(table, interval)
         else:
             rows = read_body(Rows, body).rows
             self._check_count(len(rows))
@@ -121,11 +123,12 @@ class RequestHandler:
             if len(rows) == 1 and not header["as_csv"]:
                 return _predictions(name, model, interval, model.forecast_row(rows[0], interval))
             table = model.configurations(Dataset(pd.DataFrame(rows), "the rows"))
-            forecast = model.forecast(table, interval)
+        forecast = forecast_usable_rows(table, interval)
         if not header["as_csv"]:
             return _predictions(name, model, interval, forecast)
-        content = forecast.beside(table.frame, table.name).to_csv(index=False).encode()
-        return {"status": 200, "media_type": "text/csv", "n_rows": len(table.frame)}, content
+        cells = cells_as_given(source, table)
+        content = forecast.beside(cells, table.name).to_csv(index=False).encode()
+        return {"status": 200, "media_type": "text/csv", "n_rows": len(cells)}, content
 
     def _check_count(self, n_rows: int) -> None:
         if n_rows > self._max_rows:

@@ -1,0 +1,177 @@
+"""Leakage: columns that look derived from the target, such as a cost, a throughput or a CPU time.
+
+Such a column predicts the target almost alone, but is not known before a run. A setting is
+different: it has few values, or was chosen independently of the other settings, and what is
+measured scatters around any function of it. A derived column has a value of its own in most rows.
+It gives the target exactly, together with settings; or it differs between runs of the same settings
+as the target does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell.model.features.levels import level_names
+from foretell.model.table import Table
+
+Array = NDArray[np.float64]
+
+_FEWEST_ROWS = 12
+_FEWEST_VALUES = 10
+#: A column with a value of its own in more than this share of the rows may be derived.
+_LEAST_DISTINCT = 0.5
+_MOST_SUSPECTS = 6
+_MOST_LEVELS = 30  # of a category that may have a price each
+#: The relative error up to which a product of powers is exact: values are often rounded.
+_EXACT = 2e-3
+_SLOPE_ERROR = 0.02  # of a power that is 1 or -1
+_ROUND_DIGITS = 4  # settings are written with so few
+#: Runs beyond the first of each configuration that tell how repeats differ.
+_FEWEST_REPEATS = 8
+#: The least correlation between repeats, and the least F statistic of a column that depends on the
+#: settings, as all that is measured does.
+_LEAST_CORRELATION, _LEAST_F = 0.97, 20.0
+
+
+def derived_columns(table: Table) -> list[str]:
+    """Name the columns that look derived from the target."""
+    if len(table.y) < _FEWEST_ROWS or not (table.y > 0).all():
+        return []
+    return list(dict.fromkeys(_Evidence.of(table).derived()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """What a table tells of its columns.
+
+    Attributes
+    ----------
+    suspects
+        The log of each numeric column that has a value of its own in most rows.
+    settings
+        The other columns as regressors, with a constant.
+    group
+        The number of each row's settings.
+    """
+
+    log_y: Array
+    suspects: dict[str, Array]
+    settings: Array
+    group: NDArray[np.int64]
+    is_round: frozenset[str]
+
+    @classmethod
+    def of(cls, table: Table) -> _Evidence:
+        suspects: dict[str, Array] = {}
+        parts, known = [np.ones((len(table.y), 1))], []
+        rounded = set()
+        for column in table.feature_map.columns:
+            if column.name not in table.feature_map.numbers:
+                levels = level_names(table.frame[column.name])
+                names = np.unique(levels)[1:]
+                if len(names) < _MOST_LEVELS:
+                    parts.append((levels[:, None] == names[None, :]).astype(float))
+                known.append(column.name)
+                continue
+            values = table.frame[column.name].to_numpy(dtype=float)
+            is_positive = bool((values > 0).all())
+            n_values = len(np.unique(values))
+            if is_positive and n_values >= max(_FEWEST_VALUES, _LEAST_DISTINCT * len(values)):
+                suspects[column.name] = np.log(values)
+                if _is_round(values):
+                    rounded.add(column.name)
+                continue
+            parts.append((np.log(values) if is_positive else values)[:, None])
+            known.append(column.name)
+        group = np.zeros(len(table.y), dtype=np.int64)
+        if known:
+            numbers = table.frame.groupby(known, sort=False, dropna=False).ngroup()
+            group = np.asarray(numbers, dtype=np.int64)
+        settings = np.column_stack(parts)
+        return cls(np.log(table.y), suspects, settings, group, frozenset(rounded))
+
+    def derived(self) -> Iterator[str]:
+        """Yield the columns that look derived; some more than once."""
+        exact = [name for name in self.suspects if name not in self.is_round][:_MOST_SUSPECTS]
+        others = [name for name in self.suspects if name not in exact]
+        found = [name for name in exact if self._gives_target([name])]
+        yield from found
+        for name in self.suspects:
+            if self._differs_like_target(name):
+                found.append(name)
+                yield name
+        exact = [name for name in exact if name not in found]
+        for pair in combinations([*exact, *others[:_MOST_SUSPECTS]], 2):
+            if self._gives_target(pair):
+                # Time is size / throughput. Without the throughput, the size still explains it.
+                yield min(pair, key=lambda name: self._rest([n for n in pair if n != name]))
+
+    def _gives_target(self, names: list[str] | tuple[str, ...]) -> bool:
+        """Whether the target is a product of powers of settings and these columns, of power ±1."""
+        regressors = self._regressors(names)
+        if len(self.log_y) - regressors.shape[1] < _FEWEST_REPEATS:
+            return False
+        slopes = np.linalg.lstsq(regressors, self.log_y, rcond=None)[0][: len(names)]
+        is_product = bool((np.abs(np.abs(slopes) - 1) < _SLOPE_ERROR).all())
+        if not is_product or self._rest(names) > _EXACT:
+            return False
+        needed = min(self._rest([n for n in names if n != name]) for name in names)
+        return needed > 5 * _EXACT and any(self._depends_on_settings(n) for n in names)
+
+    def _regressors(self, names: list[str] | tuple[str, ...]) -> Array:
+        return np.column_stack([*(self.suspects[n] for n in names), self.settings])
+
+    def _rest(self, names: list[str] | tuple[str, ...]) -> float:
+        """Return how much of the log target a product of powers leaves over."""
+        regressors = self._regressors(names)
+        found = np.linalg.lstsq(regressors, self.log_y, rcond=None)[0]
+        return float(np.sqrt(np.mean((self.log_y - regressors @ found) ** 2)))
+
+    @cached_property
+    def _n_repeats(self) -> int:
+        return len(self.group) - (int(self.group.max()) + 1)
+
+    def _deviations(self, values: Array) -> Array:
+        """Return how far values are from the mean of their settings."""
+        counts = np.bincount(self.group)
+        means = np.bincount(self.group, values) / counts
+        deviations: Array = values - means[self.group]
+        return deviations
+
+    def _depends_on_settings(self, name: str) -> bool:
+        """Whether a column differs more between settings than among runs of the same settings.
+
+        A setting that was drawn at random does not. True if there are no repeats to tell.
+        """
+        n_groups = len(self.group) - self._n_repeats
+        if self._n_repeats < _FEWEST_REPEATS or n_groups < 2:
+            return True
+        values = self.suspects[name]
+        within = float((self._deviations(values) ** 2).sum())
+        between = float(((values - values.mean()) ** 2).sum()) - within
+        f = (between / (n_groups - 1)) / max(within / self._n_repeats, 1e-300)
+        return f > _LEAST_F
+
+    def _differs_like_target(self, name: str) -> bool:
+        """Whether repeats that took longer also have a larger, or a smaller, value here."""
+        if self._n_repeats < _FEWEST_REPEATS or int(self.group.max()) < 1:
+            return False
+        mine, targets = self._deviations(self.suspects[name]), self._deviations(self.log_y)
+        size = float(np.sqrt((mine**2).sum() * (targets**2).sum()))
+        if size < 1e-12:
+            return False
+        correlation = abs(float(mine @ targets)) / size
+        return correlation > _LEAST_CORRELATION and self._depends_on_settings(name)
+
+
+def _is_round(values: Array) -> bool:
+    """Whether all values are written with few digits, as people choose them."""
+    digits = _ROUND_DIGITS - 1 - np.floor(np.log10(values))
+    scaled = values * 10.0**digits
+    return bool(np.allclose(scaled, scaled.round(), rtol=0, atol=1e-6))
