@@ -13,7 +13,7 @@ import pandas as pd
 
 from foretell.dataset import Dataset, read_dataset, read_description
 from foretell.decide.advise.advice import Advice
-from foretell.decide.advise.informed import informed_planner
+from foretell.decide.advise.informed import inform, informed_planner
 from foretell.decide.advise.next_run import advise
 from foretell.decide.advise.next_sweep import next_sweep
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
@@ -239,7 +239,9 @@ class _Learner:
             plan, chance = advice.plan, advice.best_chance
             reason = None if advice.proposals else SURE
         except TooLittleError:
-            plan = informed_planner(models, PastRuns.of(dataset, models), self.request).plan()
+            past = PastRuns.of(dataset, models)
+            informed = inform(models, past, self.request.seed)
+            plan = informed_planner(informed, past, self.request).plan()
             chance, reason = float("nan"), SPENT
         runs = [] if advice is None else [p.configuration for p in advice.proposals]
         self.rounds.append(Round(len(dataset.frame), runs, cost, budget.kind, chance, plan))

@@ -1,4 +1,4 @@
-"""Plans that know the runs that were made: they do not contradict or gamble away results."""
+"""Predictions of a model mixed with what the runs nearby say, and plans that rest on them."""
 
 from __future__ import annotations
 
@@ -13,59 +13,50 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset
 from foretell.decide.advise.error_field import Array, log_sizes
 from foretell.decide.advise.past_runs import PastRuns
-from foretell.decide.plan.assess import Figures
-from foretell.decide.plan.choose import Chooser
+from foretell.decide.advise.process import Coordinates, Process
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import PlanRequest
-from foretell.predictor import Forecast, Outlook, Predictor, Quantiles
-from foretell.spaces.rows import places_in
+from foretell.predictor import TRUST_INSIDE, Forecast, Outlook, Predictor, Quantiles
 
 _ENDS = (0.05, 0.95)
-#: With this probability, a configuration never run must be better than those that were.
-SURE = 0.8
+#: The most risk that a plan takes with what was never run, if no other risk is asked for.
+_MOST_RISK = 0.05
+
+
+def inform(predictors: Sequence[Predictor], past: PastRuns, seed: int) -> list[InformedPredictor]:
+    """Let models know the runs that were made."""
+    coordinates = Coordinates.of(predictors)
+    return [
+        InformedPredictor(predictor, Process.of(coordinates, past, predictor.target, seed))
+        for predictor in predictors
+    ]
 
 
 def informed_planner(
-    predictors: Sequence[Predictor],
+    informed: Sequence[InformedPredictor],
     past: PastRuns,
     asked: PlanRequest,
     candidates: pd.DataFrame | Dataset | Path | str | None = None,
 ) -> Planner:
-    """Check a question as for a plan, and answer it with what is known of past runs."""
-    informed = [InformedPredictor(predictor, past) for predictor in predictors]
+    """Check a question as for a plan; the plan is cautious about what was never run."""
     planner = Planner.of(informed, asked, candidates, past.broken)
-    if not all(predictor.has_intervals for predictor in predictors):
-        return planner
-    chooser = InformedChooser(**vars(planner.chooser), measured=past.measured)
+    question = planner.chooser.question
+    if asked.risk is None:
+        question = replace(question, risk=min(question.risk, _MOST_RISK))
+    chooser = replace(planner.chooser, question=question, measured=past.measured)
     return replace(planner, chooser=chooser)
 
 
 @dataclass(frozen=True)
-class InformedChooser(Chooser):
-    """Prefers configurations that were measured to those that are only predicted to be better."""
-
-    measured: pd.DataFrame
-
-    def scores(self, figures: Figures) -> Array:
-        """Compare what was measured with the pessimistic end of what was not."""
-        predicted = super().scores(figures)
-        is_measured = np.zeros(len(figures), dtype=bool)
-        is_measured[rows_in(figures.frame, self.measured)[0]] = True
-        if not is_measured.any():
-            return predicted
-        return np.where(is_measured, predicted, figures.at(self.minimize, SURE))
-
-
-@dataclass(frozen=True)
 class InformedPredictor:
-    """Predictions of a model, corrected at the configurations that were measured.
+    """A model and a process through the runs; each counts as much as it is sure.
 
-    There the mean of the runs counts as much as their number and their noise say, and the
-    prediction as much as its interval says. No smooth model follows a cliff between two runs.
+    A model knows general laws, but is equally unsure of all configurations inside its data, and
+    follows no cliff between two runs. Outside the data it counts alone.
     """
 
     model: Predictor
-    past: PastRuns
+    process: Process
 
     @property
     def target(self) -> str:
@@ -93,22 +84,20 @@ class InformedPredictor:
         return self.model.has_intervals
 
     def predict(self, frame: pd.DataFrame) -> Array:
-        """Predict; at measured configurations mostly what was measured."""
-        value = self.model.predict(frame).copy()
-        rows, centers, _ = self._measured(frame)
-        value[rows] = centers
-        return value
+        """Predict."""
+        return self.outlook(frame, _ENDS).value
 
     def outlook(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> Outlook:
         """Predict with quantiles."""
         from scipy.stats import norm
 
-        found = self.model.outlook(frame, probabilities)
-        rows, centers, deviations = self._measured(frame)
-        value, quantiles = found.value.copy(), found.quantiles.values.copy()
-        value[rows] = centers
+        found = self.model.outlook(frame, [*probabilities, *_ENDS])
+        value, quantiles = found.value.copy(), found.quantiles.values[:, : len(probabilities)]
+        rows, centers, deviations = self._mixed(frame, found)
+        value[rows] = np.exp(centers)
+        quantiles = quantiles.copy()
         z = norm.ppf(np.asarray(probabilities, dtype=np.float64))
-        quantiles[rows] = centers[:, None] * np.exp(np.outer(deviations, z))
+        quantiles[rows] = np.exp(centers[:, None] + np.outer(deviations, z))
         return replace(found, value=value, quantiles=Quantiles(tuple(probabilities), quantiles))
 
     def forecast(self, frame: pd.DataFrame, interval: float = 0.9) -> Forecast:
@@ -126,30 +115,20 @@ class InformedPredictor:
         """Say in which columns configurations leave the data."""
         return self.model.outside(frame)
 
-    def _measured(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array, Array]:
-        """Return the rows that were measured, what to expect there, and the deviation in logs."""
-        rows, places = rows_in(frame, self.past.measured)
+    def _mixed(self, frame: pd.DataFrame, found: Outlook) -> tuple[NDArray[np.int64], Array, Array]:
+        """Return rows inside the data, and the mean and deviation of the log there.
+
+        They are those of a mixture of both opinions, with weights that fall with their variances.
+        Where they disagree, it is wide.
+        """
+        lower, upper = (found.quantiles.at(p) for p in _ENDS)
+        is_mixed = (found.trust == TRUST_INSIDE) & (lower > 0) & (upper > lower)
+        rows = np.flatnonzero(is_mixed & self.process.knows_runs)
         if not len(rows):
             return rows, np.zeros(0), np.zeros(0)
-        found = self.model.outlook(frame.iloc[rows], _ENDS)
-        lower, upper = (found.quantiles.at(p) for p in _ENDS)
-        # The interval of a model includes the noise of runs, which may be less than is assumed.
-        noise = np.minimum(self.past.noise[self.target], log_sizes(lower, upper, 0.0))
-        model = log_sizes(lower, upper, noise) ** 2
-        runs = noise**2 / self.past.n_runs[places]
-        weight = model / (model + runs)
-        centers = np.log(found.value) * (1 - weight)
-        centers += self.past.log_means[self.target][places] * weight
-        return rows, np.exp(centers), np.sqrt(weight * runs + noise**2)
-
-
-def rows_in(
-    frame: pd.DataFrame, others: pd.DataFrame
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that equal a row of another table, and the positions of those."""
-    is_known = np.ones(len(frame), dtype=bool)
-    for name in others.columns:  # comparing whole rows of a large table is slow
-        is_known &= frame[name].isin(others[name].unique().tolist()).to_numpy()
-    rows = np.flatnonzero(is_known)
-    places = places_in(frame.iloc[rows], others)
-    return rows[places >= 0], places[places >= 0]
+        mean, deviation = self.process.at(frame.iloc[rows])
+        other, other_deviation = np.log(found.value[rows]), log_sizes(lower, upper, 0.0)[rows]
+        weight = other_deviation**2 / (deviation**2 + other_deviation**2)
+        variance = weight * deviation**2 + (1 - weight) * other_deviation**2
+        variance += weight * (1 - weight) * (mean - other) ** 2
+        return rows, weight * mean + (1 - weight) * other, np.sqrt(variance)

@@ -15,31 +15,28 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
 from foretell.decide.advise.advice import CHANGE, OPEN, PLAN, Advice, Proposal
-from foretell.decide.advise.error_field import Array, ErrorField, Scales, log_sizes
-from foretell.decide.advise.informed import informed_planner
+from foretell.decide.advise.error_field import Array, ErrorField, log_sizes
+from foretell.decide.advise.informed import InformedPredictor, inform, informed_planner
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.advise.plausible import OPTIMISTIC, plausible
 from foretell.decide.advise.run_value import Choice, Worth
 from foretell.decide.advise.runs_to_measure import Source
 from foretell.decide.plan.answer import Plan
-from foretell.decide.plan.assess import Assessor, Figures, match_models
+from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import LIMITS, PlanRequest, read_request
 from foretell.errors import NothingUsableError, Option, UsageError
-from foretell.predictor import Predictor, Predictors, listed_predictors
+from foretell.predictor import Predictors, listed_predictors
 from foretell.spaces.quantities import TIME, write_quantity
-from foretell.spaces.rows import places_in, plain_rows, without
+from foretell.spaces.rows import is_in, places_in, plain_rows, without
 
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
-_MOST_PAST = 800
-#: How fast the information from a run falls with the correlation of errors around it.
-_NEAR = 8
 #: How much the price of a run counts; 1 would leave expensive regions unexplored.
-_PRICE_COUNTS = 0.5
+_PRICE_COUNTS = float(__import__("os").environ.get("XP", "0.5"))
 #: After this many runs that did not improve the plan, the least certain ones are made, too.
-_STALE = 4
+_STALE = 6
 #: An improvement that must not be missed, as a share.
 _MUCH = 0.10
 _SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
@@ -64,15 +61,16 @@ def advise(
     options
         A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
-    predictors = listed_predictors(models)
+    predictors, asked = listed_predictors(models), read_request(request)
     past = PastRuns.of(data, predictors)
-    planner = informed_planner(predictors, past, read_request(request), candidates)
+    informed = inform(predictors, past, asked.seed)
+    planner = informed_planner(informed, past, asked, candidates)
     if len(planner.chooser.question.certainties) == 1:
         raise UsageError(
             "the model has no intervals, so the value of a run is unknown; fit it in automatic mode"
         )
-    asked = options_of(AdviceOptions, options)
-    return _Adviser(planner, predictors, past, asked, *plausible(planner)).advise()
+    chosen = options_of(AdviceOptions, options)
+    return _Adviser(planner, informed, past, chosen, *plausible(planner)).advise()
 
 
 @dataclass
@@ -80,7 +78,7 @@ class _Adviser:
     """What advice rests on: among others, the plan so far and what else may turn out to be best."""
 
     planner: Planner
-    predictors: Sequence[Predictor]
+    predictors: Sequence[InformedPredictor]
     past: PastRuns
     options: AdviceOptions
     plan: Plan
@@ -107,8 +105,6 @@ class _Adviser:
                 field.see_runs(np.array([len(choice) + run]), np.ones(1))
             choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
-        if not proposals and (run := self._open_run(choice, affordable)) is not None:
-            proposals = [self._open_proposal(choice, run)]
         if not proposals and (check := self._check(choice, affordable)) is not None:
             proposals = [check]
         return Advice(
@@ -206,45 +202,33 @@ class _Adviser:
         return found | (places_in(self.runs.frame, self.past.too_long[is_late]) >= 0)
 
     def _choice(self) -> Choice:
-        """Combine what models, past runs and time limits say about the errors."""
+        """Combine what predictions, past runs and time limits say about the errors."""
         n_choices, n_runs = len(self.choices), len(self.runs)
         columns = list(self.past.measured.columns)
-        rng = np.random.default_rng([self.planner.seed, 3])
-        n_past = len(self.past.measured)
-        kept = np.sort(rng.permutation(n_past)[:_MOST_PAST])
-        parts = [self.choices.frame, self.runs.frame, self.past.measured.iloc[kept]]
-        frame = pd.concat([p[columns] for p in [*parts, self.past.too_long]], ignore_index=True)
-        alike = Scales.of(self.predictors).alike(frame, frame)
-        models = Assessor(match_models(self.predictors), self.planner.assessor.tariff)
-        predicted = models.known(frame, (OPTIMISTIC, _PESSIMISTIC))
-        seen = n_choices + n_runs + np.arange(len(kept))
+        parts = [self.choices.frame, self.runs.frame, self.past.too_long]
+        frame = pd.concat([part[columns] for part in parts], ignore_index=True)
+        predicted = self.planner.assessor.known(frame, (OPTIMISTIC, _PESSIMISTIC))
+        processes = {predictor.target: predictor.process for predictor in self.predictors}
         fields = {}
-        for kind, (predictor, unit) in models.predictors.items():
-            known = predicted[kind]
-            noise = self.past.noise[predictor.target]
+        for kind, (predictor, unit) in self.planner.assessor.predictors.items():
+            known, target = predicted[kind], predictor.target
+            noise = self.past.noise[target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
             sizes = np.minimum(log_sizes(lower, upper, noise), _MOST_SIZE)
-            field = ErrorField.of(sizes, alike, noise)
-            field.see_runs(seen, self.past.n_runs[kept])
-            # The intervals of a model account for all runs, but hold for configurations that it
-            # has not seen: only near a run that was made are errors smaller.
-            near = alike[:, seen].max(axis=1, initial=0.0) ** _NEAR
-            field.widen(sizes * np.sqrt(1 - near))
-            at_least = self.past.at_least.get(predictor.target, np.zeros(0)) * unit
-            for place, least in enumerate(at_least, start=n_choices + n_runs + len(kept)):
+            field = ErrorField.of(sizes, processes[target].alike(frame), noise)
+            at_least = self.past.at_least.get(target, np.zeros(0)) * unit
+            for place, least in enumerate(at_least, start=n_choices + n_runs):
                 if np.isfinite(least) and least > 0:
                     field.see_at_least(place, float(np.log(least / known.value[place])))
             fields[kind] = field.first(n_choices + n_runs)
-        question = self.planner.chooser.question
-        is_allowed = ~self.choices.is_far | question.allow_far
-        scores = self.planner.chooser.scores(self.choices)
-        is_allowed &= ~(self.choices.is_outside & (scores > scores[0]))  # the first is the plan
+        chooser = self.planner.chooser
+        is_allowed = ~self.choices.is_far | chooser.question.allow_far
         return Choice(
             self.choices,
-            self.planner.chooser,
+            chooser,
             fields,
             is_allowed if is_allowed.any() else np.ones(n_choices, dtype=bool),
-            places_in(self.choices.frame, self.past.measured) >= 0,
+            chooser.is_doubtful(self.choices),
             places_in(self.runs.frame, self.choices.frame),
             self.planner.seed,
         )
@@ -277,7 +261,7 @@ class _Adviser:
         for word, most in chooser.question.limits.items():
             is_open &= _stretched(figures, LIMITS[word], z) <= most
         is_open[choice.chosen] = False
-        is_open &= ~choice.is_measured
+        is_open &= ~is_in(figures.frame, self.past.measured)
         width = self.runs.at(chooser.minimize, _PESSIMISTIC)
         width /= self.runs.at(chooser.minimize, OPTIMISTIC)
         runs = [r for r in affordable if choice.place_of[r] >= 0 and is_open[choice.place_of[r]]]

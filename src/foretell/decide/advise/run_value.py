@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.advise.error_field import Array, ErrorField
-from foretell.decide.advise.informed import SURE
 from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.choose import Chooser
 from foretell.decide.question.objective import LIMITS
@@ -58,9 +57,9 @@ class Choice:
         made.
     is_allowed
         Which may be chosen now; the others only after they were measured.
-    is_measured
-        Which were measured. If any was, another is chosen only if it is better than it by more than
-        its prediction may be off: one run of it would tell.
+    is_doubtful
+        Which are compared by what they exceed with the probability of the risk, until a run of them
+        was made.
     place_of
         For each run, the position of the same configuration among the choices, or -1.
     """
@@ -69,7 +68,7 @@ class Choice:
     chooser: Chooser
     fields: Mapping[str, ErrorField]
     is_allowed: NDArray[np.bool_]
-    is_measured: NDArray[np.bool_]
+    is_doubtful: NDArray[np.bool_]
     place_of: NDArray[np.int64]
     seed: int
 
@@ -106,7 +105,7 @@ class Choice:
             kind: (value[None], risk[None], np.sqrt(variance)[None])
             for kind, (value, risk, variance) in self._now.items()
         }
-        score: Array = self._scores(known, self.is_allowed, self.is_measured)[0][0]
+        score: Array = self._scores(known, self.is_allowed, self.is_doubtful)[0][0]
         return score
 
     @cached_property
@@ -132,11 +131,11 @@ class Choice:
             left = np.sqrt(np.maximum(variance - effect**2, _TOLERANCE * variance))
             moved = value + np.outer(self._deviates[:, column], effect)
             known[kind] = (moved, risk * left / np.sqrt(variance), left)
-        allowed, measured = self.is_allowed.copy(), self.is_measured.copy()
+        allowed, doubtful = self.is_allowed.copy(), self.is_doubtful.copy()
         place = int(self.place_of[run])
         if place >= 0:
-            allowed[place] = measured[place] = True
-        score, loss = self._scores(known, allowed, measured)
+            allowed[place], doubtful[place] = True, False
+        score, loss = self._scores(known, allowed, doubtful)
         best = score.argmin(axis=1)
         better = loss[:, self.chosen] - loss[np.arange(len(loss)), best]
         is_other = (best != self.chosen) & (better > WORTH)
@@ -156,7 +155,7 @@ class Choice:
         self,
         known: Mapping[str, tuple[Array, Array, Array]],
         allowed: NDArray[np.bool_],
-        measured: NDArray[np.bool_],
+        doubtful: NDArray[np.bool_],
     ) -> tuple[Array, Array]:
         """Return the score and the loss of each choice: a row per outcome; less is better.
 
@@ -164,7 +163,7 @@ class Choice:
         """
         question = self.chooser.question
         risky = {kind: np.exp(value + risk) for kind, (value, risk, _) in known.items()}
-        caution = NormalDist().inv_cdf(SURE) * (~measured & self.is_measured.any())
+        caution = NormalDist().inv_cdf(question.compared) * doubtful
         objective, cautious = (
             np.log(np.maximum(self.figures.figure(self.chooser.minimize, values), 1e-300))
             for values in (
