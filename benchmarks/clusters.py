@@ -28,7 +28,8 @@ from foretell.decide.advise.options import AdviceOptions
 
 GOAL, OFF = 0.05, 0.10
 NOISE = 0.03
-N_STARTS = 5
+#: Bayesian optimization: how many runs it draws first, and how many times it is started.
+FIRST, N_STARTS = (3, 5), 5
 #: By family: memory in GB and price per hour of each core.
 FAMILIES = {"compute": (2.0, 0.050), "general": (4.0, 0.056), "memory": (8.0, 0.070)}
 #: By the cores of a machine: how many of them a cluster may have.
@@ -126,10 +127,10 @@ class Problem:
                 return regrets, order, not advice.proposals
             order.append(position(advice.proposals[0].configuration))
 
-    def optimized(self, seed: int) -> list[float]:
+    def optimized(self, n_first: int, seed: int) -> list[float]:
         """Follow Bayesian optimization: the regret of the best run so far, after each run."""
         shown = self.workload.shown_s * self.weights
-        order = bayesian(shown, len(start()), self.most, [self.workload.seed, seed])
+        order = bayesian(shown, n_first, self.most, [self.workload.seed, seed])
         best = [order[int(np.argmin(shown[order[: n + 1]]))] for n in range(len(order))]
         return [self.regret(cluster) for cluster in best]
 
@@ -201,12 +202,16 @@ def compare(seeds: Sequence[int], most: int) -> Iterator[dict[str, Any]]:
         for minimize in ("time", "cost"):
             problem = Problem(Workload(seed), minimize, most)
             regrets, order, stopped = problem.advised()
-            others = [runs_needed(problem.optimized(i)) for i in range(N_STARTS)]
+            others = {
+                f"bayesian_{n}": float(np.median([
+                    runs_needed(problem.optimized(n, i)) for i in range(N_STARTS)
+                ]))
+                for n in FIRST
+            }  # fmt: skip
             yield {
                 "problem": f"{seed}:{minimize}",
                 "advice": runs_needed(regrets),
-                "bayesian": float(np.median(others)),
-                "share": float(np.mean(runs_needed(regrets) <= np.array(others))),
+                **others,
                 "n_runs": len(order),
                 "stopped": stopped,
                 "regret": regrets[-1],
@@ -217,19 +222,24 @@ def compare(seeds: Sequence[int], most: int) -> Iterator[dict[str, Any]]:
 
 def summary(found: pd.DataFrame) -> str:
     """Say how often advice is as good, and how often it ends badly."""
-    is_off, advice, other = found["regret"] > OFF, found["advice"], found["bayesian"]
-    ended = found[found["stopped"]]
-    high = [numbers.quantile(0.9, "higher") for numbers in (advice, other)]
+    is_off, ended = found["regret"] > OFF, found[found["stopped"]]
+    lines = [f"{len(found)} problems", _runs_text("advice", found["advice"])]
+    for n in FIRST:
+        other = found[f"bayesian_{n}"]
+        text = _runs_text(f"Bayesian optimization after {n} random runs", other)
+        lines.append(
+            f"{text}; advice needs at most as many: {(found['advice'] <= other).mean():.0%}"
+        )
     return "\n".join([
-        f"{len(found)} problems",
-        f"advice needs at most as many runs as Bayesian optimization (median of {N_STARTS} "
-        f"starts): {(advice <= other).mean():.0%}; as a single start: {found['share'].mean():.0%}",
-        f"runs needed: median {advice.median():g} against {other.median():g}, 90th percentile "
-        f"{high[0]:g} against {high[1]:g}",
+        *lines,
         f"stopped: {len(ended) / len(found):.0%}, after {ended['n_runs'].median():g} runs; with a "
         f"plan more than {OFF:.0%} off: {(is_off & found['stopped']).mean():.0%}",
-        f"stuck with such a plan: {(is_off & ~found['stopped']).mean():.0%}",
+        f"not stopped, with such a plan: {(is_off & ~found['stopped']).mean():.0%}",
     ])  # fmt: skip
+
+
+def _runs_text(name: str, runs: pd.Series) -> str:
+    return f"{name}: {runs.median():g} runs (median), {runs.quantile(0.9, 'higher'):g} (90th %)"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -241,15 +251,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = []
     for row in compare(range(*map(int, asked.seeds.split(":"))), asked.most):
         rows.append(row)
+        others = ", ".join(f"{row[f'bayesian_{n}']:g}" for n in FIRST)
         print(
-            f"{row['problem']:10} advice {row['advice']:4g}   Bayesian {row['bayesian']:4g}   "
+            f"{row['problem']:10} advice {row['advice']:4g}   Bayesian {others:10}   "
             f"{'stopped' if row['stopped'] else 'went on'} after {row['n_runs']}, "
             f"plan {row['regret']:.1%} off", flush=True,
         )  # fmt: skip
-    found = pd.DataFrame(rows)
-    if asked.output is not None:
-        found.to_csv(asked.output, index=False)
-    print(summary(found))
+        if asked.output is not None:
+            pd.DataFrame(rows).to_csv(asked.output, index=False)
+    print(summary(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":

@@ -483,3 +483,17 @@ def test_advice_does_not_stop_before_a_region_without_runs_is_known():
     ):
         advice = advise(model, request, data=data.assign(time_s=times))
         assert (advice.proposals == []) == stops
+
+
+def test_many_small_chances_together_keep_advice_going():
+    # Each of 60 machines has a chance below 5 % of being better. Together, one of them may well be.
+    def advice(n, **options):
+        names = [f"m{i}" for i in range(n)]
+        times = dict.fromkeys(names, 126.0) | {"m0": 100.0}
+        model = machines(times, spread=0.1)
+        data = pd.DataFrame({"machine": ["m0"], "time_s": [100.0]})
+        return advise(model, asked(*names), data=data, options=options)
+
+    assert [p.checks for p in advice(60).proposals] == ["open"]
+    assert all(p.checks != "open" for p in advice(3).proposals)
+    assert all(p.checks != "open" for p in advice(60, least_chance=0.9).proposals)

@@ -92,3 +92,23 @@ def test_what_is_doubtful_is_chosen_at_its_pessimistic_end_until_it_is_run():
     choice = choice_of([10.0, 10.0 * math.exp(-0.1)], size, doubtful=[1], risk=0.05)
     expected = NormalDist().cdf((0.1 - WORTH) / size)  # a run of it tells
     assert choice.worth(1).chance == pytest.approx(expected, abs=1 / 64)
+
+
+def test_the_chance_that_the_plan_is_far_from_the_best_adds_up_over_all_others():
+    n, size, gap = 30, 0.1, 0.1
+    choice = choice_of([10.0, *[10.0 * math.exp(gap)] * n], size)
+    chances = choice.much_better(0.1)
+    # The plan has an error, too; given it, those of the others are independent.
+    grid = np.linspace(-4, 4, 801)
+    weights = np.exp(-(grid**2) / 2)
+    one = np.array([NormalDist().cdf((size * z + math.log(0.9) - gap) / size) for z in grid])
+    expected = float(np.average(1 - (1 - one) ** n, weights=weights))
+    assert chances.sum() == pytest.approx(expected, abs=0.04)
+    assert 0 < chances[1:].max() < 0.1 < chances.sum()
+    assert chances[0] == 0
+
+
+def test_what_exceeds_a_limit_is_not_better_than_the_plan():
+    choice = choice_of([10.0, 5.0], 0.01, limits={"deadline": 7.0})
+    assert choice.chosen == 1
+    assert choice.much_better(0.1).sum() == 0

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,11 @@ from foretell.decide.advise.runs_to_measure import Source
 from foretell.decide.plan.answer import Plan
 from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.plan import Planner
-from foretell.decide.question.objective import LIMITS, PlanRequest, read_request
+from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.predictor import Predictors, listed_predictors
 from foretell.spaces.quantities import TIME, write_quantity
-from foretell.spaces.rows import is_in, places_in, plain_rows, without
+from foretell.spaces.rows import places_in, plain_rows, without
 
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
@@ -37,8 +36,8 @@ _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is kno
 _PRICE_COUNTS = float(__import__("os").environ.get("XP", "0.5"))
 #: After this many runs that did not improve the plan, the least certain ones are made, too.
 _STALE = 6
-#: An improvement that must not be missed, as a share.
-_MUCH = 0.10
+#: An improvement that must not be missed, as a share, and a probability of it that is not small.
+_MUCH, _MAY_WELL = 0.10, 0.01
 _SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
 
 
@@ -93,7 +92,7 @@ class _Adviser:
         proposals: list[Proposal] = []
         left = self.budget.most
         while worths and len(proposals) < self.options.n_runs:
-            run = self._open_run(choice, affordable) if self._is_stale(choice) else None
+            run = self._least_certain(choice, affordable) if self._is_stale(choice) else None
             if run is None:
                 run = max(worths, key=lambda r: worths[r].gain / self._cost[r] ** _PRICE_COUNTS)
                 proposals.append(self._proposal(choice, run, worths[run]))
@@ -105,6 +104,8 @@ class _Adviser:
                 field.see_runs(np.array([len(choice) + run]), np.ones(1))
             choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
+        if not proposals and (open_ := self._open_runs(choice, affordable)):
+            proposals = [self._open_proposal(choice, max(open_, key=open_.__getitem__))]
         if not proposals and (check := self._check(choice, affordable)) is not None:
             proposals = [check]
         return Advice(
@@ -250,22 +251,27 @@ class _Adviser:
         n_since = len(self.past.measured) - 1 - int(places[measured[0]])
         return n_since >= _STALE and (n_since - _STALE) % 2 == 0
 
-    def _open_run(self, choice: Choice, affordable: Sequence[int]) -> int | None:
-        """Return the least certain run of a configuration that may be much better than the plan."""
+    def _open_runs(self, choice: Choice, affordable: Sequence[int]) -> dict[int, float]:
+        """Return runs of what may be much better than the plan, with the probability of it.
+
+        None are left if the plan is near the best with enough certainty.
+        """
         if self.is_target:
-            return None
-        figures, chooser = choice.figures, choice.chooser
-        best = figures.value(chooser.minimize)[choice.chosen] if self.plan.chosen else np.inf
-        z = NormalDist().inv_cdf(self.options.least_chance) / NormalDist().inv_cdf(OPTIMISTIC)
-        is_open = _stretched(figures, chooser.minimize, z) < best * (1 - _MUCH)
-        for word, most in chooser.question.limits.items():
-            is_open &= _stretched(figures, LIMITS[word], z) <= most
-        is_open[choice.chosen] = False
-        is_open &= ~is_in(figures.frame, self.past.measured)
-        width = self.runs.at(chooser.minimize, _PESSIMISTIC)
-        width /= self.runs.at(chooser.minimize, OPTIMISTIC)
-        runs = [r for r in affordable if choice.place_of[r] >= 0 and is_open[choice.place_of[r]]]
-        return max(runs, key=lambda r: float(width[r]), default=None)
+            return {}
+        chances = choice.much_better(_MUCH)
+        if chances.sum() < self.options.least_chance:
+            return {}
+        found = {
+            r: float(chances[choice.place_of[r]]) for r in affordable if choice.place_of[r] >= 0
+        }
+        return {run: chance for run, chance in found.items() if chance > 0}
+
+    def _least_certain(self, choice: Choice, affordable: Sequence[int]) -> int | None:
+        """Return the run with the widest interval, of those that may well be much better."""
+        kind = choice.chooser.minimize
+        width = self.runs.at(kind, _PESSIMISTIC) / self.runs.at(kind, OPTIMISTIC)
+        found = self._open_runs(choice, affordable).items()
+        return max((r for r, p in found if p >= _MAY_WELL), key=lambda r: width[r], default=None)
 
     def _open_proposal(self, choice: Choice, run: int) -> Proposal:
         return replace(self._proposal(choice, run, choice.worth(run)), checks=OPEN)
@@ -320,9 +326,3 @@ class _Adviser:
             else plain_rows(choice.figures.frame.iloc[[instead]])[0],
             n_before=int(self._n_before[run]),
         )
-
-
-def _stretched(figures: Figures, kind: str, share: float) -> Array:
-    """Return an optimistic guess of a quantity: a share, in logs, of the way to the usual one."""
-    value = figures.value(kind)
-    return value * (figures.at(kind, OPTIMISTIC) / value) ** share

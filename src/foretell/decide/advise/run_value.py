@@ -23,6 +23,7 @@ _PENALTY = 5.0
 #: A configuration that is at most half as much worse than the plan may be better after all; a log.
 _CLOSE = math.log(1.5)
 _N_OUTCOMES = 64
+_N_DRAWN = 2000
 _TOLERANCE = 1e-9
 _OUT_OF_REACH = 1e6
 
@@ -142,6 +143,25 @@ class Choice:
         instead = int(np.bincount(best[is_other]).argmax()) if is_other.any() else None
         gain = -float(np.expm1(-np.maximum(better, 0.0)).mean())
         return Worth(float(is_other.mean()), gain, instead)
+
+    def much_better(self, share: float) -> Array:
+        """Return for each choice the probability that it is the best and much better than the plan.
+
+        The sum is the probability that the plan is far from the best. ``share``: how much better.
+        """
+        rng = np.random.default_rng([self.seed, 4])
+        known = {}
+        for kind, (value, risk, variance) in self._now.items():
+            field = self.fields[kind]
+            covariance = field.covariance[: len(self), : len(self)]
+            off = rng.multivariate_normal(np.zeros(len(self)), covariance, _N_DRAWN, method="eigh")
+            known[kind] = (value + off, np.zeros_like(risk), np.sqrt(variance))
+        allowed = np.ones(len(self), dtype=bool)
+        score, _ = self._scores(known, allowed, np.zeros(len(self), dtype=bool))
+        best = score.argmin(axis=1)
+        is_much = score[np.arange(_N_DRAWN), best] < score[:, self.chosen] + np.log1p(-share)
+        found: Array = np.bincount(best[is_much], minlength=len(self)) / _N_DRAWN
+        return found
 
     def narrowing(self, run: int) -> Worth:
         """Say by what share a run narrows the interval of the first configuration."""

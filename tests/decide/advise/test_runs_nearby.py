@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.decide.advise.past_runs import PastRuns
-from foretell.decide.advise.process import Coordinates, Process
+from foretell.decide.advise.runs_nearby import Coordinates, Process
 
 from ..conftest import Law
 
