@@ -28,7 +28,7 @@ _MOST_MULTIPLIED = 6
 #: With more coordinates than this, all share one length.
 _MOST_LENGTHS = 24
 #: The distance over which results become unlike, in measured ranges, and its bounds.
-_LENGTH, _LENGTHS = 1.0, (0.15, 2.0)
+_LENGTH, _LENGTHS = 1.0, (0.15, 3.0)
 #: How far apart levels of a category are along each of their coordinates. Before anything is
 #: learned, two levels share half of an error.
 _BETWEEN_LEVELS = 0.7
