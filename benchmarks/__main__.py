@@ -53,6 +53,7 @@ CASES = [
         "150 to 290 s (another table of this shape)",
     ),
     Case("ray table, full", campaigns.ray_full, tables.ray, (), 60, is_long=True),
+    Case("32 rows, 720 trees", campaigns.few_rows, tables.few_rows),
     Case("3,648 products", campaigns.products, tables.wide),
     Case("million rows", campaigns.million, tables.million, is_long=True),
 ]
