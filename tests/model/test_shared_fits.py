@@ -256,6 +256,16 @@ def test_forward_selection_grows_each_tree_once(runs, n_tree_fits):
     assert fit.results.leaderboard[0].n_trials == n_points
 
 
+def test_rows_that_were_prepared_and_dropped_are_prepared_again(runs, monkeypatch):
+    technique = TECHNIQUES.get("LRRidge")
+    points = [complete(technique, {"alpha": alpha}) for alpha in (0.1, 10.0)]
+    expected = fitter_of(runs, feature_selection=SFS).fit("LRRidge", points, FOLD)
+    monkeypatch.setattr("foretell.model.fitter._KEPT_BYTES", 1)
+    fitter = fitter_of(runs, feature_selection=SFS)
+    for model, same in zip(fitter.fit("LRRidge", points, FOLD), expected, strict=True):
+        assert model.predict(fitter.x).tolist() == same.predict(fitter.x).tolist()
+
+
 def test_grid_grows_each_tree_once(runs, n_tree_fits):
     foretell.fit_model(campaign(), runs)
     assert len(n_tree_fits) < 480 * 3 / 3

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from foretell.model.shared_fits import Point, SharedResults, fit_group, groups
 from foretell.model.techniques import TECHNIQUES, Regressor, TrainingRows, complete
 from foretell.model.techniques.linear._least_squares import intercept
 
+Made = TypeVar("Made")
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -135,7 +136,7 @@ class Fitter:
     configuration: NDArray[np.int64]
     splits: dict[str, Split]
     feature_map: FeatureMap
-    _kept: OrderedDict[tuple[Any, ...], tuple[Any, int]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
     _kept_bytes: int = 0
     _fold_errors: SharedResults[float] = field(default_factory=SharedResults)
 
@@ -219,15 +220,16 @@ class Fitter:
 
     def _selection_folds(self, split_key: str) -> list[Split]:
         """Split the training rows of a split into folds for the selection of features."""
-        key = ("selection folds", split_key)
-        if key not in self._kept:
-            options, rows = self.campaign.feature_selection, self.splits[split_key].train
-            assert isinstance(options, SFS)
+        options, rows = self.campaign.feature_selection, self.splits[split_key].train
+        assert isinstance(options, SFS)
+        n_folds = min(options.folds, len(rows))
+
+        def make() -> list[Split]:
             shuffled = np.random.default_rng(self.campaign.seed).permutation(rows)
-            tests = np.array_split(shuffled, min(options.folds, len(rows)))
-            self._keep(key, [Split(np.setdiff1d(rows, test), test) for test in tests], 0)
-        found: list[Split] = self._kept[key][0]
-        return found
+            tests = np.array_split(shuffled, n_folds)
+            return [Split(np.setdiff1d(rows, test), test) for test in tests]
+
+        return self._once(("selection folds", split_key), make, 8 * n_folds * len(rows))
 
     def _prepare(self, point: Point, rows: Rows, columns: Columns) -> tuple[Scaling | None, Any]:
         technique = point.technique
@@ -239,11 +241,7 @@ class Fitter:
 
     def _columns(self, split_key: str) -> Columns:
         """Choose the columns that training rows can say something about."""
-        key = ("columns", split_key)
-        if key not in self._kept:
-            self._keep(key, self._select_columns(split_key), 0)
-        found: Columns = self._kept[key][0]
-        return found
+        return self._once(("columns", split_key), lambda: self._select_columns(split_key), 0)
 
     def _select_columns(self, split_key: str) -> Columns:
         train = self.splits[split_key].train
@@ -273,19 +271,20 @@ class Fitter:
         self, point: Point, rows_key: Hashable, rows: Rows, columns: Columns
     ) -> tuple[Scaling | None, Any]:
         key = (point.technique.name, rows_key, point.merges, columns.tobytes())
-        if key not in self._kept:
-            n_bytes = 16 * len(rows) * len(columns)  # the rows, and as much again
-            self._keep(key, self._prepare(point, rows, columns), n_bytes)
-        self._kept.move_to_end(key)
-        found: tuple[Scaling | None, Any] = self._kept[key][0]
-        return found
+        n_bytes = 16 * len(rows) * len(columns)  # the rows, and as much again
+        return self._once(key, lambda: self._prepare(point, rows, columns), n_bytes)
 
-    def _keep(self, key: tuple[Any, ...], value: Any, n_bytes: int) -> None:
-        self._kept[key] = (value, n_bytes + _KEPT_OVERHEAD)
-        self._kept_bytes += n_bytes + _KEPT_OVERHEAD
-        while len(self._kept) > 1 and self._kept_bytes > _KEPT_BYTES:
-            _, (_, freed) = self._kept.popitem(last=False)
-            self._kept_bytes -= freed
+    def _once(self, key: Hashable, make: Callable[[], Made], n_bytes: int) -> Made:
+        """Return what was made before, if it is still kept; what was not used for long goes."""
+        if key not in self._kept:
+            self._kept[key] = (make(), n_bytes + _KEPT_OVERHEAD)
+            self._kept_bytes += n_bytes + _KEPT_OVERHEAD
+            while len(self._kept) > 1 and self._kept_bytes > _KEPT_BYTES:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self._kept_bytes -= freed
+        self._kept.move_to_end(key)
+        found: Made = self._kept[key][0]
+        return found
 
     def _rows(self, point: Point, rows: Rows, columns: Columns) -> TrainingRows:
         """Take some rows and columns, with repeats merged where that changes nothing."""
