@@ -79,7 +79,7 @@ def test_fit_prints_the_data_the_errors_by_question_the_law_and_what_to_do_next(
     assert "← best" in shown
     assert "time_s ≈ " in shown
     assert "What matters: " in shown
-    assert "Trust it to about 2× beyond the data" in shown
+    assert "Outside the data: nodes up to " in shown
     assert "out/best.foretell" in shown
     assert "foretell predict out new.csv" in shown
 

@@ -53,7 +53,7 @@ def folder(models, tmp_path, monkeypatch):
 def test_score_shows_errors_by_question_side_by_side(folder):
     result = run("score", "out")
     assert result.exit_code == 0
-    head, *rows = result.stdout.splitlines()
+    head, *rows = result.stdout.split("\n\n")[0].splitlines()
     questions = ["known values", "between", "2× beyond"]
     places = [head.index(q) for q in questions]
     assert places == sorted(places)

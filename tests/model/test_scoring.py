@@ -17,6 +17,7 @@ from foretell.model.passports.calibration import Residuals, relative_error
 from foretell.model.passports.questions import QUESTIONS, mean_by_question
 from foretell.model.scoring import coverage_by_trust, since_of, trust_text
 from foretell.predictor import Forecast
+from foretell.wording import percent
 
 
 def runs():
@@ -107,13 +108,47 @@ def test_directory_with_nothing_but_its_best_model_has_the_errors_of_that(fitted
 
 
 def test_text_has_a_column_per_question_and_a_row_per_model(fitted, measured):
-    head, *rows = str(score_model(fitted.directory)).splitlines()
+    board, along = str(score_model(fitted.directory)).split("\n\n")
+    head, *rows = board.splitlines()
     assert head.split("  ")[0] == "relative error"
     assert "known values" in head and "between" in head and "2× beyond" in head
     assert [r.split()[0] for r in rows] == [e.technique for e in fitted.results.leaderboard]
+    assert {tuple(r.split()[:2]) for r in along.splitlines()} >= {("nodes", "above")}
     text = str(score_model(fitted.directory, measured[0]))
     assert text.split("\n\n")[0].splitlines()[-1].split() == ["rows", "2", "1", "2", "1", "1", "1"]
     assert "1.5× beyond" in text and "4× beyond" in text
+
+
+@pytest.mark.parametrize(
+    ("place", "column", "direction"),
+    [((16, 40), "nodes", "above"), ((4, 160), "size", "above"), ((4, 5), "size", "below")],
+)
+def test_passport_results_summary_report_and_score_give_the_same_error(
+    fitted, tmp_path, place, column, direction
+):
+    """The row is two times outside the range of one column."""
+    row = pd.DataFrame([place], columns=["nodes", "size"])
+    told = float(fitted.forecast(row).expected_error[0])
+    (found,) = [
+        e
+        for e in fitted.results.errors_by_column
+        if (e.columns, e.direction, e.question) == ((column,), direction, "2x")
+    ]
+    assert found.error == pytest.approx(told)
+    held_out = pd.read_csv(fitted.directory / "rehearsals.csv", keep_default_na=False)
+    asked = (held_out["column"] == column) & (held_out["direction"] == direction)
+    of = held_out[asked & (held_out["question"] == "2x")]
+    measured_s = runs()["time_s"].to_numpy()[of["run"] - 1]
+    off = np.abs(of["predicted"].to_numpy() / measured_s - 1)
+    assert (told, len(of)) == (pytest.approx(off.mean(), rel=1e-4), found.n_runs)
+    words = {"above": "more", "below": "less"}
+    assert f"up to 2× {words[direction]} ({percent(told)} off)" in (
+        fitted.directory / "results.txt"
+    ).read_text(encoding="utf-8")
+    foretell.write_report(fitted.directory, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for text in (str(score_model(fitted.directory)), page):
+        assert f"{percent(told)} ({found.n_runs})" in text
 
 
 def test_a_table_without_the_target_is_refused(fitted):
@@ -286,8 +321,7 @@ def test_coverage_is_in_the_text_and_in_the_plain_values(fitted, measured):
     values = score.to_json()
     assert values["interval"] == 0.9
     assert sum(of["n_runs"] for of in values["by_trust"].values()) == 8
-    table = str(score).split("\n\n")[1].splitlines()
-    assert "90 % interval" in table[0]
+    (table,) = [t.splitlines() for t in str(score).split("\n\n") if "90 % interval" in t]
     assert [line.split()[0] for line in table[1:]] == list(values["by_trust"])
 
 

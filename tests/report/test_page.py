@@ -24,7 +24,7 @@ def test_automatic_page_answers_every_question(automatic, page):
     first, texts = found.texts[""], found.texts
     assert "Predicts time_s from machine, nodes, size_mib" in first
     assert "off at known values" in first
-    assert "beyond the data" in first
+    assert "Outside the data: nodes up to" in first
     assert "64 runs of 32 configurations" in texts["data"]
     assert "10, 20, 40, 80" in texts["data"]
     assert "MiB" in texts["data"]

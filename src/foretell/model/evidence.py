@@ -123,7 +123,7 @@ class Validation:
 
 def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
     """Say where test rows lie relative to training rows."""
-    spot, unknown_levels = spot_in_table(table, train, test)
+    spot = spot_in_table(table, train, test)
     is_between = spot.between.any(axis=1)
     column = np.full(len(test), "", dtype=object)
     way = np.zeros(len(test), dtype=np.int64)
@@ -133,7 +133,7 @@ def _placed(table: Table, train: Rows, test: Rows) -> HeldOut:
         names = np.array(spot.names, dtype=object)[cut]
         column[:] = np.where(is_between | spot.is_beyond, names, "")
         way = np.sign(spot.distance[np.arange(len(test)), furthest]).astype(np.int64)
-    for name, is_new in unknown_levels.items():
+    for name, is_new in spot.unknown.items():
         column[is_new], way[is_new] = name, 0
     ratios = spot.ratio.max(axis=1, initial=1.0)
     question = question_names(ratios, is_between=is_between, is_unknown=spot.is_unknown)

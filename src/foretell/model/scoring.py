@@ -15,10 +15,11 @@ from foretell.model import directory as layout
 from foretell.model.drift import Drift, Since, check_drift, is_since
 from foretell.model.evidence import SeenRows, seen_rows
 from foretell.model.passports.calibration import log_of_predictions, relative_error
-from foretell.model.passports.passport import places
+from foretell.model.passports.known_errors import Judged, KnownError, known_errors
+from foretell.model.passports.passport import Places, places
 from foretell.model.passports.questions import QUESTIONS, mean_by_question, question_names
 from foretell.model.results.schema import Errors, read_results
-from foretell.model.results.text import HEADINGS, align, asked_questions
+from foretell.model.results.text import HEADINGS, align, asked_questions, column_rows
 from foretell.model.saved.model import Configurations, SavedModel, load_model
 from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR, TRUST_UNKNOWN, Forecast
 from foretell.wording import counted, percent, rough_percent
@@ -76,6 +77,9 @@ class Score:
         How many of the runs the model was fitted on; None if that is not known.
     by_trust
         With measured runs: errors and coverage of the intervals by trust class.
+    by_column
+        Errors of the best model, or on measured runs, between the values of each column and beyond
+        its range.
     drift
         Whether the runs since a given one are further off than rehearsed, if that was asked.
     """
@@ -87,11 +91,16 @@ class Score:
     n_incomplete: int = 0
     seen: SeenRows | None = None
     by_trust: tuple[TrustScore, ...] = ()
+    by_column: tuple[KnownError, ...] = ()
     drift: Drift | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        found: dict[str, Any] = {"source": self.source, "errors": self.errors}
+        found: dict[str, Any] = {
+            "source": self.source,
+            "errors": self.errors,
+            "by_column": [error.model_dump() for error in self.by_column],
+        }
         if self.n_rows is not None:
             found |= {
                 "n_rows": self.n_rows,
@@ -114,6 +123,8 @@ class Score:
         if self.n_rows is not None:
             rows.append(["rows", *(str(self.n_rows[q]) for q in asked)])
         parts = [align(rows)]
+        if any(error.columns for error in self.by_column):
+            parts.append(align(column_rows(self.by_column)))
         if self.by_trust:
             parts.append(trust_text(self.by_trust))
         if self.seen is not None and self.seen.n_seen:
@@ -159,19 +170,21 @@ def score_model(
         raise UsageError("needs a table of measured runs", option=Option("since"))
     if path.is_dir() and (path / layout.RESULTS).exists():
         results = read_results(path / layout.RESULTS)
+        by_column = results.errors_by_column
         errors = {e.technique: e.errors for e in results.models}
         source: Literal["rehearsed", "validation"] = (
             "rehearsed" if results.is_automatic else "validation"
         )
     else:
         loaded = load_model(path)
+        by_column = loaded.errors
         errors = {_name(path, loaded): loaded.scores.get("rehearsed", {})}
         source = "rehearsed"
     if not asked_questions(list(errors.values())):
         raise ModelError(
             f"{path} has no errors on runs held out. Give a table of measured runs to score it on."
         )
-    return Score(source, errors)
+    return Score(source, errors, by_column=tuple(by_column))
 
 
 def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Score:
@@ -199,10 +212,22 @@ def _measured(path: Path, data: Path | pd.DataFrame, since: Since | None) -> Sco
         n_unmeasured=int((~is_measured).sum()),
         n_incomplete=int((is_measured & ~is_scored).sum()),
         seen=seen_rows(path, rows, truth),
+        by_column=tuple(_by_column(place, errors)),
         by_trust=coverage_by_trust(forecast, truth),
         drift=None
         if since is None
         else check_drift(forecast, truth, groups.to_numpy().astype(np.int64), since),
+    )
+
+
+def _by_column(place: Places, errors: Array) -> list[KnownError]:
+    """Average errors by the column along which rows leave the data."""
+    return known_errors(
+        [
+            Judged(kind, (name,), direction, place.ratio[rows], errors[rows])
+            for kind, name, direction, rows in place.spot.by_column()
+            if rows.any()
+        ]
     )
 
 

@@ -46,7 +46,11 @@ def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False):
     is_between = np.array([[between, False]])
     far = np.array([[nodes, size]])
     return Spot(
-        [NODES, SIZE], far, 4 ** np.minimum(np.abs(far), 99), is_between, np.array([is_unknown])
+        [NODES, SIZE],
+        far,
+        4 ** np.minimum(np.abs(far), 99),
+        is_between,
+        {"machine": np.array([is_unknown])},
     )
 
 
@@ -68,7 +72,7 @@ GROWING = of(
     rehearsed(BEYOND, normal(0.1, seed=1), 0.5),
     rehearsed(BEYOND, normal(0.2, seed=2), 1.0),
     rehearsed(BEYOND, normal(0.02, seed=3), 0.7, SIZE, -1),
-    rehearsed(UNKNOWN, normal(0.5), column="machine=a"),
+    rehearsed(UNKNOWN, normal(0.5), column="machine"),
 )
 
 

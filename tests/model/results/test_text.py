@@ -7,18 +7,19 @@ from types import SimpleNamespace
 import pytest
 
 from foretell.model.automatic.record import AutomaticRecord
+from foretell.model.passports.known_errors import KnownError
+from foretell.model.passports.questions import BEYOND_QUESTIONS
 from foretell.model.results.schema import Data, Explanation, Plateau
 from foretell.model.results.text import (
     HEADINGS,
     align,
+    column_rows,
     data_line,
     effect_lines,
     explanation_lines,
     trust_line,
 )
 from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_NEAR
-
-QUESTIONS = ("1.5x", "2x", "4x")
 
 
 def explanation(**values):
@@ -62,36 +63,52 @@ def test_names_cannot_break_lines_or_move_the_cursor():
     assert not any("\x1b" in line or "\n" in line for line in lines)
 
 
+def known(*errors, column="nodes", direction="above"):
+    """Return errors at 1.5, 2 and 4 times beyond the range of a column."""
+    return [
+        KnownError(question=q, columns=(column,), direction=direction, error=e, n_runs=9)
+        for q, e in zip(BEYOND_QUESTIONS, errors, strict=False)
+    ]
+
+
 @pytest.mark.parametrize(
-    ("errors", "words"),
+    ("errors", "text"),
     [
-        ((0.05, 0.1, 0.2), ["Trust it to about 4×", "20.0 % off", "not further"]),
-        ((0.05, 0.1, 0.5), ["Trust it to about 2×", "10.0 % off", "not to 4×", "50.0 %"]),
-        ((0.3, 0.1, 0.1), ["Do not trust it outside", "30.0 % off at 1.5×"]),
-        ((None, None, None), ["not known", "enough values"]),
+        ((0.05, 0.1, 0.2), "nodes up to 4× more (20.0 % off)."),
+        ((0.05, 0.1, 0.5), "nodes up to 2× more (10.0 % off) but not 4× (50.0 %)."),
+        ((0.3, 0.1, 0.1), "nodes not more (30.0 % off at 1.5×)."),
     ],
 )
-def test_trust_ends_where_errors_grow_too_large(errors, words):
-    text = trust_line(dict(zip(QUESTIONS, errors, strict=True)), {})
-    assert all(word in text for word in words), text
+def test_trust_ends_where_errors_grow_too_large(errors, text):
+    assert text in trust_line(known(*errors), {"nodes": (1.0, 4.0)})
 
 
-def test_trust_names_the_columns_that_were_rehearsed():
-    errors = dict.fromkeys(QUESTIONS, 0.1)
-    text = trust_line(errors, {"nodes": (1.0, 4.0), "size": (2.0, 1.0), "cores": (1.0, 1.0)})
-    assert "nodes to 4× above" in text
-    assert "size to 2× below" in text
-    assert "cores" not in text
+def test_trust_tells_columns_and_sides_apart():
+    errors = known(0.1, 0.1) + known(0.2, direction="below") + known(0.9, column="level")
+    text = trust_line(errors, {"nodes": (1.5, 2.0), "level": (1.0, 2.0)})
+    assert "nodes up to 2× more (10.0 % off), up to 1.5× less (20.0 % off); " in text
+    assert "level not more (90.0 % off at 1.5×)" in text
+    assert "not known" not in text
+    assert "along cores are not known" in trust_line(errors, {"nodes": (1, 2), "cores": (1, 1)})
 
 
-def test_trust_ends_where_no_column_was_rehearsed_further():
-    errors = dict.fromkeys(QUESTIONS, 0.1)
-    assert "Trust it to about 2×" in trust_line(errors, {"nodes": (1.0, 2.0)})
-    assert "not known" in trust_line(errors, {"nodes": (1.0, 1.0)})
+def test_trust_ends_where_too_few_runs_were_held_out_further():
+    errors = known(0.1, 0.1, 0.1)
+    assert "nodes up to 2× more" in trust_line(errors, {"nodes": (1.0, 2.0)})
+    assert "not known: no column has enough values" in trust_line(errors, {"nodes": (1.0, 1.0)})
 
 
 def test_time_limit_is_the_reason_where_it_is():
-    assert "time limit" in trust_line({}, {}, is_cut=True)
+    assert "time limit" in trust_line([], {}, is_cut=True)
+
+
+def test_errors_along_columns_are_a_table_with_their_numbers_of_runs():
+    head, *rows = column_rows(known(0.1, 0.2) + known(0.3, column="size", direction="below"))
+    assert head == ["along", "side", "1.5× beyond", "2× beyond"]
+    assert rows == [
+        ["nodes", "above", "10.0 % (9)", "20.0 % (9)"],
+        ["size", "below", "30.0 % (9)", "–"],
+    ]
 
 
 def test_columns_are_aligned_and_marks_stand_to_the_left():
@@ -110,6 +127,7 @@ def test_note_on_a_time_limit_says_what_it_cut(n_done):
         is_cut=True,
         assembled=SimpleNamespace(folds=[None] * n_done),
         bench=SimpleNamespace(folds=[None] * 16),
+        _column_notes=list,
     )
     (note,) = AutomaticRecord._notes(record)
     assert "time limit" in note and "another run may differ" in note

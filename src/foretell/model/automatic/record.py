@@ -108,21 +108,21 @@ class AutomaticRecord:
         rebuild = TECHNIQUES.get(technique).regressor.from_state
         rebuilt = rebuild(regressor.to_state(), table.x.shape[1])
         smallest = float(table.y.min())
-        columns = np.arange(table.x.shape[1])
+        names = [feature.factors[0].column for feature in table.feature_map.features]
         errors = errors_by_question(self.answers, member)
         return SavedModel(
             technique=technique,
             hyperparameters=params,
             target=self.campaign.data.target,
             feature_map=table.feature_map,
-            fitted=FittedModel(columns, None, rebuilt, FLOOR_SHARE * smallest),
+            fitted=FittedModel(np.arange(len(names)), None, rebuilt, FLOOR_SHARE * smallest),
             rename={},
             ranges=training_ranges(table.feature_map, table.frame),
             n_rows=len(self.used),
             scores={"validation": {"mape": errors["inside"]}, "rehearsed": errors},
             writer=__version__,
             levels=training_levels(table.feature_map, table.frame),
-            calibration=calibrate_member(self.bench, self.answers, member, table.feature_map.names),
+            calibration=calibrate_member(self.bench, self.answers, member, names),
         )
 
     def held_out(self) -> list[HeldOut]:
@@ -132,7 +132,7 @@ class AutomaticRecord:
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
         seconds = {ENSEMBLE: sum(self.seconds.values()), **self.seconds}
-        calibration = self.models[ENSEMBLE].calibration
+        best = self.models[ENSEMBLE]
         return Results(
             kind=AUTOMATIC,
             best=ENSEMBLE,
@@ -142,7 +142,8 @@ class AutomaticRecord:
             leaderboard=self._leaderboard(),
             rehearsals=Rehearsals(planned=len(self.bench.folds), done=len(self.assembled.folds)),
             explanation=self._explanation(),
-            reaches={} if calibration is None else calibration.reaches,
+            reaches=best.reaches,
+            errors_by_column=best.errors,
             drop_missing=self.drop_missing,
             **shared_results(
                 self.campaign,

@@ -106,7 +106,7 @@ def calibrate_member(
 ) -> Calibration:
     """Learn from rehearsals how wide the intervals of a member, or of the ensemble, must be.
 
-    ``names``: the name of each column of the matrix.
+    ``names``: the column of the table behind each column of the matrix.
     """
     rehearsed = [
         Rehearsed(

@@ -23,6 +23,7 @@ from foretell.model.table import Table
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Level = tuple[str, str]
 
 #: With fewer held-out rows inside the measured range, selection splits are used as well.
 _ENOUGH = 20
@@ -35,7 +36,7 @@ def selection_evidence(table: Table, plan: CampaignSplits) -> tuple[str, ...]:
     n_inside = 0
     for split in (plan.splits[outer.key] for outer in plan.outer):
         rows = split.kept(plan.n_predictions)
-        spot, _ = spot_in_table(table, split.train, rows[~np.isin(rows, split.train)])
+        spot = spot_in_table(table, split.train, rows[~np.isin(rows, split.train)])
         n_inside += int((~spot.is_beyond & ~spot.is_unknown).sum())
     return plan.final.selection_keys if n_inside < _ENOUGH else ()
 
@@ -73,13 +74,13 @@ def campaign_calibration(
 class _Residuals:
     """Measured minus predicted logs of held-out rows, with where these lie.
 
-    ``unknown_level``: the level of a category that training never saw, with its column; empty if
-    there is none. A row with several has the one of the first column.
+    ``unknown_level``: of each row, the column and the level that training never saw; None if there
+    is none. A row with several has the one of the first column.
     """
 
     values: Array
     spot: Spot
-    unknown_level: NDArray[np.object_]
+    unknown_level: list[Level | None]
     is_repeat: Mask
     configuration: Rows
 
@@ -88,12 +89,12 @@ class _Residuals:
         kept = split.kept(most)
         is_evidence = ~np.isin(kept, split.train)  # an error on a training row is not
         rows, predicted = kept[is_evidence], np.array(predictions)[is_evidence]
-        spot, unknown = spot_in_table(table, split.train, rows)
-        unknown_level = np.full(len(rows), "", dtype=object)
-        for name, is_new in unknown.items():
+        spot = spot_in_table(table, split.train, rows)
+        unknown_level: list[Level | None] = [None] * len(rows)
+        for name, is_new in spot.unknown.items():
             levels = level_names(table.frame[name])
-            for i in np.flatnonzero(is_new & (unknown_level == "")):
-                unknown_level[i] = f"{name}={levels[rows[i]]}"
+            for i in np.flatnonzero(is_new):
+                unknown_level[i] = unknown_level[i] or (name, str(levels[rows[i]]))
         configuration = table.configuration[rows]
         is_repeat = np.isin(configuration, table.configuration[split.train])
         values = np.log(table.y[rows]) - np.log(predicted)
@@ -106,25 +107,19 @@ class _Residuals:
 
     def elsewhere(self) -> list[Rehearsed]:
         """Return the residuals between levels and beyond the range."""
-        spot = self.spot
-        is_beyond = spot.is_beyond & ~spot.is_unknown
-        found = []
-        for j, name in enumerate(spot.names):
-            is_between = spot.between[:, j] & ~self.is_outside
-            found.append(self._taken(Question.BETWEEN, is_between, name))
-            # A row beyond several ranges counts for the column along which it is farthest out.
-            farthest = is_beyond & (np.abs(spot.distance).argmax(axis=1) == j)
-            for direction in (-1, 1):
-                rows = farthest & (np.sign(spot.distance[:, j]) == direction)
-                found.append(self._taken(Question.BEYOND, rows, name, direction=direction))
+        found = [
+            self._taken(kind, rows, name, direction=direction)
+            for kind, name, direction, rows in self.spot.by_column()
+        ]
         return [r for r in found if len(r.residuals)]
 
-    def by_unknown_level(self) -> dict[str, Rehearsed]:
+    def by_unknown_level(self) -> dict[Level, Rehearsed]:
         """Return the residuals of each unknown level."""
-        return {
-            level: self._taken(Question.UNKNOWN, self.unknown_level == level)
-            for level in np.unique(self.unknown_level[self.spot.is_unknown])
-        }
+        found = {}
+        for level in sorted({level for level in self.unknown_level if level is not None}):
+            rows = np.array([own == level for own in self.unknown_level])
+            found[level] = self._taken(Question.UNKNOWN, rows, level[0])
+        return found
 
     def _taken(self, kind: Question, rows: Mask, *columns: str, direction: int = 0) -> Rehearsed:
         return Rehearsed(
@@ -143,7 +138,7 @@ def _unknown(parts: Sequence[_Residuals]) -> list[Rehearsed]:
 
     A level that several splits hold out is still one level, and its runs are wrong together.
     """
-    by_level: dict[str, list[Rehearsed]] = {}
+    by_level: dict[Level, list[Rehearsed]] = {}
     for part in parts:
         for level, found in part.by_unknown_level().items():
             by_level.setdefault(level, []).append(found)

@@ -116,7 +116,7 @@ class Record:
     def results(self, elapsed_s: float) -> Results:
         """Return the results."""
         seconds = {e.technique: e.seconds for e in self.entries}
-        calibration = next((model.calibration for model in self.models.values()), None)
+        best = next(iter(self.models.values()), None)
         return Results(
             kind=CAMPAIGN,
             best=next(iter(self.models), None),
@@ -125,7 +125,8 @@ class Record:
             warnings=self.warnings,
             leaderboard=[self._entry(e) for e in self.ranked()],
             trials=[self._trial(t) for e in self.entries for t in e.trials],
-            reaches={} if calibration is None else calibration.reaches,
+            reaches={} if best is None else best.reaches,
+            errors_by_column=[] if best is None else best.errors,
             drop_missing=self.drop_missing,
             **shared_results(
                 self.campaign, self.table, elapsed_s, seconds, n_used=len(self.table.y)

@@ -6,7 +6,7 @@ of question at the same distance from the data. They come without a guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -15,6 +15,13 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
+from foretell.model.passports.known_errors import (
+    Judged,
+    KnownError,
+    error_beyond,
+    error_of,
+    known_errors,
+)
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.passports.questions import Question
 
@@ -102,6 +109,11 @@ def log_of_predictions(predicted: Array) -> Array:
     return np.log(np.maximum(predicted, np.finfo(float).tiny))
 
 
+def _or(error: float, residuals: Residuals) -> float:
+    """Return a known error, or else the mean error of residuals."""
+    return residuals.mean_error if np.isnan(error) else error
+
+
 def _inflation(n: float) -> float:
     """Return by how much to widen quantiles of few residuals, roughly as Student's t would."""
     return _OPTIMISM * (1 + 2 / n)
@@ -124,6 +136,8 @@ class Calibration(pydantic.BaseModel):
     unknown, unknown_widening
         Residuals when the level of a category is not known. The runs of one level are wrong
         together, so few levels tell little, and intervals are this much wider.
+    errors
+        The mean relative error by question, column and direction.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -139,6 +153,7 @@ class Calibration(pydantic.BaseModel):
     reaches: dict[str, tuple[Size, Size]]
     unknown: Residuals
     unknown_widening: Size = 1.0
+    errors: list[KnownError] = []
 
     def is_near(self, spot: Spot) -> NDArray[np.bool_]:
         """Say which rows lie no further out, along each column, than errors were measured."""
@@ -179,12 +194,24 @@ class Calibration(pydantic.BaseModel):
         return {}
 
     def expected_error(self, spot: Spot) -> Array:
-        """Return the mean relative error measured on such questions."""
-        inside = self.inside.mean_error
-        between = np.expm1(self._between_size(spot))
-        beyond = np.expm1(self._beyond_size(spot))
-        error = np.maximum(inside, np.maximum(between, beyond))
-        return np.where(spot.is_unknown, np.maximum(error, self.unknown.mean_error), error)
+        """Return the mean relative error on such questions.
+
+        It is NaN outside the range of a column along which nothing is known.
+        """
+        inside = np.full(len(spot.ratio), _or(error_of(self.errors, Question.INSIDE), self.inside))
+        between, unknown = np.zeros((2, len(inside)))
+        for name, is_between in zip(spot.names, spot.between.T, strict=True):
+            size = self.between_sizes.get(name, self.between_size)
+            error = error_of(self.errors, Question.BETWEEN, name)
+            error = float(np.expm1(size)) if np.isnan(error) else error
+            between = np.maximum(between, np.where(is_between, error, 0.0))
+        for name, is_unknown in spot.unknown.items():
+            error = _or(error_of(self.errors, Question.UNKNOWN, name), self.unknown)
+            unknown = np.maximum(unknown, np.where(is_unknown, error, 0.0))
+        beyond = error_beyond(self.errors, spot.names, spot.distance, spot.ratio)
+        elsewhere = np.maximum(np.maximum(between, beyond), unknown)
+        is_inside = ~(spot.is_beyond | spot.between.any(axis=1) | spot.is_unknown)
+        return np.where(is_inside, inside, elsewhere)
 
     def _between_size(self, spot: Spot) -> Array:
         """Return the size of residuals for the column that matters most; 0 if on all levels.
@@ -210,14 +237,15 @@ class Calibration(pydantic.BaseModel):
 class Spot:
     """Where rows lie: how far outside along each column, between levels, or at an unknown level.
 
-    ``distance`` is in ranges, ``ratio`` the factor by which a value leaves the range.
+    ``distance`` is in ranges, ``ratio`` the factor by which a value leaves the range. ``unknown``
+    says of each category which rows have a level that was never measured.
     """
 
     names: Sequence[str]
     distance: Array
     ratio: Array
     between: NDArray[np.bool_]
-    is_unknown: NDArray[np.bool_]
+    unknown: Mapping[str, NDArray[np.bool_]]
 
     @classmethod
     def of(
@@ -225,20 +253,39 @@ class Spot:
         names: Sequence[str],
         measured: MeasuredRange,
         x: Array,
-        unknown: Iterable[NDArray[np.bool_]],
+        unknown: Mapping[str, NDArray[np.bool_]],
     ) -> Spot:
         """Locate rows, given which have an unknown level of each category."""
         distance = measured.distance(x)
-        is_unknown = np.zeros(len(x), dtype=bool)
-        for rows in unknown:
-            is_unknown |= rows
         ratio, between = measured.ratio(x, distance), measured.between(x, distance)
-        return cls(names, distance, ratio, between, is_unknown)
+        return cls(names, distance, ratio, between, unknown)
+
+    @cached_property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Which rows have an unknown level of some category."""
+        found = np.zeros(len(self.distance), dtype=bool)
+        for rows in self.unknown.values():
+            found |= rows
+        return found
 
     @cached_property
     def is_beyond(self) -> NDArray[np.bool_]:
         """Which rows leave the range of some column."""
         return np.asarray((self.distance != 0).any(axis=1))
+
+    def by_column(self) -> Iterator[tuple[Question, str, int, NDArray[np.bool_]]]:
+        """Yield which rows lie between the values of a column, and beyond its range on one side.
+
+        A row beyond several ranges counts for the column along which it is farthest out.
+        """
+        is_beyond = self.is_beyond & ~self.is_unknown
+        for j, name in enumerate(self.names):
+            is_between = self.between[:, j] & ~self.is_beyond & ~self.is_unknown
+            yield Question.BETWEEN, name, 0, is_between
+            is_farthest = is_beyond & (np.abs(self.distance).argmax(axis=1) == j)
+            for direction in (-1, 1):
+                is_there = is_farthest & (np.sign(self.distance[:, j]) == direction)
+                yield Question.BEYOND, name, direction, is_there
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +307,12 @@ class Rehearsed:
     distance: Array
     ratio: Array
     configuration: NDArray[np.int64]
+
+    @property
+    def judged(self) -> Judged:
+        """The relative errors of the runs."""
+        error = relative_error(-self.residuals, np.zeros(len(self.residuals)))
+        return Judged(self.kind, self.columns, self.direction, self.ratio, error)
 
 
 def calibrate(
@@ -293,6 +346,7 @@ def calibrate(
         **_beyond(of_kind[Question.BEYOND], inside, least, log_range, cuttable),
         unknown=Residuals.of(_residuals(levels) if levels else guess),
         unknown_widening=1 + _LEVELS_THAT_TELL / max(1, len(levels)),
+        errors=known_errors([r.judged for r in rehearsed if len(r.residuals)]),
     )
 
 

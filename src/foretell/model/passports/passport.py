@@ -140,7 +140,7 @@ def outlook(
     for p in probabilities:
         if not 0 < p < 1:
             raise UsageError(f"a probability lies between 0 and 1, such as 0.9, not {p:g}")
-    spot, _ = _spot(model, values, len(value))
+    spot = _spot(model, values, len(value))
     quantiles = np.full((len(value), len(probabilities)), np.nan)
     if model.calibration is not None:
         for j, p in enumerate(probabilities):
@@ -181,7 +181,7 @@ class Places:
 
 def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
     """Say where each row lies, given what was read of its columns."""
-    spot, unknown_levels = _spot(model, values, n_rows)
+    spot = _spot(model, values, n_rows)
     names = list(spot.names)
     remarks: list[list[str]] = [[] for _ in range(n_rows)]
     for row, column in zip(*np.nonzero(spot.distance), strict=True):
@@ -192,7 +192,7 @@ def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
         times = f"{'over ' if ratio >= MOST_RATIO else ''}{ratio:.3g}×"
         remarks[row].append(f"{names[column]}: {times} {where}")
     counts = dict(zip(names, (spot.distance != 0).sum(axis=0).tolist(), strict=True))
-    for name, is_unknown in unknown_levels.items():
+    for name, is_unknown in spot.unknown.items():
         unknown_rows = np.flatnonzero(is_unknown)
         counts[name] = len(unknown_rows)
         texts = _unknown_texts(set(values[name][unknown_rows]), model.categories[name])
@@ -217,10 +217,8 @@ def _unknown_texts(unknown: Collection[str], known: Sequence[str]) -> dict[str, 
     }
 
 
-def spot_in_table(
-    table: Table, train: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
-    """Locate rows of a table; also say, by category, which have a level not trained on."""
+def spot_in_table(table: Table, train: NDArray[np.int64], rows: NDArray[np.int64]) -> Spot:
+    """Locate rows of a table relative to training rows."""
     names = table.feature_map.numbers
     x = table.frame[names].to_numpy(dtype=float)
     unknown_levels = {}
@@ -229,17 +227,14 @@ def spot_in_table(
             levels = level_names(table.frame[column.name])
             unknown_levels[column.name] = ~np.isin(levels[rows], np.unique(levels[train]))
     measured = MeasuredRange.of(x[train])
-    return Spot.of(names, measured, x[rows], unknown_levels.values()), unknown_levels
+    return Spot.of(names, measured, x[rows], unknown_levels)
 
 
-def _spot(
-    model: MeasuredModel, values: Values, n_rows: int
-) -> tuple[Spot, dict[str, NDArray[np.bool_]]]:
-    """Measure how far out rows lie; also say, by category, which have a level never trained on."""
+def _spot(model: MeasuredModel, values: Values, n_rows: int) -> Spot:
     names = list(model.ranges)
     x = np.array([values[name] for name in names], dtype=float).reshape(len(names), n_rows).T
     unknown_levels = {
         name: np.isin(values[name], unknown)
         for name, unknown in model.feature_map.unknown_levels(values).items()
     }
-    return Spot.of(names, model.measured, x, unknown_levels.values()), unknown_levels
+    return Spot.of(names, model.measured, x, unknown_levels)

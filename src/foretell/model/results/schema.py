@@ -10,6 +10,7 @@ import pydantic
 
 from foretell.errors import ModelError
 from foretell.files.complaints import dotted, explain
+from foretell.model.passports.known_errors import KnownError
 
 #: Raised whenever a key is added, removed or changes its meaning. 1 was written by foretell 0.1.0.
 FORMAT: Final = 2
@@ -196,6 +197,8 @@ class Results(_Part):
     reaches
         How far below and above its range errors of the best model were measured on runs held out,
         by column, as ratios.
+    errors_by_column
+        The mean error of the best model on those runs, by question, column and direction.
     campaign
         The campaign with all defaults; in automatic mode, the one that it stands for.
     drop_missing
@@ -219,6 +222,7 @@ class Results(_Part):
     rehearsals: Rehearsals | None = None
     explanation: Explanation | None = None
     reaches: dict[str, tuple[float, float]] = {}
+    errors_by_column: list[KnownError] = []
     campaign: dict[str, Any] = {}
     drop_missing: bool = False
     times: Times

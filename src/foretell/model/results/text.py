@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import listing
+from foretell.model.passports.known_errors import KnownError
 from foretell.model.passports.questions import (
     BEYOND_QUESTIONS,
     FURTHER,
@@ -186,7 +186,9 @@ def _model_lines(results: Results, *, details: bool) -> Iterator[str]:
         yield from _technique_lines(entry, results.data.target, None if details else _TOP_TERMS)
     errors = results.leaderboard[0].errors
     if results.is_automatic or any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
-        yield trust_line(errors, results.reaches, is_cut=results.search_cut_by_time_limit)
+        yield trust_line(
+            results.errors_by_column, results.reaches, is_cut=results.search_cut_by_time_limit
+        )
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
@@ -247,52 +249,68 @@ def settings_text(params: Mapping[str, Any] | None) -> str:
     )
 
 
+def column_rows(known: Sequence[KnownError]) -> Rows:
+    """Return a table of errors along columns: its head, and a row for each column and side."""
+    cut = [error for error in known if error.columns]
+    asked = [q for q in QUESTIONS if any(error.question == q for error in cut)]
+    rows = [["along", "side", *(HEADINGS[q] for q in asked)]]
+    for columns, direction in sorted({(error.columns, error.direction) for error in cut}):
+        of = {e.question: e for e in cut if (e.columns, e.direction) == (columns, direction)}
+        cells = [f"{percent(of[q].error)} ({of[q].n_runs})" if q in of else "–" for q in asked]
+        rows.append([plain(" + ".join(columns)), direction or "–", *cells])
+    return rows
+
+
 def trust_line(
-    errors: Mapping[str, float | None],
+    known: Sequence[KnownError],
     reaches: Mapping[str, Sequence[float]],
     *,
     is_cut: bool = False,
 ) -> str:
-    """Say how far outside the data errors were measured and small enough, and for which columns.
+    """Say along which columns, on which side and how far outside the data errors are bearable.
 
     Parameters
     ----------
-    errors
-        The mean error on each question; None where none was rehearsed.
+    known
+        The mean errors on runs held out.
     reaches
-        How far below and above its range each column was rehearsed, as ratios.
+        How far below and above its range each column has enough such runs, as ratios.
     """
-    farthest = max((ratio for ends in reaches.values() for ratio in ends), default=math.inf)
-    measured = [(q, e) for q in questions_within(farthest) if (e := errors.get(q)) is not None]
-    if not measured:
+    parts = []
+    for columns in dict.fromkeys(e.columns for e in known if e.direction):
+        ways = []
+        for way, word, side in ((1, "more", "above"), (0, "less", "below")):
+            within = questions_within(max(reaches.get(n, (1.0, 1.0))[way] for n in columns))
+            errors = {
+                e.question: e.error for e in known if e.columns == columns and e.direction == side
+            }
+            rungs = [(question, errors[question]) for question in within if question in errors]
+            ways += [_one_way(rungs, word)] if rungs else []
+        if ways:
+            parts.append(f"{plain(' + '.join(columns))} {', '.join(ways)}")
+    if not parts:
         why = (
             "the time limit left no rehearsal" if is_cut else "no column has enough values to tell"
         )
         return f"Errors outside the data are not known: {why}."
-    bearable = list(takewhile(lambda rung: rung[1] <= _BEARABLE, measured))
+    told = {name for error in known if error.direction for name in error.columns}
+    others = listing([plain(name) for name in reaches if name not in told], _TOP_COLUMNS)
+    unknown = f" Errors along {others} are not known." if others else ""
+    return f"Outside the data: {'; '.join(parts)}.{unknown}"
+
+
+def _one_way(rungs: Sequence[tuple[str, float]], word: str) -> str:
+    """Say how far errors are bearable on one side of the range, and where they no longer are."""
+    bearable = list(takewhile(lambda rung: rung[1] <= _BEARABLE, rungs))
     if not bearable:
-        question, error = measured[0]
-        return (
-            f"Do not trust it outside the data: it was {percent(error)} off at {times(question)}."
-        )
+        question, error = rungs[0]
+        return f"not {word} ({percent(error)} off at {times(question)})"
     question, error = bearable[-1]
-    text = f"Trust it to about {times(question)} beyond the data (about {percent(error)} off)"
-    worse = measured[len(bearable) :]
-    if worse:
-        text += f"; not to {times(worse[0][0])}: it was {percent(worse[0][1])} off there."
-    else:
-        text += "; not further: no run was measured there."
-    return f"{text}{_rehearsed_columns(reaches)}"
-
-
-def _rehearsed_columns(reaches: Mapping[str, Sequence[float]]) -> str:
-    """Say along which columns errors were measured; along the others they are not known."""
-    parts = []
-    for name, (below, above) in reaches.items():
-        ways = [f"{r:.3g}× {way}" for r, way in ((below, "below"), (above, "above")) if r > 1]
-        if ways:
-            parts.append(f"{plain(name)} to {' and '.join(ways)}")
-    return f" Rehearsed: {listing(parts, most=4)}; along no other column." if parts else ""
+    text = f"up to {times(question)} {word} ({percent(error)} off)"
+    if len(bearable) < len(rungs):
+        question, error = rungs[len(bearable)]
+        text += f" but not {times(question)} ({percent(error)})"
+    return text
 
 
 def times(question: str) -> str:

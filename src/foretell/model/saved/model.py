@@ -25,6 +25,7 @@ from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values, read_row
 from foretell.model.fitter import FLOOR_SHARE, FittedModel, Scaling
 from foretell.model.passports.calibration import Calibration
+from foretell.model.passports.known_errors import KnownError
 from foretell.model.passports.measured_range import MeasuredRange, not_positive
 from foretell.model.passports.passport import check_level, forecast, outlook, places
 from foretell.model.saved.file import Archive, pack
@@ -134,6 +135,17 @@ class SavedModel:
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest prediction, at which those further out are held."""
         return self.fitted.limits
+
+    @property
+    def reaches(self) -> dict[str, tuple[float, float]]:
+        """How far below and above the range of each numeric column errors are known, as ratios."""
+        known = {} if self.calibration is None else self.calibration.reaches
+        return {name: known.get(name, (1.0, 1.0)) for name in self.ranges}
+
+    @property
+    def errors(self) -> list[KnownError]:
+        """The mean errors on runs held out, by question, column and direction."""
+        return [] if self.calibration is None else self.calibration.errors
 
     @cached_property
     def measured(self) -> MeasuredRange:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
+from foretell.model.passports.known_errors import KnownError
 from foretell.model.results.schema import LeaderboardEntry, Results
-from foretell.model.results.text import HEADINGS, leaderboard_rows, settings_text
+from foretell.model.results.text import HEADINGS, column_rows, leaderboard_rows, settings_text
 from foretell.report.document import Block, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.errors import (
@@ -137,8 +139,10 @@ def ladder_section(findings: Findings) -> Section | None:
             ),
             _ladder(rungs),
         ]
+    if findings.model is not None:
+        blocks += _by_column(findings.model.errors)
     if findings.held_out is not None:
-        blocks += [*_by_cut(findings.held_out), *_by_value(findings)]
+        blocks += _by_value(findings)
     return Section("errors", "Errors by distance and by column", tuple(blocks)) if blocks else None
 
 
@@ -186,23 +190,11 @@ def _ladder(rungs: list[Rung]) -> Picture:
     )
 
 
-def _by_cut(held_out: pd.DataFrame) -> list[Block]:
+def _by_column(known: Sequence[KnownError]) -> list[Block]:
     """Tabulate errors by the column along which runs were held out."""
-    cut = held_out[held_out["column"] != ""]
-    if cut.empty:
-        return []
-    asked = [q for q in HEADINGS if (cut["question"] == q).any()]
-    rows = []
-    for column, direction in sorted(set(zip(cut["column"], cut["direction"], strict=True))):
-        of = cut[(cut["column"] == column) & (cut["direction"] == direction)]
-        cells = []
-        for question in asked:
-            errors = of.loc[of["question"] == question, "error"]
-            cells.append(f"{percent(errors.mean())} ({len(errors)})" if len(errors) else "–")
-        rows.append((plain(column), direction or "–", *cells))
-    header = ("column", "side", *(HEADINGS[q] for q in asked))
+    header, *rows = column_rows(known)
     caption = "Mean relative error along each column, and the number of predictions"
-    return [Table(caption, header, tuple(rows), words=(1,))]
+    return [Table(caption, tuple(header), tuple(map(tuple, rows)), words=(1,))] if rows else []
 
 
 def _by_value(findings: Findings) -> list[Block]:

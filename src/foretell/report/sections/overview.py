@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from foretell.errors import listing
+from foretell.model.passports.known_errors import KnownError
 from foretell.model.passports.questions import BEYOND_QUESTIONS
 from foretell.model.results.text import HEADINGS, times, trust_line
 from foretell.report.document import Fact
@@ -48,7 +50,7 @@ def facts(findings: Findings) -> list[Fact]:
     if model is not None:
         rehearsed = model.scores.get("rehearsed")
         found += (
-            _rehearsed(rehearsed)
+            [*_rehearsed(rehearsed), *_furthest(model.errors)]
             if rehearsed
             else _known(
                 model.scores.get("validation", {}),
@@ -68,17 +70,22 @@ def facts(findings: Findings) -> list[Fact]:
 
 
 def _rehearsed(errors: dict[str, float | None]) -> list[Fact]:
-    found = _known(
+    return _known(
         errors,
         inside=("off at known values", "a new combination of measured values"),
-        between=("off between known values", "a value that lies between the measured ones"),
+        between=("off between known values", "the mean over columns"),
     )
-    beyond = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
-    if beyond:
-        question, error = beyond[-1]
-        label = f"off {times(question)} beyond the data"
-        found.append(Fact(label, percent(error), "the furthest that was rehearsed"))
-    return found
+
+
+def _furthest(known: Sequence[KnownError]) -> list[Fact]:
+    """Return the error furthest beyond the data; of several, the largest."""
+    beyond = [e for e in known if e.question in BEYOND_QUESTIONS]
+    if not beyond:
+        return []
+    worst = max(beyond, key=lambda e: (BEYOND_QUESTIONS.index(e.question), e.error))
+    columns = short(" + ".join(worst.columns))
+    label = f"off {times(worst.question)} {worst.direction} {columns}"
+    return [Fact(label, percent(worst.error), "the worst of the furthest that were rehearsed")]
 
 
 def _known(scores: dict[str, float | None], **labels: tuple[str, str]) -> list[Fact]:
@@ -95,15 +102,11 @@ def trust(findings: Findings) -> str:
     model, results = findings.model, findings.results
     if model is None:
         return "There is no model to trust: see what failed."
-    errors = model.scores.get("rehearsed") or {}
-    if not errors and results is not None and results.best is not None:
-        errors = results.entry(results.best).errors
-    reaches = model.calibration.reaches if model.calibration is not None else {}
     if results is None or results.is_automatic:
         is_cut = results is not None and results.search_cut_by_time_limit
-        return trust_line(errors, reaches, is_cut=is_cut)
-    if any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
-        text = trust_line(errors, reaches)
+        return trust_line(model.errors, model.reaches, is_cut=is_cut)
+    if any(error.direction for error in model.errors):
+        text = trust_line(model.errors, model.reaches)
     else:
         text = "Errors outside the data are not known: no validation row lies there."
     if findings.held_out is not None:

@@ -306,7 +306,6 @@ def test_values_that_are_not_positive_are_refused_with_the_range_of_the_column(s
     row = {**ROW, "size": size}
     answers = [
         server.client.post(PREDICT, json={"rows": [row]}),
-        server.client.post(PREDICT, json={"rows": [ROW, row]}),
         server.client.post("/models/sort/curve", json={"row": row, "column": "nodes"}),
         server.client.post(
             "/models/sort/plan", json={"vary": {"nodes": [1, 2]}, "fix": {**FIXED, "size": size}}
@@ -320,3 +319,6 @@ def test_values_that_are_not_positive_are_refused_with_the_range_of_the_column(s
         assert found == "wrong-input"
         for words in ("size", f"{size:g}", "10 to 80", "positive"):
             assert words in detail
+    beside = server.client.post(PREDICT, json={"rows": [ROW, row]}).json()["predictions"]
+    assert [answer["trust"] for answer in beside] == ["inside", "invalid"]
+    assert "10 to 80" in beside[1]["outside"]

@@ -85,6 +85,19 @@ def test_curve_is_what_no_line_in_the_logarithm_explains():
     assert left == pytest.approx(0, abs=1e-18)  # with the line, it is 1/x
 
 
+def test_below_the_smallest_value_a_curve_goes_on_as_a_line():
+    axes = Axes.of(np.array([[1.0], [2.0], [4.0], [8.0]]))
+
+    def curve(*values):
+        return axes.curves(axes.coordinates(np.array(values)[:, None]))[:, 0]
+
+    halved = np.diff(curve(1.0, 0.5, 0.25, 0.125))  # equal steps of the logarithm
+    assert halved == pytest.approx(halved[0])
+    near = np.diff(curve(1.0, 0.999)) / np.log(0.999)
+    inside = np.diff(curve(1.0, 1.001)) / np.log(1.001)
+    assert near == pytest.approx(inside, rel=0.01)  # without a bend
+
+
 def saved(axes):
     state = axes.to_state()
     return State(json.loads(json.dumps(state.values)), dict(state.arrays))

@@ -104,11 +104,18 @@ class Axes:
         return z
 
     def curves(self, z: Array) -> Array:
-        """Return the curve of each axis that has one, in the order of the axes."""
+        """Return the curve of each axis that has one, in the order of the axes.
+
+        Below the smallest measured value it goes on as a straight line: 1/value explodes there,
+        and what is measured in logarithms never grows faster than a power.
+        """
         kept = np.flatnonzero(self.has_curve)
-        exponent = np.clip(-z[:, kept] * self.deviation[kept], -_MOST_EXPONENT, _MOST_EXPONENT)
-        line = self.level[kept] + self.slope[kept] * z[:, kept]
-        return (np.exp(exponent) - line) / self.height[kept]
+        z, low, deviation = z[:, kept], self.low[kept], self.deviation[kept]
+        held = np.maximum(z, low)
+        exponent = np.clip(-held * deviation, -_MOST_EXPONENT, _MOST_EXPONENT)
+        inverse = np.exp(exponent) * (1 + (held - z) * deviation)
+        line = self.level[kept] + self.slope[kept] * z
+        return (inverse - line) / self.height[kept]
 
     def codes(self, x: Array) -> NDArray[np.int64]:
         """Return the level of each category as its position in the group; -1 is unknown."""
