@@ -146,7 +146,10 @@ class Fitter:
         """Group hyperparameters whose fits on the training rows of a split have much in common."""
         technique = TECHNIQUES.get(name)()
         points = [Point(technique, params) for params in space]
-        found = groups(points, len(self.splits[split_key].train), self.x.shape[1])
+        n_runs, n_features = len(self.splits[split_key].train), self.x.shape[1]
+        if isinstance(self.campaign.feature_selection, SFS):  # most of its fits are on one column
+            n_runs, n_features = len(self._selection_folds(split_key)[0].train), 1
+        found = groups(points, n_runs, n_features)
         return [tuple(dict(point.params) for point in group) for group in found]
 
     def fit(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[FittedModel]:
