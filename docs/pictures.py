@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation from the example data, and write them as SVG.
+"""Draw the pictures of the documentation from example data and made-up laws; write them as SVG.
 
     python docs/pictures.py [FOLDER]
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,86 @@ def draw_intervals(model: foretell.SavedModel) -> plt.Figure:
     return figure
 
 
+def draw_hard_cases() -> plt.Figure:
+    """Draw four made-up jobs that are easy to get wrong: a sum, a cliff, a plateau, options."""
+    figure, ((sum_, cliff), (plateau, options)) = plt.subplots(2, 2, figsize=(10, 7.6))
+    _draw_case(
+        sum_, "A sum of terms: work divided among nodes, and an overhead for each node",
+        {"nodes": [1, 2, 3, 4, 6, 8, 10, 12, 14, 16], "gb": [25, 50, 100, 200]},
+        lambda v: 22 * v["gb"] / v["nodes"] + 3 * np.log2(v["nodes"] + 1) + 0.4 * v["nodes"] + 5,
+        "nodes", 64, {"gb": 50},
+    )  # fmt: skip
+    _draw_case(
+        cliff, "A cliff: 180 GB that must fit into the memory of all nodes",
+        {"nodes": [4, 6, 8, 10, 12, 16, 20, 24], "memory_gb": [8, 16, 32]},
+        lambda v: (4 + 900 / v["nodes"]) * np.where(v["nodes"] * v["memory_gb"] < 180, 3.0, 1.0),
+        "nodes", 48, {"memory_gb": 16},
+    )  # fmt: skip
+    _draw_case(
+        plateau, "A plateau: from 12 threads on, the disk decides",
+        {"threads": [1, 2, 4, 6, 8, 12, 16, 20, 24], "gb": [1, 2, 4, 8]},
+        lambda v: v["gb"] * np.maximum(24 / v["threads"], 2.0) + 0.5,
+        "threads", 96, {"gb": 4},
+    )  # fmt: skip
+    _draw_options(options)
+    figure.tight_layout()
+    return figure
+
+
+def _draw_case(
+    axes: plt.Axes,
+    title: str,
+    design: dict[str, list[float]],
+    law: Callable[[pd.DataFrame], Any],
+    column: str,
+    furthest: float,
+    at: dict[str, float],
+) -> None:
+    """Draw runs of a law along a column, what automatic mode makes of them, and the truth."""
+    runs = pd.MultiIndex.from_product(design.values(), names=design).to_frame(index=False)
+    noise = np.random.default_rng(0).lognormal(0, 0.03, len(runs))
+    measured = runs.assign(time_s=law(runs) * noise)
+    fit, trees = foretell.fit_model(measured, target="time_s"), foretell.fit_model(TREES, measured)
+    largest = max(design[column])
+    values = np.unique(np.geomspace(min(design[column]), furthest, 60).round())
+    rows = pd.DataFrame({column: values, **at})
+    forecast = fit.forecast(rows)
+    shown = (runs[list(at)] == pd.Series(at)).all(axis=1)
+    axes.axvspan(largest, furthest, color="#f0f0f0")
+    axes.fill_between(values, forecast.lower, forecast.upper, color=BLUE, alpha=0.2)
+    axes.plot(values, law(rows), color=BLACK, linestyle=":", label="the law")
+    axes.plot(values, trees.predict(rows), color=ORANGE, linestyle="--", label="boosted trees")
+    axes.plot(values, forecast.value, color=BLUE, label="automatic mode, 90 % interval")
+    axes.plot(runs[column][shown], measured["time_s"][shown], ".", color=BLACK, label="runs")
+    axes.set(xscale="log", yscale="log", xlabel=column, ylabel="time, s")
+    axes.set_xlim(values[0] * 0.9, furthest)
+    axes.set_xticks([v for v in (1, 2, 4, 8, 16, 32, 64) if values[0] <= v <= furthest])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    axes.set_title(title, loc="left", fontsize=9)
+    axes.legend(fontsize=8)
+
+
+def _draw_options(axes: plt.Axes) -> None:
+    """Draw predictions of a program with twelve on-off options that depend on each other."""
+    random = np.random.default_rng(1)
+    every = pd.DataFrame(random.integers(0, 2, (400, 12)), columns=[f"o{i}" for i in range(12)])
+    every = every.drop_duplicates(ignore_index=True)
+    o = every.to_numpy().T
+    true_s = 2 + 30 * o[0] * (1 - o[1]) + 9 * o[0] * o[2] + 5 * o[3] * (1 - o[0]) + 0.2 * o[4]
+    time_s = true_s * random.lognormal(0, 0.005, len(every))
+    runs, rest = every[:90].assign(time_s=time_s[:90]), every[90:]
+    fit, trees = foretell.fit_model(runs, target="time_s"), foretell.fit_model(TREES, runs)
+    axes.plot([1, 50], [1, 50], color=GRAY)
+    axes.plot(true_s[90:], trees.predict(rest), "+", color=ORANGE, label="boosted trees")
+    axes.plot(true_s[90:], fit.predict(rest), "o", color=BLUE, fillstyle="none", markersize=4,
+              label="automatic mode")  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="time, s", ylabel="predicted, s")
+    axes.set_title("Options that depend on each other: predictions from 90 runs",
+                   loc="left", fontsize=9)  # fmt: skip
+    axes.legend(fontsize=8)
+
+
 def _matching(table: pd.DataFrame) -> pd.DataFrame:
     is_on_curve = np.all([table[name] == value for name, value in CURVE.items()], axis=0)
     return table[is_on_curve].sort_values("size_mib")
@@ -161,6 +242,7 @@ def main() -> None:
             "beyond-the-data": draw_curve(automatic.best, trees.best),
             "error-by-question": draw_errors(automatic.results),
             "intervals": draw_intervals(automatic.best),
+            "hard-cases": draw_hard_cases(),
         }
         for name, figure in pictures.items():
             write_picture(figure, folder / f"{name}.svg")

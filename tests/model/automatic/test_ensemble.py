@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,30 @@ def test_a_fold_counts_only_when_all_have_answered():
     del answers[0]["PowerLaw"]
     assert len(bench.assemble(fits, answers).folds) == len(bench.folds) - 1
     assert bench.assemble(fits, {}).regressor.predict(rows().x).min() > 0
+
+
+def test_members_are_judged_by_runs_that_a_smooth_process_cannot_explain_too():
+    bench = Bench.of(rows(), ["PowerLaw", "ScalingLaw"], 0)
+    fits = {name: fit_member(bench, FitTask(name)) for name in bench.voters}
+    odd = bench.points.x[:, 0] == 80
+    log_y = bench.points.log_y
+    answers = {
+        i: {"PowerLaw": log_y[f.test] + 0.01, "ScalingLaw": log_y[f.test] + 0.5 * odd[f.test]}
+        for i, f in enumerate(bench.folds)
+    }
+    ignored = replace(bench.points, weight=np.where(odd, 1e-6, 1.0))
+    regressor = replace(bench, points=ignored).assemble(fits, answers).regressor
+    law, scaling = regressor.vote.inside
+    assert law < scaling
+
+
+def test_members_that_can_follow_jumps_do_not_rely_on_the_weights_of_a_smooth_process():
+    bench = Bench.of(rows(n_repeats=3), USUAL, 0)
+    ignored = replace(bench.points, weight=np.full(len(bench.points), 1e-6))
+    seen = replace(bench, points=ignored).points_for
+    assert seen(MEMBERS["LogGP"]).weight == pytest.approx(1e-6)
+    assert seen(MEMBERS["SparseGP"]).weight == pytest.approx(0.3)  # a tenth of three runs
+    assert (seen(MEMBERS["LightTrees"]).weight > 0.3).all()
 
 
 def test_rehearsals_take_turns_so_that_a_cut_leaves_all_kinds():

@@ -17,6 +17,7 @@ from foretell.model.automatic.lower_bounds import join
 from foretell.model.automatic.members import (
     MOST_POINTS,
     USUAL,
+    MemberSpec,
     member_spec,
     read_members,
     usual_voters,
@@ -133,6 +134,21 @@ class Bench:
             for name, regressor in fits.items():
                 yield FitTask(name, fold, regressor.start())
 
+    @cached_property
+    def n_runs(self) -> Array:
+        """How many runs each point stands for.
+
+        Members are judged by all of them alike: the weights of points say which runs a smooth
+        process cannot explain, and a member that can must not lose by that.
+        """
+        counts = np.bincount(self.merged.point, minlength=len(self.merged.points))
+        return counts[self.drawn].astype(float)
+
+    def points_for(self, spec: MemberSpec) -> Points:
+        """Return the points as a member sees them."""
+        weight = np.maximum(self.points.weight, spec.least_weight * self.n_runs)
+        return replace(self.points, weight=weight)
+
     def assemble(self, fits: Mapping[str, Regressor], answers: Answers) -> RehearsedEnsemble:
         """Weigh the voters by their answers; a fold counts when all have answered it.
 
@@ -144,9 +160,7 @@ class Bench:
         folds = [self.folds[i] for i in complete]
         tables = [np.column_stack([answers[i][name] for name in names]) for i in complete]
         errors = [
-            relative_errors(
-                table[:, : len(voters)], self.points.log_y[f.test], self.points.weight[f.test]
-            )
+            relative_errors(table[:, : len(voters)], self.points.log_y[f.test], self.n_runs[f.test])
             for f, table in zip(folds, tables, strict=True)
         ]
         measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
@@ -183,10 +197,11 @@ def fit_member(bench: Bench, task: FitTask) -> Regressor:
     """Fit one member on all points, or on the training points of a fold."""
     spec = member_spec(task.member)
     technique, params = spec.build()
+    points = bench.points_for(spec)
     if task.fold is not None:
-        rows = bench.points.take(bench.folds[task.fold].train).as_rows()
+        rows = points.take(bench.folds[task.fold].train).as_rows()
         return technique.refit(rows, params, bench.seed, task.start)
-    rows = join(bench.points.sample(spec.most_points, bench.seed), bench.beyond).as_rows()
+    rows = join(points.sample(spec.most_points, bench.seed), bench.beyond).as_rows()
     if spec.starts_merged:
         return technique.refit(rows, params, bench.seed, bench.log_gp)
     return technique.fit(technique.prepare(rows), params, bench.seed)

@@ -67,9 +67,8 @@ def _fairly_weighted(bench: Bench) -> Points:
     The usual weights are small where a process with all columns is far off. They would make that
     process more likely than any with a shuffled column.
     """
-    n_runs = np.bincount(bench.merged.point, minlength=len(bench.merged.points))[bench.drawn]
-    is_usual = bench.points.weight >= _OUTLIER * n_runs
-    points = replace(bench.points, weight=n_runs.astype(float))
+    is_usual = bench.points.weight >= _OUTLIER * bench.n_runs
+    points = replace(bench.points, weight=bench.n_runs)
     return points.take(np.flatnonzero(is_usual))
 
 

@@ -26,6 +26,10 @@ class MemberSpec:
         The configurations it is fitted to; of more, a random sample.
     starts_merged
         Whether it starts from the process that was fitted when repeats were merged.
+    least_weight
+        How much a configuration counts at least, as a share of its number of runs. Weights are
+        small where a smooth process is far off: because of outliers, or because the process cannot
+        follow. Members that could do not rely on them.
     only_beyond
         Whether it has no weight inside the data, where it equals another member.
     """
@@ -34,6 +38,7 @@ class MemberSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     most_points: int = _MOST_POINTS
     starts_merged: bool = False
+    least_weight: float = 0.0
     only_beyond: bool = False
 
     def build(self) -> tuple[Technique, dict[str, Any]]:
@@ -48,11 +53,11 @@ MEMBERS: Mapping[str, MemberSpec] = {
     "LogGP": MemberSpec("LogGP", starts_merged=True),
     "RoughGP": MemberSpec("LogGP", {"form": "rough"}, starts_merged=True),
     "FlatGP": MemberSpec("LogGP", {"beyond": "flat"}, starts_merged=True, only_beyond=True),
-    "SparseGP": MemberSpec("LogGP", {"form": "sparse"}, starts_merged=True),
+    "SparseGP": MemberSpec("LogGP", {"form": "sparse"}, starts_merged=True, least_weight=0.1),
     "Hybrid": MemberSpec("Hybrid"),
     "TrendTrees": MemberSpec("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
     "BoostedTrend": MemberSpec("Hybrid", _BOOSTED, most_points=MOST_POINTS),
-    "LightTrees": MemberSpec("LightTrees"),
+    "LightTrees": MemberSpec("LightTrees", least_weight=0.3),
     "ScalingLaw": MemberSpec("ScalingLaw"),
     "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}),  # more would flatten slopes of few runs
 }

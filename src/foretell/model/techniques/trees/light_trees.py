@@ -26,7 +26,6 @@ from foretell.model.techniques.trees._grown import GrownTrees
 
 #: More logarithms get no sums and differences: there would be too many to find the good ones.
 _MOST_COMBINED = 8
-_SPLIT_FEATURES = 0.6
 _REHEARSED_TREES = 25
 
 
@@ -97,7 +96,7 @@ class LightTreesTechnique(LogTechnique):
         unit = deviation_unit(log_y, rows.weight)
         forest = ExtraTreesRegressor(
             n_estimators=params["n_estimators"],
-            max_features=_SPLIT_FEATURES,
+            max_features=1.0,  # fewer would miss the one option that matters
             min_samples_leaf=1,
             n_jobs=1,
             random_state=seed,
