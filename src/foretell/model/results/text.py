@@ -187,7 +187,10 @@ def _model_lines(results: Results, *, details: bool) -> Iterator[str]:
     errors = results.leaderboard[0].errors
     if results.is_automatic or any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
         yield trust_line(
-            results.errors_by_column, results.reaches, is_cut=results.search_cut_by_time_limit
+            results.errors_by_column,
+            results.reaches,
+            {} if results.is_automatic else errors,
+            is_cut=results.search_cut_by_time_limit,
         )
 
 
@@ -264,6 +267,7 @@ def column_rows(known: Sequence[KnownError]) -> Rows:
 def trust_line(
     known: Sequence[KnownError],
     reaches: Mapping[str, Sequence[float]],
+    errors: Mapping[str, float | None],
     *,
     is_cut: bool = False,
 ) -> str:
@@ -275,6 +279,8 @@ def trust_line(
         The mean errors on runs held out.
     reaches
         How far below and above its range each column has enough such runs, as ratios.
+    errors
+        The mean errors by question alone, for models of which no more is known.
     """
     parts = []
     for columns in dict.fromkeys(e.columns for e in known if e.direction):
@@ -288,6 +294,9 @@ def trust_line(
             ways += [_one_way(rungs, word)] if rungs else []
         if ways:
             parts.append(f"{plain(' + '.join(columns))} {', '.join(ways)}")
+    pooled = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
+    if not parts and pooled:
+        return f"Outside the data, over all columns: {_one_way(pooled, 'beyond')}."
     if not parts:
         why = (
             "the time limit left no rehearsal" if is_cut else "no column has enough values to tell"
