@@ -80,17 +80,46 @@ min_samples_leaf = [1]
     )
 
 
-def ray_full(table: str) -> str:
-    """The Ray paper's whole Table II: 3, 72, 720 and 24 points."""
-    return (
-        _RAY.format(table=table)
-        + """
+_TREES = """
 [DecisionTree]
 criterion = ['mse', 'friedman_mse', 'mae']
 max_depth = [3, 5, 10, 20]
 max_features = ['auto', 'sqrt', 'log2']
 min_samples_split = [0.01, 0.1, 0.2, 0.5]
 min_samples_leaf = [0.01, 0.05, 0.1, 0.2, 0.3]
+"""
+
+
+def few_rows(table: str) -> str:
+    """720 points of trees, each with its own forward selection: most of them are the same tree."""
+    return (
+        f"""
+[General]
+techniques = ['DecisionTree']
+hp_selection = KFold
+folds = 5
+validation = HoldOut
+hold_out_ratio = 0.2
+y = time_s
+[DataPreparation]
+input_path = {table}
+inverse = ['nodes']
+product_max_degree = 2
+[FeatureSelection]
+method = SFS
+max_features = 1
+folds = 5
+"""
+        + _TREES
+    )
+
+
+def ray_full(table: str) -> str:
+    """The Ray paper's whole Table II: 3, 72, 720 and 24 points."""
+    return (
+        _RAY.format(table=table)
+        + _TREES
+        + """
 [RandomForest]
 n_estimators = [10, 50, 200]
 criterion = ['mae']

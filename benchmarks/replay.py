@@ -24,9 +24,11 @@ import pandas as pd
 
 import foretell
 from foretell.decide.advise.first_runs import first_runs
+from foretell.decide.advise.informed import inform, informed_planner
 from foretell.decide.advise.next_run import advise
 from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
-from foretell.decide.plan.plan import make_plan
+from foretell.decide.advise.past_runs import PastRuns
+from foretell.decide.question.objective import read_request
 
 ROOT = Path(__file__).parents[1]
 GOAL = 0.05
@@ -196,7 +198,10 @@ class Replay:
             return np.inf
         job = np.flatnonzero(self.is_job())
         candidates = self.world.configurations.iloc[job].reset_index(drop=True)
-        plan = make_plan(model, {**self.problem.request, "allow_far": True}, candidates)
+        asked = read_request({**self.problem.request, "allow_far": True})
+        past = PastRuns.of(self.world.data(order), [model])
+        informed = inform([model], past, self.seed)
+        plan = informed_planner(informed, past, asked, candidates).plan()
         option = plan.chosen or plan.closest
         chosen = (candidates == pd.Series(option.configuration)[candidates.columns]).all(axis=1)
         losses = self.losses()

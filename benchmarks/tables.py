@@ -42,6 +42,17 @@ def ray(folder: Path) -> Path:
     return _write(pd.DataFrame(rows, columns=names), folder)
 
 
+def few_rows(folder: Path) -> Path:
+    """32 runs: 8 configurations of a job on some nodes, 4 times each."""
+    random = np.random.default_rng(0)
+    grid = np.array(list(product((1, 2, 4, 8), (2, 5), (16, 64))))
+    rows = np.repeat(grid[random.permutation(len(grid))[:8]], 4, axis=0)
+    nodes, size_gb, batch = rows.T.astype(float)
+    time_s = (4 + 30 * size_gb / nodes * (1 + 8 / batch)) * np.exp(random.normal(0, 0.02, 32))
+    frame = pd.DataFrame(rows, columns=["nodes", "size_gb", "batch"])
+    return _write(frame.assign(time_s=time_s.round(2)), folder)
+
+
 def wide(folder: Path) -> Path:
     """32 runs with 26 columns, which have 3,627 products of degree two and three."""
     random = np.random.default_rng(0)

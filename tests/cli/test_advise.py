@@ -63,8 +63,8 @@ def test_advice_measured_on_top_of_the_table_closes_the_loop(folder):
                  "-k", 2, "-o", "next.toml")  # fmt: skip
     assert result.exit_code == 0, result.output
     first = result.stdout.splitlines()[0]
-    assert first.startswith("Run ")
-    assert "it decides between workers=" in first
+    assert first.startswith("Run workers=")
+    assert "better" in first
     assert "sweep written to next.toml   ·  foretell measure next.toml --append runs.csv" in (
         result.stdout
     )
@@ -156,7 +156,8 @@ def test_learn_shows_its_rounds_and_ends_with_the_plan(folder):
     assert "no affordable run is likely to change the plan" in result.stdout
     planned = run("plan", "learned", "--vary", "workers=1,2,4", "--fix",
                   "images=4000")  # fmt: skip
-    assert planned.stdout.splitlines()[0] == result.stdout.splitlines()[0]
+    # The model alone is less sure than with the runs.
+    assert planned.stdout.startswith("Use workers=4")
 
 
 def test_learn_whose_budget_ends_before_there_is_a_plan_says_so_with_its_exit_code(folder):

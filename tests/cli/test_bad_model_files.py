@@ -213,6 +213,10 @@ CASES = {
         [SOUND],
     ),
     "newer": (header(format=9, foretell="7.1"), ["7.1", "format 9", f"up to {FORMAT}", "Upgrade"]),
+    "older-with-another-state": (
+        header(format=1, foretell="0.1.0", technique="ScalingLaw"),
+        ["'0.1.0'", "format 1", "ScalingLaw", "Fit it again"],
+    ),
     "older-than-the-first": (header(format=0), [SOUND, "no format 0"]),
     "entry-missing": (header(target=None), [SOUND, "target", "required"]),
     "entry-unknown": (header(run="rm -rf /"), [SOUND, "run"]),

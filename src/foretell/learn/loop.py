@@ -13,12 +13,12 @@ import pandas as pd
 
 from foretell.dataset import Dataset, read_dataset, read_description
 from foretell.decide.advise.advice import Advice
+from foretell.decide.advise.informed import inform, informed_planner
 from foretell.decide.advise.next_run import advise
 from foretell.decide.advise.next_sweep import next_sweep
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.advise.spent import Account
-from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import (
     DatasetError,
@@ -239,8 +239,9 @@ class _Learner:
             plan, chance = advice.plan, advice.best_chance
             reason = None if advice.proposals else SURE
         except TooLittleError:
-            broken = PastRuns.of(dataset, models).broken
-            plan = Planner.of(models, self.request, excluded=broken).plan()
+            past = PastRuns.of(dataset, models)
+            informed = inform(models, past, self.request.seed)
+            plan = informed_planner(informed, past, self.request).plan()
             chance, reason = float("nan"), SPENT
         runs = [] if advice is None else [p.configuration for p in advice.proposals]
         self.rounds.append(Round(len(dataset.frame), runs, cost, budget.kind, chance, plan))

@@ -26,7 +26,8 @@ class PossibleRuns:
 
     def first(self) -> list[dict[str, Any]]:
         """List the runs to start with."""
-        runs = [r for r in first_runs(self._all_values, self.request.fix) if self._rules.allows(r)]
+        runs = first_runs(self._all_values, self.request.fix, self.small())
+        runs = [run for run in runs if self._rules.allows(run)]
         if not runs:
             raise UsageError(
                 "there is no run to start with: 'only' and 'exclude' of the sweep forbid all of "

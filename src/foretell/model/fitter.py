@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.campaigns.schema import SFS, Campaign, XGBoostImportance
-from foretell.model.campaigns.validation.scores import score
+from foretell.model.campaigns.validation.scores import error_of
 from foretell.model.campaigns.validation.splits import Split
 from foretell.model.features.feature_map import FeatureMap
 from foretell.model.features.selection import select_by_importance, select_forward
-from foretell.model.techniques import TECHNIQUES, Regressor, Technique, TrainingRows, complete
+from foretell.model.shared_fits import Point, SharedResults, fit_group, groups
+from foretell.model.techniques import TECHNIQUES, Regressor, TrainingRows, complete
 from foretell.model.techniques.linear._least_squares import intercept
 
+Made = TypeVar("Made")
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
 Rows = NDArray[np.int64]
 
 #: Prepared rows (factorizations, binned matrices) kept by each worker.
 _KEPT_BYTES = 256 * 2**20
+_KEPT_OVERHEAD = 4096  # of the objects around few rows
 
 #: A prediction below this share of the smallest target trained on is raised to it: times and
 #: energies are positive, and a linear law may not know.
@@ -133,67 +136,107 @@ class Fitter:
     configuration: NDArray[np.int64]
     splits: dict[str, Split]
     feature_map: FeatureMap
-    _kept: OrderedDict[tuple[Any, ...], tuple[Any, int]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
+    _kept_bytes: int = 0
+    _fold_errors: SharedResults[float] = field(default_factory=SharedResults)
+
+    def groups(
+        self, name: str, space: Sequence[dict[str, Any]], split_key: str
+    ) -> list[tuple[dict[str, Any], ...]]:
+        """Group hyperparameters whose fits on the training rows of a split have much in common."""
+        technique = TECHNIQUES.get(name)()
+        points = [Point(technique, params) for params in space]
+        n_runs, n_features = len(self.splits[split_key].train), self.x.shape[1]
+        if isinstance(self.campaign.feature_selection, SFS):  # most of its fits are on one column
+            n_runs, n_features = len(self._selection_folds(split_key)[0].train), 1
+        found = groups(points, n_runs, n_features)
+        return [tuple(dict(point.params) for point in group) for group in found]
 
     def fit(self, name: str, batch: Sequence[dict[str, Any]], split_key: str) -> list[FittedModel]:
-        """Fit on the training rows of a split, once for all hyperparameters of a path."""
+        """Fit on the training rows of a split; hyperparameters of the same model share one fit."""
         technique = TECHNIQUES.get(name)()
-        if isinstance(self.campaign.feature_selection, SFS):
-            return [self._fit_selected(technique, params, split_key) for params in batch]
-        columns = self._columns(split_key)
-        scaling, prepared = self._prepared(technique, batch[0], split_key, columns)
-        regressors = fit_path(technique, prepared, batch, self.campaign.seed)
-        floor = self._floor(self.splits[split_key].train)
-        return [FittedModel(columns, scaling, regressor, floor) for regressor in regressors]
+        points = [Point(technique, params) for params in batch]
+        by_columns: dict[bytes, tuple[Columns, list[Point]]] = {}
+        for point in points:
+            columns = self._point_columns(point, split_key)
+            by_columns.setdefault(columns.tobytes(), (columns, []))[1].append(point)
+        train = self.splits[split_key].train
+        fitted: dict[int, FittedModel] = {}
+        for columns, alike in by_columns.values():
+            for group in groups(alike, len(train), len(columns)):
+                models = self._fit_group(group, split_key, train, columns)
+                fitted |= {id(point): model for point, model in zip(group, models, strict=True)}
+        return [fitted[id(point)] for point in points]
 
-    def _fit_selected(
-        self, technique: Technique, params: dict[str, Any], split_key: str
-    ) -> FittedModel:
-        options = self.campaign.feature_selection
-        assert isinstance(options, SFS)
-        rows = self.splits[split_key].train
-        columns = select_forward(
-            self._columns(split_key).tolist(),
-            self._subset_error(technique, params, rows, options.folds),
+    def _fit_group(
+        self, group: Sequence[Point], rows_key: Hashable, rows: Rows, columns: Columns
+    ) -> list[FittedModel]:
+        """Fit points of one group on some rows, which ``rows_key`` identifies, and columns."""
+        scaling, prepared = self._prepared(group[0], rows_key, rows, columns)
+        technique, floor = group[0].technique, self._floor(rows)
+        regressors = fit_group(
+            group,
+            len(rows),
+            len(columns),
+            lambda params: technique.fit(prepared, params, self.campaign.seed),
+        )
+        models = {id(r): FittedModel(columns, scaling, r, floor) for r in regressors}
+        return [models[id(regressor)] for regressor in regressors]
+
+    def _fit(self, point: Point, rows_key: Hashable, rows: Rows, columns: Columns) -> FittedModel:
+        return self._fit_group([point], rows_key, rows, columns)[0]
+
+    def _point_columns(self, point: Point, split_key: str) -> Columns:
+        """Choose the columns that a point of the search uses: forward selection depends on it."""
+        columns, options = self._columns(split_key), self.campaign.feature_selection
+        if not isinstance(options, SFS):
+            return columns
+        return select_forward(
+            columns.tolist(),
+            lambda subset: self._subset_error(point, split_key, np.sort(subset)),
             min_features=options.min_features,
             max_features=options.max_features,
         )
-        return self._fit(technique, params, rows, columns)
 
-    def _subset_error(
-        self, technique: Technique, params: dict[str, Any], rows: Rows, n_folds: int
-    ) -> Callable[[list[int]], float]:
+    def _subset_error(self, point: Point, split_key: str, columns: Columns) -> float:
         """Return the cross-validated error of a subset of columns, inside the training rows."""
-        n_folds = min(n_folds, len(rows))
-        shuffled = np.random.default_rng(self.campaign.seed).permutation(rows)
-        tests = np.array_split(shuffled, n_folds)
-        folds = [(np.setdiff1d(rows, test), test) for test in tests]
+        try:
+            errors = [
+                self._fold_error(point, (split_key, i), fold, columns)
+                for i, fold in enumerate(self._selection_folds(split_key))
+            ]
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return float("inf")
+        return float(np.mean(errors))
 
-        def error(subset: list[int]) -> float:
-            columns = np.sort(subset)  # as in the models that are kept
-            try:
-                errors = []
-                for train, test in folds:
-                    fitted = self._fit(technique, params, train, columns)
-                    scores = score(self.y[test], fitted.predict(self.x[test]))
-                    errors.append(getattr(scores, self.campaign.score))
-            except (ValueError, ArithmeticError, np.linalg.LinAlgError):
-                return float("inf")
-            return float(np.mean(errors))
-
+    def _fold_error(self, point: Point, rows_key: Hashable, fold: Split, columns: Columns) -> float:
+        """Return the error on a fold; that of a fit that was made for another point is known."""
+        depends_on, limit = point.depends_on(len(fold.train), len(columns))
+        key = (depends_on, point.length, rows_key, columns.tobytes())
+        error = self._fold_errors.find(key, limit)
+        if error is None:
+            fitted = self._fit(point, rows_key, fold.train, columns)
+            predicted = fitted.predict(self.x[fold.test])
+            error = error_of(self.y[fold.test], predicted, self.campaign.score)
+            self._fold_errors.add(key, limit, fitted.regressor.reached(), error)
         return error
 
-    def _fit(
-        self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
-    ) -> FittedModel:
-        scaling, prepared = self._prepare(technique, params, rows, columns)
-        regressor = technique.fit(prepared, params, self.campaign.seed)
-        return FittedModel(columns, scaling, regressor, self._floor(rows))
+    def _selection_folds(self, split_key: str) -> list[Split]:
+        """Split the training rows of a split into folds for the selection of features."""
+        options, rows = self.campaign.feature_selection, self.splits[split_key].train
+        assert isinstance(options, SFS)
+        n_folds = min(options.folds, len(rows))
 
-    def _prepare(
-        self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
-    ) -> tuple[Scaling | None, Any]:
-        taken = self._rows(technique, params, rows, columns)
+        def make() -> list[Split]:
+            shuffled = np.random.default_rng(self.campaign.seed).permutation(rows)
+            tests = np.array_split(shuffled, n_folds)
+            return [Split(np.setdiff1d(rows, test), test) for test in tests]
+
+        return self._once(("selection folds", split_key), make, 8 * n_folds * len(rows))
+
+    def _prepare(self, point: Point, rows: Rows, columns: Columns) -> tuple[Scaling | None, Any]:
+        technique = point.technique
+        taken = self._rows(point, rows, columns)
         if technique.needs_units or not self.campaign.features.normalization:
             return None, technique.prepare(taken)
         scaling = Scaling.of(taken, self.y[rows])
@@ -201,11 +244,7 @@ class Fitter:
 
     def _columns(self, split_key: str) -> Columns:
         """Choose the columns that training rows can say something about."""
-        key = ("columns", split_key)
-        if key not in self._kept:
-            self._keep(key, self._select_columns(split_key), 0)
-        found: Columns = self._kept[key][0]
-        return found
+        return self._once(("columns", split_key), lambda: self._select_columns(split_key), 0)
 
     def _select_columns(self, split_key: str) -> Columns:
         train = self.splits[split_key].train
@@ -216,46 +255,46 @@ class Fitter:
             columns = np.setdiff1d(columns, indicators[~seen])
         options = self.campaign.feature_selection
         if isinstance(options, XGBoostImportance):
-            shares = self._importances(train, columns)
+            shares = self._importances(split_key, columns)
             kept = select_by_importance(
                 shares, tolerance=options.tolerance, max_features=options.max_features
             )
             columns = columns[kept]
         return columns
 
-    def _importances(self, train: Rows, columns: Columns) -> Array:
+    def _importances(self, split_key: str, columns: Columns) -> Array:
         technique = TECHNIQUES.get("XGBoost")()
         params = complete(technique, {"n_estimators": 50, "max_depth": 3, "gamma": 0})
-        fitted = self._fit(technique, params, train, columns)
+        train = self.splits[split_key].train
+        fitted = self._fit(Point(technique, params), split_key, train, columns)
         shares = fitted.regressor.importances()
         return np.zeros(len(columns)) if shares is None else shares  # None: nothing to split on
 
     def _prepared(
-        self, technique: Technique, params: dict[str, Any], split_key: str, columns: Columns
+        self, point: Point, rows_key: Hashable, rows: Rows, columns: Columns
     ) -> tuple[Scaling | None, Any]:
-        merges = technique.merges_repeats(params)
-        key = (technique.name, split_key, merges)
+        key = (point.technique.name, rows_key, point.merges, columns.tobytes())
+        n_bytes = 16 * len(rows) * len(columns)  # the rows, and as much again
+        return self._once(key, lambda: self._prepare(point, rows, columns), n_bytes)
+
+    def _once(self, key: Hashable, make: Callable[[], Made], n_bytes: int) -> Made:
+        """Return what was made before, if it is still kept; what was not used for long goes."""
         if key not in self._kept:
-            train = self.splits[split_key].train
-            n_bytes = 16 * len(train) * len(columns)  # the rows, and as much again
-            self._keep(key, self._prepare(technique, params, train, columns), n_bytes)
+            self._kept[key] = (make(), n_bytes + _KEPT_OVERHEAD)
+            self._kept_bytes += n_bytes + _KEPT_OVERHEAD
+            while len(self._kept) > 1 and self._kept_bytes > _KEPT_BYTES:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self._kept_bytes -= freed
         self._kept.move_to_end(key)
-        found: tuple[Scaling | None, Any] = self._kept[key][0]
+        found: Made = self._kept[key][0]
         return found
 
-    def _keep(self, key: tuple[Any, ...], value: Any, n_bytes: int) -> None:
-        self._kept[key] = (value, n_bytes)
-        while len(self._kept) > 1 and sum(n for _, n in self._kept.values()) > _KEPT_BYTES:
-            self._kept.popitem(last=False)
-
-    def _rows(
-        self, technique: Technique, params: dict[str, Any], rows: Rows, columns: Columns
-    ) -> TrainingRows:
+    def _rows(self, point: Point, rows: Rows, columns: Columns) -> TrainingRows:
         """Take some rows and columns, with repeats merged where that changes nothing."""
         position = {int(column): i for i, column in enumerate(columns)}
         left = (tuple(position[c] for c in g if c in position) for g in self.feature_map.groups)
         groups = tuple(group for group in left if group)
-        if technique.merges_repeats(params):
+        if point.merges:
             _, first, group, count = np.unique(
                 self.configuration[rows], return_index=True, return_inverse=True, return_counts=True
             )
@@ -274,15 +313,3 @@ class Fitter:
     def _floor(self, rows: Rows) -> float | None:
         smallest = float(self.y[rows].min())
         return FLOOR_SHARE * smallest if smallest > 0 else None
-
-
-def fit_path(
-    technique: Technique, prepared: Any, batch: Sequence[dict[str, Any]], seed: int
-) -> list[Regressor]:
-    """Fit hyperparameters that differ at most in the technique's path: once, at its largest."""
-    if len(batch) == 1 or technique.path is None:
-        return [technique.fit(prepared, params, seed) for params in batch]
-    path = technique.path
-    largest = max(batch, key=lambda params: params[path])
-    regressor = technique.fit(prepared, largest, seed)
-    return [regressor if params is largest else regressor.at(params[path]) for params in batch]

@@ -27,15 +27,20 @@ def places_in(frame: pd.DataFrame, others: pd.DataFrame) -> NDArray[np.int64]:
     return np.array([where.get(tuple(row), -1) for row in rows], dtype=np.int64)
 
 
+def is_in(frame: pd.DataFrame, others: pd.DataFrame) -> NDArray[np.bool_]:
+    """Say which rows equal a row of another table in the columns of that table."""
+    # A cheap test per column first: comparing whole rows of a large table is slow.
+    found = np.ones(len(frame), dtype=bool)
+    for name in others.columns:
+        found &= frame[name].isin(others[name].unique().tolist()).to_numpy()
+    rows = np.flatnonzero(found)
+    found[rows] = places_in(frame.iloc[rows], others) >= 0
+    return found
+
+
 def without(frame: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """Drop the rows that equal a row of another table in all columns that both tables have."""
     shared = [name for name in others.columns if name in frame.columns]
     if not shared or not len(others):
         return frame
-    # A cheap test per column first: comparing whole rows of a large table is slow.
-    is_equal = np.ones(len(frame), dtype=bool)
-    for name in shared:
-        is_equal &= frame[name].isin(others[name].unique().tolist()).to_numpy()
-    rows = np.flatnonzero(is_equal)
-    is_equal[rows] = places_in(frame.iloc[rows], others[shared]) >= 0
-    return frame[~is_equal]
+    return frame[~is_in(frame, others[shared])]

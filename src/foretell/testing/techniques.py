@@ -41,6 +41,7 @@ def check_technique(technique: Technique | type[Technique]) -> None:
     if instance.path is not None:
         _check_path(instance, instance.path)
     _check_merging(instance)
+    _check_settings(instance)
 
 
 def example_rows() -> TrainingRows:
@@ -75,6 +76,9 @@ def _check_declaration(technique: Technique) -> None:
     assert len(set(names)) == len(names), f"{name}: a hyperparameter is declared twice in {names}"
     assert technique.path is None or technique.path in names, (
         f"{name}: 'path' must name a hyperparameter, not {technique.path!r}"
+    )
+    assert technique.limit is None or technique.limit in names, (
+        f"{name}: 'limit' must name a hyperparameter, not {technique.limit!r}"
     )
 
 
@@ -203,6 +207,29 @@ def _check_merging(technique: Technique) -> None:
     apart, together = _fit(technique, rows), _fit(technique, merged(rows))
     message = f"{technique.name}: merges_repeats holds, so merged repeats must give the same model"
     _same(together.predict(rows.x), apart.predict(rows.x), 1e-5, message)
+
+
+def _check_settings(technique: Technique) -> None:
+    """Fit each default value beside defaults: where settings say so, models must be the same."""
+    rows = example_rows()
+    points = [
+        complete(technique, {h.name: value})
+        for h in technique.hyperparameters
+        for value in (h.default, *h.grid)
+        if h.name != technique.path
+    ]
+    made: dict[str, tuple[Any, Array]] = {}
+    for params in points:
+        settings = dict(technique.settings(params, *rows.x.shape))
+        missing = {technique.path, technique.limit} - {None, *settings}
+        assert not missing, f"{technique.name}: settings must include {missing}"
+        key = json.dumps([settings, technique.merges_repeats(params)], sort_keys=True)
+        if key in made and made[key][0] == params:
+            continue
+        predicted = _fit(technique, rows, **params).predict(rows.x)
+        before, expected = made.setdefault(key, (params, predicted))
+        message = f"{technique.name}: {before} and {params} have the same settings, {settings}"
+        _same(predicted, expected, 0.0, f"{message}, so they must give the same model")
 
 
 def _same(found: Array, expected: Array, tolerance: float, message: str) -> None:

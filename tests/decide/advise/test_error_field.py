@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import truncnorm
 
-from foretell.decide.advise.error_field import ErrorField, Scales, log_sizes
+from foretell.decide.advise.error_field import ErrorField, log_sizes
 
-from ..conftest import Law, z
+from ..conftest import z
+
+
+def correlations(*places):
+    """Correlations that fall with the distance."""
+    distance = np.abs(np.subtract.outer(np.log(places), np.log(places)))
+    return np.exp(-distance / 4)
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.floats(1, 64), st.sampled_from("abc")), min_size=2, max_size=8,
-                unique=True), st.data())  # fmt: skip
-def test_runs_only_take_doubt_away(points, data):
-    frame = pd.DataFrame(points, columns=["workers", "machine"])
-    law = Law(categories={"machine": ["a", "b", "c"]})
-    alike = Scales.of([law]).alike(frame, frame)
-    assert (alike <= 1 + 1e-12).all()
-    np.testing.assert_allclose(np.diag(alike), 1)
-    field = ErrorField.of(np.full(len(frame), 0.3), alike, 0.02)
+@given(st.lists(st.floats(1, 64), min_size=2, max_size=8, unique=True), st.data())
+def test_runs_only_take_doubt_away(places, data):
+    field = ErrorField.of(np.full(len(places), 0.3), correlations(*places), 0.02)
     before = field.variance.copy()
-    row = data.draw(st.integers(0, len(frame) - 1))
+    row = data.draw(st.integers(0, len(places) - 1))
     field.see_runs(np.array([row]), np.ones(1))
     assert (field.variance <= before + 1e-9).all()
     assert field.variance[row] < 0.02**2 * 1.01
@@ -35,8 +34,7 @@ def test_runs_only_take_doubt_away(points, data):
 @settings(max_examples=50, deadline=None)
 @given(st.floats(-2, 3))
 def test_at_least_so_long_moves_all_that_is_alike_up_and_takes_doubt_away(log_error):
-    frame = pd.DataFrame({"workers": [4.0, 5.0, 64.0]})
-    field = ErrorField.of(np.full(3, 0.3), Scales.of([Law()]).alike(frame, frame), 0.02)
+    field = ErrorField.of(np.full(3, 0.3), correlations(4.0, 5.0, 64.0), 0.02)
     before = field.variance.copy()
     field.see_at_least(0, log_error)
     assert field.mean[0] >= field.mean[1] >= field.mean[2] >= 0
@@ -47,9 +45,7 @@ def test_at_least_so_long_moves_all_that_is_alike_up_and_takes_doubt_away(log_er
 
 
 def field_of_three(noise=0.05):
-    frame = pd.DataFrame({"workers": [4.0, 8.0, 64.0]})
-    alike = Scales.of([Law()]).alike(frame, frame)
-    return ErrorField.of(np.array([0.3, 0.2, 0.4]), alike, noise)
+    return ErrorField.of(np.array([0.3, 0.2, 0.4]), correlations(4.0, 8.0, 64.0), noise)
 
 
 def test_runs_leave_the_covariance_of_a_conditioned_gaussian():
@@ -83,11 +79,3 @@ def test_sizes_come_from_intervals_without_the_noise_of_runs():
     assert log_sizes(*ends, noise=0.0)[0] == pytest.approx(0.25)
     assert log_sizes(*ends, noise=0.15)[0] == pytest.approx(0.2)
     assert log_sizes(*ends, noise=0.25)[0] > 0  # some of it is always the model's error
-
-
-def test_errors_are_less_alike_the_further_apart_and_between_levels():
-    law = Law(categories={"machine": ["a", "b"]})
-    frame = pd.DataFrame({"workers": [1, 2, 32, 1], "machine": list("aaab")})
-    alike = Scales.of([law]).alike(frame.iloc[[0]], frame)[0]
-    assert alike[0] == 1 > alike[1] > alike[2] > 0
-    assert alike[3] == pytest.approx(0.5)

@@ -49,3 +49,31 @@ def test_first_runs_come_in_the_order_of_their_size():
 def test_small_runs_are_all_runs_up_to_the_job_smallest_first():
     runs = small_runs({"size": [4, 1, 9], "kind": ["x", "y"]}, {"size": 4, "kind": "y"})
     assert runs == [{"size": 1, "kind": "y"}, {"size": 4, "kind": "y"}]
+
+
+CLUSTERS = [
+    {"family": family, "cores": cores, "memory_gb": cores * memory_gb, "nodes": nodes}
+    for family, memory_gb in {"compute": 2, "general": 4, "memory": 8}.items()
+    for cores, counts in {2: (4, 12, 48), 4: (4, 12, 24), 8: (4, 12)}.items()
+    for nodes in counts
+]
+
+
+def test_first_runs_of_a_table_are_rows_of_it_and_span_totals():
+    values = {name: sorted({row[name] for row in CLUSTERS}) for name in CLUSTERS[0]}
+    runs = first_runs(values, {}, CLUSTERS)
+    assert all(run in CLUSTERS for run in runs)
+    for one, other in (("nodes", "memory_gb"), ("nodes", "cores")):
+        totals = [row[one] * row[other] for row in CLUSTERS]
+        assert {min(totals), max(totals)} <= {run[one] * run[other] for run in runs}
+    assert {run["family"] for run in runs} == {"compute", "general", "memory"}
+    # The memory follows from family and cores: one run, two more families, cores and nodes.
+    assert len(runs) == 5
+
+
+def test_of_many_columns_each_is_tried_at_both_ends():
+    values = {f"option{i}": [0, 1] for i in range(16)} | {"size": list(range(1, 100))}
+    runs = first_runs(values, {"size": 90})
+    assert all({run[f"option{i}"] for run in runs} == {0, 1} for i in range(16))
+    assert {run["size"] for run in runs} == {1, 90}
+    assert sum(run["size"] == 90 for run in runs) == 1

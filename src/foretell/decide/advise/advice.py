@@ -13,8 +13,8 @@ from foretell.decide.plan.text import Write, candidate_text, finite, settings_te
 from foretell.spaces.quantities import TIME, write_quantity
 from foretell.wording import rough_percent
 
-#: What a run may confirm.
-PLAN, CHANGE = "plan", "change"
+#: Why a run is made if not for its worth.
+PLAN, CHANGE, OPEN = "plan", "change", "open"
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,9 @@ class Proposal:
     instead
         The configuration that would be planned most often if the plan changed.
     checks
-        What it confirms, if no run is worth its cost otherwise: PLAN, which was never run; or
-        CHANGE, a configuration that differs from the plan in a column that was never changed there.
+        Why it is made if not for its worth: OPEN, its interval allows a much better plan; or, if no
+        run is worth its cost, PLAN, which was never run, or CHANGE, a configuration that differs
+        from the plan in a column that was never changed there.
     n_before
         How often the same configuration was measured before.
     """
@@ -153,6 +154,8 @@ def _run(advice: Advice, proposal: Proposal) -> str:
     if advice.is_target:
         gain = rough_percent(proposal.gain)
         return f"{text}it narrows the interval of the prediction by about {gain}."
+    if proposal.checks == OPEN:
+        return f"{text}little is known of it, and it may be more than 10 % better than the plan."
     if proposal.checks:
         plan = "the plan" if advice.plan.chosen else "the closest configuration"
         what = {PLAN: f"{plan} itself", CHANGE: f"one change of {plan}"}

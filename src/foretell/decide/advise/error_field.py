@@ -1,82 +1,28 @@
 """How far off predictions may be at several configurations at once, and what a run reveals.
 
-The error of a model, in logs, is treated as a Gaussian field: as large at each configuration as
-the intervals of the model say, and correlated between configurations that are near one another. A
-run reveals the error where it was made, and part of the error elsewhere.
+The error of a prediction, in logs, is treated as a Gaussian field: as large at each configuration
+as the interval there says, and correlated between configurations that are near one another. A run
+reveals the error where it was made, and part of the error elsewhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-
-from foretell.predictor import Predictor
 
 Array = NDArray[np.float64]
 
 #: The width of a 90 % interval of a Gaussian, in standard deviations.
 _Z_90 = 2 * 1.6448536269514722
-#: The distance along a column, in measured ranges, over which the correlation of errors falls; and
-#: the part that never falls, because it comes from the other columns.
-_REACH, _SHARED = 0.5, 0.5
-#: The correlation of the errors at two levels of a category.
-_SHARED_BY_LEVELS = 0.5
 #: An interval includes the noise of runs; at least this share of its variance is the model's error.
 _LEAST_SHARE = 0.25
 _LEAST_VARIANCE = 1e-12
 
 
-@dataclass(frozen=True)
-class Scales:
-    """How distances between configurations are measured, by the ranges of the models.
-
-    ``numbers``: whether each column is compared in logs, and the width of its measured range.
-    """
-
-    numbers: Mapping[str, tuple[bool, float]]
-    categories: Sequence[str]
-
-    @classmethod
-    def of(cls, predictors: Sequence[Predictor]) -> Scales:
-        """Take the ranges of models; if they differ, the widest."""
-        ranges: dict[str, tuple[float, float]] = {}
-        for predictor in predictors:
-            for name, (low, high) in predictor.ranges.items():
-                from_, to = ranges.get(name, (low, high))
-                ranges[name] = (min(low, from_), max(high, to))
-        categories = dict.fromkeys(name for p in predictors for name in p.categories)
-        return cls({name: _width(*ends) for name, ends in ranges.items()}, list(categories))
-
-    def alike(self, frame: pd.DataFrame, others: pd.DataFrame) -> Array:
-        """Return the correlation of the errors at each row of one table with each of another."""
-        found = np.ones((len(frame), len(others)))
-        for name, (is_log, width) in self.numbers.items():
-            left, right = (_coordinates(f[name], is_log=is_log) for f in (frame, others))
-            distance = np.abs(left[:, None] - right[None, :]) / width
-            found *= _SHARED + (1 - _SHARED) * np.exp(-distance / _REACH)
-        for name in self.categories:
-            one, other = (f[name].astype(str).to_numpy() for f in (frame, others))
-            found *= np.where(one[:, None] == other[None, :], 1.0, _SHARED_BY_LEVELS)
-        return found
-
-
-def _width(low: float, high: float) -> tuple[bool, float]:
-    if low > 0:
-        return True, math.log(high / low) or 1.0
-    return False, (high - low) or 1.0
-
-
-def _coordinates(values: pd.Series[float], *, is_log: bool) -> Array:
-    numbers = np.asarray(values, dtype=np.float64)
-    return np.log(np.maximum(numbers, 1e-300)) if is_log else numbers
-
-
-def log_sizes(lower: Array, upper: Array, noise: float) -> Array:
+def log_sizes(lower: Array, upper: Array, noise: float | Array) -> Array:
     """Return the standard deviation of a model's error, from the ends of its 90 % intervals."""
     total = (np.log(upper) - np.log(lower)) / _Z_90
     return np.sqrt(np.maximum(total**2 - noise**2, _LEAST_SHARE * total**2))
@@ -120,12 +66,6 @@ class ErrorField:
         inner += np.eye(len(rows)) * (_LEAST_VARIANCE + 1e-9 * np.trace(inner) / len(rows))
         cross = self.covariance[:, rows]
         self.covariance = self.covariance - cross @ np.linalg.solve(inner, cross.T)
-
-    def widen(self, sizes: Array) -> None:
-        """Make errors at least as large as given; correlations stay."""
-        now = np.sqrt(self.variance)
-        wider = np.maximum(sizes / now, 1.0)
-        self.covariance = self.covariance * np.outer(wider, wider)
 
     def see_at_least(self, row: int, log_error: float) -> None:
         """Account for a run that was stopped: its error is at least this large."""

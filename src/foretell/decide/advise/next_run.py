@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
-from foretell.decide.advise.advice import CHANGE, PLAN, Advice, Proposal
-from foretell.decide.advise.error_field import Array, ErrorField, Scales, log_sizes
+from foretell.decide.advise.advice import CHANGE, OPEN, PLAN, Advice, Proposal
+from foretell.decide.advise.error_field import Array, ErrorField, log_sizes
+from foretell.decide.advise.informed import InformedPredictor, inform, informed_planner
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.advise.plausible import OPTIMISTIC, plausible
@@ -25,15 +26,18 @@ from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import PlanRequest, read_request
 from foretell.errors import NothingUsableError, Option, UsageError
-from foretell.predictor import Predictor, Predictors, listed_predictors
+from foretell.predictor import Predictors, listed_predictors
 from foretell.spaces.quantities import TIME, write_quantity
 from foretell.spaces.rows import places_in, plain_rows, without
 
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
-_MOST_PAST = 800
-#: How fast the information from a run falls with the correlation of errors around it.
-_NEAR = 8
+#: How much the price of a run counts; 1 would leave expensive regions unexplored.
+_PRICE_COUNTS = float(__import__("os").environ.get("XP", "0.5"))
+#: After this many runs that did not improve the plan, the least certain ones are made, too.
+_STALE = 6
+#: An improvement that must not be missed, as a share, and a probability of it that is not small.
+_MUCH, _MAY_WELL = 0.10, 0.01
 _SMALLER_RUNS = ("allow smaller runs with ", Option("measure"))
 
 
@@ -56,15 +60,16 @@ def advise(
     options
         A budget, how many runs to propose, and more: as an object, or as a dict of its attributes.
     """
-    predictors = listed_predictors(models)
+    predictors, asked = listed_predictors(models), read_request(request)
     past = PastRuns.of(data, predictors)
-    planner = Planner.of(predictors, read_request(request), candidates, past.broken)
+    informed = inform(predictors, past, asked.seed)
+    planner = informed_planner(informed, past, asked, candidates)
     if len(planner.chooser.question.certainties) == 1:
         raise UsageError(
             "the model has no intervals, so the value of a run is unknown; fit it in automatic mode"
         )
-    asked = options_of(AdviceOptions, options)
-    return _Adviser(planner, predictors, past, asked, *plausible(planner)).advise()
+    chosen = options_of(AdviceOptions, options)
+    return _Adviser(planner, informed, past, chosen, *plausible(planner)).advise()
 
 
 @dataclass
@@ -72,7 +77,7 @@ class _Adviser:
     """What advice rests on: among others, the plan so far and what else may turn out to be best."""
 
     planner: Planner
-    predictors: Sequence[Predictor]
+    predictors: Sequence[InformedPredictor]
     past: PastRuns
     options: AdviceOptions
     plan: Plan
@@ -87,14 +92,20 @@ class _Adviser:
         proposals: list[Proposal] = []
         left = self.budget.most
         while worths and len(proposals) < self.options.n_runs:
-            run = max(worths, key=lambda r: (worths[r].gain / self._cost[r], -self._cost[r]))
-            proposals.append(self._proposal(choice, run, worths[run]))
+            run = self._least_certain(choice, affordable) if self._is_stale(choice) else None
+            if run is None:
+                run = max(worths, key=lambda r: worths[r].gain / self._cost[r] ** _PRICE_COUNTS)
+                proposals.append(self._proposal(choice, run, worths[run]))
+            else:
+                proposals.append(self._open_proposal(choice, run))
             left -= float(self._cost[run])
             affordable = [r for r in affordable if r != run and self._cost[r] <= left]
             for field in choice.fields.values():
                 field.see_runs(np.array([len(choice) + run]), np.ones(1))
             choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
+        if not proposals and (open_ := self._open_runs(choice, affordable)):
+            proposals = [self._open_proposal(choice, max(open_, key=open_.__getitem__))]
         if not proposals and (check := self._check(choice, affordable)) is not None:
             proposals = [check]
         return Advice(
@@ -192,43 +203,33 @@ class _Adviser:
         return found | (places_in(self.runs.frame, self.past.too_long[is_late]) >= 0)
 
     def _choice(self) -> Choice:
-        """Combine what models, past runs and time limits say about the errors."""
+        """Combine what predictions, past runs and time limits say about the errors."""
         n_choices, n_runs = len(self.choices), len(self.runs)
         columns = list(self.past.measured.columns)
-        rng = np.random.default_rng([self.planner.seed, 3])
-        n_past = len(self.past.measured)
-        kept = np.sort(rng.permutation(n_past)[:_MOST_PAST])
-        parts = [self.choices.frame, self.runs.frame, self.past.measured.iloc[kept]]
-        frame = pd.concat([p[columns] for p in [*parts, self.past.too_long]], ignore_index=True)
-        alike = Scales.of(self.predictors).alike(frame, frame)
+        parts = [self.choices.frame, self.runs.frame, self.past.too_long]
+        frame = pd.concat([part[columns] for part in parts], ignore_index=True)
         predicted = self.planner.assessor.known(frame, (OPTIMISTIC, _PESSIMISTIC))
-        seen = n_choices + n_runs + np.arange(len(kept))
+        processes = {predictor.target: predictor.process for predictor in self.predictors}
         fields = {}
         for kind, (predictor, unit) in self.planner.assessor.predictors.items():
-            known = predicted[kind]
-            noise = self.past.noise[predictor.target]
+            known, target = predicted[kind], predictor.target
+            noise = self.past.noise[target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
             sizes = np.minimum(log_sizes(lower, upper, noise), _MOST_SIZE)
-            field = ErrorField.of(sizes, alike, noise)
-            field.see_runs(seen, self.past.n_runs[kept])
-            # The intervals of a model account for all runs, but hold for configurations that it
-            # has not seen: only near a run that was made are errors smaller.
-            near = alike[:, seen].max(axis=1, initial=0.0) ** _NEAR
-            field.widen(sizes * np.sqrt(1 - near))
-            at_least = self.past.at_least.get(predictor.target, np.zeros(0)) * unit
-            for place, least in enumerate(at_least, start=n_choices + n_runs + len(kept)):
+            field = ErrorField.of(sizes, processes[target].alike(frame), noise)
+            at_least = self.past.at_least.get(target, np.zeros(0)) * unit
+            for place, least in enumerate(at_least, start=n_choices + n_runs):
                 if np.isfinite(least) and least > 0:
                     field.see_at_least(place, float(np.log(least / known.value[place])))
             fields[kind] = field.first(n_choices + n_runs)
-        question = self.planner.chooser.question
-        is_allowed = ~self.choices.is_far | question.allow_far
-        scores = self.planner.chooser.scores(self.choices)
-        is_allowed &= ~(self.choices.is_outside & (scores > scores[0]))  # the first is the plan
+        chooser = self.planner.chooser
+        is_allowed = ~self.choices.is_far | chooser.question.allow_far
         return Choice(
             self.choices,
-            self.planner.chooser,
+            chooser,
             fields,
             is_allowed if is_allowed.any() else np.ones(n_choices, dtype=bool),
+            chooser.is_doubtful(self.choices),
             places_in(self.runs.frame, self.choices.frame),
             self.planner.seed,
         )
@@ -240,6 +241,40 @@ class _Adviser:
             return {r: w for r, w in found.items() if w.gain >= self.options.least_chance}
         found = {run: choice.worth(run) for run in runs}
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
+
+    def _is_stale(self, choice: Choice) -> bool:
+        """Say whether to look elsewhere: every second time after some runs without improvement."""
+        places = places_in(choice.figures.frame, self.past.measured)
+        measured = [place for place in choice.ranked if places[place] >= 0]
+        if not measured:
+            return False
+        n_since = len(self.past.measured) - 1 - int(places[measured[0]])
+        return n_since >= _STALE and (n_since - _STALE) % 2 == 0
+
+    def _open_runs(self, choice: Choice, affordable: Sequence[int]) -> dict[int, float]:
+        """Return runs of what may be much better than the plan, with the probability of it.
+
+        None are left if the plan is near the best with enough certainty.
+        """
+        if self.is_target:
+            return {}
+        chances = choice.much_better(_MUCH)
+        if chances.sum() < self.options.least_chance:
+            return {}
+        found = {
+            r: float(chances[choice.place_of[r]]) for r in affordable if choice.place_of[r] >= 0
+        }
+        return {run: chance for run, chance in found.items() if chance > 0}
+
+    def _least_certain(self, choice: Choice, affordable: Sequence[int]) -> int | None:
+        """Return the run with the widest interval, of those that may well be much better."""
+        kind = choice.chooser.minimize
+        width = self.runs.at(kind, _PESSIMISTIC) / self.runs.at(kind, OPTIMISTIC)
+        found = self._open_runs(choice, affordable).items()
+        return max((r for r, p in found if p >= _MAY_WELL), key=lambda r: width[r], default=None)
+
+    def _open_proposal(self, choice: Choice, run: int) -> Proposal:
+        return replace(self._proposal(choice, run, choice.worth(run)), checks=OPEN)
 
     def _check(self, choice: Choice, affordable: Sequence[int]) -> Proposal | None:
         """Propose to run the plan itself, or a change of it, if it was never run.

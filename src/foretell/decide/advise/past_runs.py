@@ -33,6 +33,8 @@ class PastRuns:
         One row per configuration that went well.
     n_runs
         How often each of them was measured.
+    log_means
+        By target: the mean of the logs of the runs of each of them.
     noise
         By target: how much runs of the same configuration differ, in logs.
     has_repeats
@@ -49,6 +51,7 @@ class PastRuns:
 
     measured: pd.DataFrame
     n_runs: Array
+    log_means: Mapping[str, Array]
     noise: Mapping[str, float]
     has_repeats: bool
     too_long: pd.DataFrame
@@ -68,7 +71,7 @@ class PastRuns:
         if data is None:
             none, empty = pd.DataFrame({name: [] for name in columns}), np.zeros(0)
             noise = dict.fromkeys(targets, _USUAL_NOISE)
-            return cls(none, empty, noise, False, none, {}, empty, none)
+            return cls(none, empty, {}, noise, False, none, {}, empty, none)
         dataset = read_dataset(data)
         dataset.require([*columns, *targets])
         frame = dataset.frame
@@ -81,7 +84,8 @@ class PastRuns:
         good = frame[is_good]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
-        counts = good.groupby(columns, sort=False, dropna=False).size()
+        groups = good.groupby(columns, sort=False, dropna=False)
+        counts = groups.size()
         measured = counts.index.to_frame(index=False)
         late = frame[status == Status.TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
         # In a table that foretell did not measure, ``status`` may be a column of the model.
@@ -91,6 +95,7 @@ class PastRuns:
         return cls(
             measured,
             counts.to_numpy().astype(float),
+            {name: np.asarray(groups[name].agg(_log_mean), dtype=np.float64) for name in targets},
             {target: _noise(good, columns, target) for target in targets},
             bool((counts > 1).any()),
             late[columns],
@@ -98,6 +103,10 @@ class PastRuns:
             np.asarray(limit_s, dtype=float),
             without(wrong, measured[settings]).reset_index(drop=True),
         )
+
+
+def _log_mean(values: pd.Series[float]) -> float:
+    return float(np.log(values.to_numpy(dtype=float)).mean())
 
 
 def _noise(good: pd.DataFrame, columns: list[str], target: str) -> float:

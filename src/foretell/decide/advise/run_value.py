@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ _PENALTY = 5.0
 #: A configuration that is at most half as much worse than the plan may be better after all; a log.
 _CLOSE = math.log(1.5)
 _N_OUTCOMES = 64
+_N_DRAWN = 2000
 _TOLERANCE = 1e-9
 _OUT_OF_REACH = 1e6
 
@@ -56,6 +58,9 @@ class Choice:
         made.
     is_allowed
         Which may be chosen now; the others only after they were measured.
+    is_doubtful
+        Which are compared by what they exceed with the probability of the risk, until a run of them
+        was made.
     place_of
         For each run, the position of the same configuration among the choices, or -1.
     """
@@ -64,6 +69,7 @@ class Choice:
     chooser: Chooser
     fields: Mapping[str, ErrorField]
     is_allowed: NDArray[np.bool_]
+    is_doubtful: NDArray[np.bool_]
     place_of: NDArray[np.int64]
     seed: int
 
@@ -96,8 +102,11 @@ class Choice:
     @cached_property
     def _score(self) -> Array:
         """The score by which a configuration is chosen now; less is better."""
-        known = {kind: (value[None], risk[None]) for kind, (value, risk, _) in self._now.items()}
-        score: Array = self._scores(known, self.is_allowed)[0][0]
+        known = {
+            kind: (value[None], risk[None], np.sqrt(variance)[None])
+            for kind, (value, risk, variance) in self._now.items()
+        }
+        score: Array = self._scores(known, self.is_allowed, self.is_doubtful)[0][0]
         return score
 
     @cached_property
@@ -120,21 +129,39 @@ class Choice:
         known = {}
         for column, (kind, (value, risk, variance)) in enumerate(self._now.items()):
             effect = self.fields[kind].effect(len(self) + run)[: len(self)]
-            left = np.sqrt(np.maximum(variance - effect**2, _TOLERANCE * variance) / variance)
+            left = np.sqrt(np.maximum(variance - effect**2, _TOLERANCE * variance))
             moved = value + np.outer(self._deviates[:, column], effect)
-            known[kind] = (moved, risk * left)
-        allowed = self.is_allowed
+            known[kind] = (moved, risk * left / np.sqrt(variance), left)
+        allowed, doubtful = self.is_allowed.copy(), self.is_doubtful.copy()
         place = int(self.place_of[run])
-        if place >= 0 and not allowed[place]:
-            allowed = allowed.copy()
-            allowed[place] = True
-        score, loss = self._scores(known, allowed)
+        if place >= 0:
+            allowed[place], doubtful[place] = True, False
+        score, loss = self._scores(known, allowed, doubtful)
         best = score.argmin(axis=1)
         better = loss[:, self.chosen] - loss[np.arange(len(loss)), best]
         is_other = (best != self.chosen) & (better > WORTH)
         instead = int(np.bincount(best[is_other]).argmax()) if is_other.any() else None
         gain = -float(np.expm1(-np.maximum(better, 0.0)).mean())
         return Worth(float(is_other.mean()), gain, instead)
+
+    def much_better(self, share: float) -> Array:
+        """Return for each choice the probability that it is the best and much better than the plan.
+
+        The sum is the probability that the plan is far from the best. ``share``: how much better.
+        """
+        rng = np.random.default_rng([self.seed, 4])
+        known = {}
+        for kind, (value, risk, variance) in self._now.items():
+            field = self.fields[kind]
+            covariance = field.covariance[: len(self), : len(self)]
+            off = rng.multivariate_normal(np.zeros(len(self)), covariance, _N_DRAWN, method="eigh")
+            known[kind] = (value + off, np.zeros_like(risk), np.sqrt(variance))
+        allowed = np.ones(len(self), dtype=bool)
+        score, _ = self._scores(known, allowed, np.zeros(len(self), dtype=bool))
+        best = score.argmin(axis=1)
+        is_much = score[np.arange(_N_DRAWN), best] < score[:, self.chosen] + np.log1p(-share)
+        found: Array = np.bincount(best[is_much], minlength=len(self)) / _N_DRAWN
+        return found
 
     def narrowing(self, run: int) -> Worth:
         """Say by what share a run narrows the interval of the first configuration."""
@@ -145,20 +172,28 @@ class Choice:
         return Worth(0.0, float(np.mean(shares)))
 
     def _scores(
-        self, known: Mapping[str, tuple[Array, Array]], allowed: NDArray[np.bool_]
+        self,
+        known: Mapping[str, tuple[Array, Array, Array]],
+        allowed: NDArray[np.bool_],
+        doubtful: NDArray[np.bool_],
     ) -> tuple[Array, Array]:
         """Return the score and the loss of each choice: a row per outcome; less is better.
 
         A choice that keeps all limits has a better score than any that exceeds one.
         """
         question = self.chooser.question
-        values = {kind: np.exp(value) for kind, (value, _) in known.items()}
-        risky = {kind: np.exp(value + risk) for kind, (value, risk) in known.items()}
-        objective = self.figures.figure(self.chooser.minimize, values)
-        objective = np.log(np.maximum(objective, 1e-300))
+        risky = {kind: np.exp(value + risk) for kind, (value, risk, _) in known.items()}
+        caution = NormalDist().inv_cdf(question.compared) * doubtful
+        objective, cautious = (
+            np.log(np.maximum(self.figures.figure(self.chooser.minimize, values), 1e-300))
+            for values in (
+                {kind: np.exp(value) for kind, (value, _, _) in known.items()},
+                {kind: np.exp(value + caution * off) for kind, (value, _, off) in known.items()},
+            )
+        )
         missed = np.zeros_like(objective)
         for word, most in question.limits.items():
             excess = np.log(self.figures.figure(LIMITS[word], risky) / most)
             missed = np.maximum(missed, excess)
-        score = np.where(missed > _TOLERANCE, _OUT_OF_REACH + missed, objective)
+        score = np.where(missed > _TOLERANCE, _OUT_OF_REACH + missed, cautious)
         return np.where(allowed, score, np.inf), objective + _PENALTY * missed

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.decide.plan.assess import Array, Figures, join
 from foretell.decide.question.objective import EVEN, LIMITS, Question
 from foretell.spaces.quantities import COST, ENERGY, TIME
+from foretell.spaces.rows import is_in
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -28,11 +30,16 @@ _FRONT = (TIME, COST, ENERGY)
 
 @dataclass(frozen=True)
 class Chooser:
-    """Ranks configurations by their scores, within limits that must hold with a probability."""
+    """Ranks configurations by their scores, within limits that must hold with a probability.
+
+    ``measured``: if given and some of these can be chosen, all others are doubtful; by default only
+    those outside the data are.
+    """
 
     question: Question
     minimize: str
     kinds: Sequence[str]
+    measured: pd.DataFrame | None = None
 
     def holds(self, figures: Figures, certainty: float, but: str | None = None) -> Mask:
         """Say which configurations keep all limits with a probability, except perhaps one limit."""
@@ -45,16 +52,24 @@ class Chooser:
     def scores(self, figures: Figures) -> Array:
         """Return what configurations are compared by; less is better.
 
-        Inside the data it is the prediction of the objective. Outside it is what the objective
-        exceeds with the probability of the risk, so that a cautious plan leaves the data only for
-        what is better even at its pessimistic end.
+        It is the prediction of the objective; if it is doubtful, it is what the objective exceeds
+        with the probability of the risk. A cautious plan leaves the data, or what was measured,
+        only for what is better even at its pessimistic end.
         """
         predicted = figures.value(self.minimize)
-        if self.question.risk == EVEN or not figures.is_outside.any():
+        is_doubtful = self.is_doubtful(figures)
+        if self.question.risk == EVEN or not is_doubtful.any():
             return predicted
         risked = figures.at(self.minimize, self.question.compared)
         risked = np.where(np.isnan(risked), np.inf, risked)  # no interval: it may be anything
-        return np.where(figures.is_outside, risked, predicted)
+        return np.where(is_doubtful, risked, predicted)
+
+    def is_doubtful(self, figures: Figures) -> Mask:
+        """Say for which configurations a prediction alone is not enough."""
+        if self.measured is None:
+            return figures.is_outside
+        is_measured = is_in(figures.frame, self.measured)
+        return ~is_measured if is_measured.any() else figures.is_outside
 
     def best(self, figures: Figures, among: Mask, n: int = 1, by: Array | None = None) -> Rows:
         """Return the best of some rows: by their scores, then by time, then by nodes.

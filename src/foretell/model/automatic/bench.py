@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from foretell.executors import SerialExecutor
 from foretell.model.automatic.ensemble import NAME, EnsembleRegressor, Member
 from foretell.model.automatic.folds import FEWEST_LEVELS, Fold, plan_folds
-from foretell.model.automatic.lower_bounds import join
 from foretell.model.automatic.members import (
     MOST_POINTS,
     USUAL,
@@ -201,7 +200,7 @@ def fit_member(bench: Bench, task: FitTask) -> Regressor:
     if task.fold is not None:
         rows = points.take(bench.folds[task.fold].train).as_rows()
         return technique.refit(rows, params, bench.seed, task.start)
-    rows = join(points.sample(spec.most_points, bench.seed), bench.beyond).as_rows()
+    rows = points.sample(spec.most_points, bench.seed).joined(bench.beyond).as_rows()
     if spec.starts_merged:
         return technique.refit(rows, params, bench.seed, bench.log_gp)
     return technique.fit(technique.prepare(rows), params, bench.seed)

@@ -156,7 +156,5 @@ class EnsembleRegressor(Regressor):
             raise ValueError("a numeric column is not among the features")
         vote = Vote.from_state(part_of(state, "vote"), len(numeric), len(members))
         shift, band = read_number(state, "shift"), read_log_band(state)
-        runs = RunsMade.none(n_features)
-        if "runs" in state.values:  # files of earlier versions have none
-            runs = RunsMade.from_state(part_of(state, "runs"), n_features)
+        runs = RunsMade.from_state(part_of(state, "runs"), n_features)
         return cls(members, vote, tuple(numeric.tolist()), shift, *band, runs)

@@ -25,7 +25,7 @@ from foretell.model.automatic.bench import (
 )
 from foretell.model.automatic.cliffs import Cliff, find_cliffs
 from foretell.model.automatic.left_out import left_out, nothing_shared
-from foretell.model.automatic.lower_bounds import LowerBounds, expected_points, is_describable, join
+from foretell.model.automatic.lower_bounds import LowerBounds, expected_points, is_describable
 from foretell.model.automatic.members import FEW_RUNS, LAWS, USUAL
 from foretell.model.automatic.record import AutomaticRecord
 from foretell.model.automatic.rehearsal import gather
@@ -149,7 +149,7 @@ class _AutomaticFit:
         if len(bench.merged.log_y) <= FEW_RUNS or not self._has_time(_MERGED_SHARE):
             return []
         beyond = self._beyond(table, bench, bench.log_gp)
-        return find_cliffs(join(bench.points, beyond), bench.log_gp, bench.seed)
+        return find_cliffs(bench.points.joined(beyond), bench.log_gp, bench.seed)
 
     def _beyond(self, table: Table, bench: Bench, model: Regressor) -> Points | None:
         """Return what runs that timed out teach a model; None if that is nothing."""

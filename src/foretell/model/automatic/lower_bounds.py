@@ -103,29 +103,17 @@ def expected_points(
     errors = replace(real, log_y=real.log_y - np.log(model.predict(real.x)))
     weight = np.maximum(weight_of_bound(least / spread), _SATISFIED)
     beyond = replace(real, x=bounds.x, log_y=least, weight=weight)
-    axes = Axes.of(join(real, beyond).x, real.groups, log_gp.totals)
+    axes = Axes.of(real.joined(beyond).x, real.groups, log_gp.totals)
     expected = np.zeros(len(bounds))
     for round_ in range(_ROUNDS):
         rise = expected + spread * mean_beyond((least - expected) / spread)
         beyond = replace(beyond, log_y=rise)
         if round_ < _ROUNDS - 1:
             fitted = fit_process(
-                join(errors, beyond), "smooth", axes=axes, most_steps=_STEPS, seed=seed
+                errors.joined(beyond), "smooth", axes=axes, most_steps=_STEPS, seed=seed
             )
             expected = np.maximum(0.0, fitted.left_out[len(errors) :])
     return replace(beyond, log_y=predicted + beyond.log_y)
-
-
-def join(points: Points, more: Points | None) -> Points:
-    """Return points with further ones below them."""
-    if more is None or not len(more):
-        return points
-    return replace(
-        points,
-        x=np.concatenate([points.x, more.x]),
-        log_y=np.concatenate([points.log_y, more.log_y]),
-        weight=np.concatenate([points.weight, more.weight]),
-    )
 
 
 def mean_beyond(bound: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from foretell.dataset import Dataset
@@ -100,7 +101,13 @@ class _CampaignRun:
                             table.feature_map)  # fmt: skip
             with self.options.executor(fitter, log) as executor:
                 engine = Engine(executor, journal, clock, log, report=self.options.progress)
-                studies = self._studies(engine, plan.outer, spaces)
+                study = partial(self._study, fitter)
+                studies = [
+                    study(engine, split, name, search, number)
+                    for split in plan.outer
+                    for name, space in spaces.items()
+                    for number, search in enumerate(self._searches(name, space))
+                ]
                 n_closing = most_closing_fits(plan)
                 was_cut = engine.search(studies, n_closing=n_closing)
                 entries = [
@@ -111,7 +118,7 @@ class _CampaignRun:
                     self.campaign, table, plan, entries, self.warnings, self.notices, was_cut,
                     self.drop_missing,
                 )  # fmt: skip
-                decide(engine, record, contest=self._study, n_closing=n_closing)
+                decide(engine, record, contest=study, n_closing=n_closing)
                 Closing(engine, record, journal, output).run()
             fit = write_fit(record, output, clock.elapsed_s)
             log.info("done in %.1f s, best %s", clock.elapsed_s, fit.results.best)
@@ -135,16 +142,6 @@ class _CampaignRun:
                 at=("feature_selection", "folds"),
             )
 
-    def _studies(
-        self, engine: Engine, outer: tuple[OuterSplit, ...], spaces: dict[str, list[dict[str, Any]]]
-    ) -> list[Study]:
-        return [
-            self._study(engine, split, name, search, number)
-            for split in outer
-            for name, space in spaces.items()
-            for number, search in enumerate(self._searches(name, space))
-        ]
-
     def _searches(self, name: str, space: list[dict[str, Any]]) -> list[Search]:
         options = self.campaign.search
         if options.method == "grid":
@@ -156,7 +153,13 @@ class _CampaignRun:
         ]
 
     def _study(
-        self, engine: Engine, split: OuterSplit, name: str, search: Search, number: int = 0
+        self,
+        fitter: Fitter,
+        engine: Engine,
+        split: OuterSplit,
+        name: str,
+        search: Search,
+        number: int = 0,
     ) -> Study:
         return Study(
             split,
@@ -166,4 +169,5 @@ class _CampaignRun:
             score_name=self.campaign.score,
             is_racing=self.campaign.search.racing,
             finished=engine.finished,
+            groups=fitter.groups,
         )

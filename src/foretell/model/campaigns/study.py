@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from foretell.model.campaigns.search.searches import Search
 from foretell.model.campaigns.validation.scores import Scores
 from foretell.model.campaigns.validation.splits import OuterSplit
 from foretell.model.campaigns.work import Outcome, Task
-from foretell.model.techniques import TECHNIQUES
 
 Params = dict[str, Any]
+Groups = Callable[[str, Sequence[Params], str], list[tuple[Params, ...]]]
 
 #: How much worse than the best a trial may be after one fold; after k folds, a k-th of it. One fold
 #: says less than several, even on the same rows.
@@ -97,9 +98,11 @@ class Study:
         Which search of the technique on this split it is.
     finished
         Trials known already, by key: those of the journal, and equal ones.
+    groups
+        Groups hyperparameters of a technique whose fits on a split have much in common.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first three by name
         self,
         split: OuterSplit,
         technique: str,
@@ -109,6 +112,7 @@ class Study:
         score_name: str,
         is_racing: bool,
         finished: dict[str, Trial],
+        groups: Groups,
     ) -> None:
         self.outer = split.key
         self.technique = technique
@@ -122,6 +126,7 @@ class Study:
         self.score_name = score_name
         self._is_racing = is_racing and len(split.selection_keys) > 1
         self._finished = finished
+        self._groups = groups
         #: The complete trial with the least error of all finished batches, the first of equals.
         self.best: Trial | None = None
         self._batch: list[str] = []  # the keys of what was proposed last, in its order
@@ -211,20 +216,13 @@ class Study:
         end = 2 * first + 1 if self._is_racing else len(self._split_keys)
         folds = range(first, min(end, len(self._split_keys)))
         self._out = {key: set(folds) for key in self._open}
-        return [
-            Task(self.technique, batch, self._split_keys[fold])
-            for batch in self._path_groups([t.params for t in self._open.values()])
-            for fold in folds
+        space = [trial.params for trial in self._open.values()]
+        of_folds = [
+            [Task(self.technique, batch, key) for batch in self._groups(self.technique, space, key)]
+            for key in (self._split_keys[fold] for fold in folds)
         ]
-
-    def _path_groups(self, params: list[Params]) -> list[tuple[Params, ...]]:
-        """Group hyperparameters that one fit serves."""
-        path = TECHNIQUES.get(self.technique).path
-        groups: dict[str, list[Params]] = {}
-        for p in params:
-            rest = {k: v for k, v in p.items() if k != path}
-            groups.setdefault(json.dumps(rest, sort_keys=True), []).append(p)
-        return [tuple(group) for group in groups.values()]
+        # A few hyperparameters on all folds, then the next: so trials end one after the other.
+        return [task for tasks in zip_longest(*of_folds) for task in tasks if task is not None]
 
     def _close_stage(self, key: str) -> bool:
         """Enter a trial's results in fold order and race it; say whether it is finished."""

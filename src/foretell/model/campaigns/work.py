@@ -22,8 +22,8 @@ _TRANSIENT = (MemoryError, OSError, WorkerDied)
 class Task:
     """Fit a batch of hyperparameters on a split's training rows and score them on its test rows.
 
-    The members of a batch differ at most in the technique's path. At most ``most_predictions`` of
-    the predictions of test rows are kept, evenly spaced.
+    Members of a batch that give the same model share one fit. At most ``most_predictions`` of the
+    predictions of test rows are kept, evenly spaced.
     """
 
     technique: str
@@ -66,7 +66,9 @@ def run_task(fitter: Fitter, task: Task) -> list[Outcome]:
     except Exception as error:
         return [Outcome.failed(error, time.perf_counter() - started)] * len(task.batch)
     fit_s = (time.perf_counter() - started) / len(fitted)
-    return [_outcome(fitter, task, model, fit_s) for model in fitted]
+    distinct = {id(model): model for model in fitted}
+    outcomes = {key: _outcome(fitter, task, model, fit_s) for key, model in distinct.items()}
+    return [outcomes[id(model)] for model in fitted]
 
 
 def _outcome(fitter: Fitter, task: Task, model: FittedModel, fit_s: float) -> Outcome:

@@ -187,7 +187,10 @@ def _model_lines(results: Results, *, details: bool) -> Iterator[str]:
     errors = results.leaderboard[0].errors
     if results.is_automatic or any(errors.get(q) is not None for q in BEYOND_QUESTIONS):
         yield trust_line(
-            results.errors_by_column, results.reaches, is_cut=results.search_cut_by_time_limit
+            results.errors_by_column,
+            results.reaches,
+            {} if results.is_automatic else errors,
+            is_cut=results.search_cut_by_time_limit,
         )
 
 
@@ -264,6 +267,7 @@ def column_rows(known: Sequence[KnownError]) -> Rows:
 def trust_line(
     known: Sequence[KnownError],
     reaches: Mapping[str, Sequence[float]],
+    errors: Mapping[str, float | None],
     *,
     is_cut: bool = False,
 ) -> str:
@@ -275,19 +279,13 @@ def trust_line(
         The mean errors on runs held out.
     reaches
         How far below and above its range each column has enough such runs, as ratios.
+    errors
+        The mean errors by question alone, for models of which no more is known.
     """
-    parts = []
-    for columns in dict.fromkeys(e.columns for e in known if e.direction):
-        ways = []
-        for way, word, side in ((1, "more", "above"), (0, "less", "below")):
-            within = questions_within(max(reaches.get(n, (1.0, 1.0))[way] for n in columns))
-            errors = {
-                e.question: e.error for e in known if e.columns == columns and e.direction == side
-            }
-            rungs = [(question, errors[question]) for question in within if question in errors]
-            ways += [_one_way(rungs, word)] if rungs else []
-        if ways:
-            parts.append(f"{plain(' + '.join(columns))} {', '.join(ways)}")
+    parts = list(_by_column(known, reaches))
+    pooled = [(q, e) for q in BEYOND_QUESTIONS if (e := errors.get(q)) is not None]
+    if not parts and pooled:
+        return f"Outside the data, over all columns: {_one_way(pooled, 'beyond')}."
     if not parts:
         why = (
             "the time limit left no rehearsal" if is_cut else "no column has enough values to tell"
@@ -297,6 +295,23 @@ def trust_line(
     others = listing([plain(name) for name in reaches if name not in told], _TOP_COLUMNS)
     unknown = f" Errors along {others} are not known." if others else ""
     return f"Outside the data: {'; '.join(parts)}.{unknown}"
+
+
+def _by_column(
+    known: Sequence[KnownError], reaches: Mapping[str, Sequence[float]]
+) -> Iterator[str]:
+    """Say of each column how far errors are bearable above and below its range."""
+    for columns in dict.fromkeys(e.columns for e in known if e.direction):
+        ways = []
+        for way, word, side in ((1, "more", "above"), (0, "less", "below")):
+            within = questions_within(max(reaches.get(n, (1.0, 1.0))[way] for n in columns))
+            found = {
+                e.question: e.error for e in known if e.columns == columns and e.direction == side
+            }
+            rungs = [(question, found[question]) for question in within if question in found]
+            ways += [_one_way(rungs, word)] if rungs else []
+        if ways:
+            yield f"{plain(' + '.join(columns))} {', '.join(ways)}"
 
 
 def _one_way(rungs: Sequence[tuple[str, float]], word: str) -> str:

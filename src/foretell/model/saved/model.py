@@ -36,7 +36,9 @@ from foretell.model.techniques._state import join_states, part_of, read_array
 from foretell.predictor import Forecast, Outlook
 from foretell.wording import counted
 
-FORMAT = 3  # 1 had no levels and no calibration, 2 did not say why intervals are missing
+#: 1 had no levels and no calibration, 2 did not say why intervals are missing, 3 had ensembles
+#: without runs and laws of other terms.
+FORMAT = 4
 _MOST_REASON = 200  # characters, of what may be a hostile text
 #: What a model and the header of its file hold under the same name.
 _SAME = (
@@ -432,8 +434,16 @@ def _rebuild(archive: Archive, name: str | Path) -> SavedModel:
             f"{name} needs the technique {shown(header.technique)}, which is not installed here. "
             f"{suggest(header.technique, TECHNIQUES.names())}"
         )
-    technique = TECHNIQUES.get(header.technique)
-    regressor = technique.regressor.from_state(part_of(arrays, "regressor"), len(columns))
+    try:
+        rebuild = TECHNIQUES.get(header.technique).regressor.from_state
+        regressor = rebuild(part_of(arrays, "regressor"), len(columns))
+    except ValueError:
+        if header.format == FORMAT:
+            raise
+        raise ModelError(
+            f"{name} was written by foretell {shown(header.foretell)} in format {header.format}, "
+            f"in which {header.technique} can no longer be read. Fit it again."
+        ) from None
     scaling = _scaling(header, arrays, len(columns))
     return SavedModel(
         feature_map=feature_map,

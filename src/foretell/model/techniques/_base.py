@@ -135,6 +135,10 @@ class Regressor(ABC):
             result[:, 1:] = weighted_quantiles(logs - center, weights, probabilities)
         return result
 
+    def reached(self) -> float:
+        """Return how far the fit went, in units of the technique's limit."""
+        return math.inf
+
     def start(self) -> Regressor | None:
         """Return what a fit on other rows may start from; None where that does not help."""
         return None
@@ -152,6 +156,10 @@ class Technique(ABC):
     #: A hyperparameter that one fit, at its largest value, serves at every smaller value through
     #: ``Regressor.at``: the number of trees of an ensemble. None if it has none.
     path: ClassVar[str | None] = None
+    #: A hyperparameter that only stops a fit early, where ``Regressor.reached`` gets to it: a fit
+    #: that stayed below the limit is the same under every limit that it stays below. None if it
+    #: has none; a value of None is no limit.
+    limit: ClassVar[str | None] = None
     #: Whether columns and target must come in their own units: a law knows nothing of a
     #: normalization that makes half of the times negative.
     needs_units: ClassVar[bool] = False
@@ -164,6 +172,14 @@ class Technique(ABC):
     def merges_repeats(self, params: Params) -> bool:
         """Whether repeats merged into one weighted row give exactly the same model."""
         return False
+
+    def settings(self, params: Params, n_runs: int, n_features: int) -> Params:
+        """Return what a fit on so many runs and features depends on, with ``path`` and ``limit``.
+
+        Hyperparameters with the same settings give the same model, and are fitted once. Shares of
+        rows become counts, for example, and options without effect become None.
+        """
+        return params
 
     def prepare(self, rows: TrainingRows) -> Any:
         """Do what every fit on these rows shares, whatever the hyperparameters."""

@@ -144,6 +144,12 @@ class SVRTechnique(Technique):
         Hyperparameter("degree", 2, whole(least=1)),
     )
 
+    def settings(self, params: Params, n_runs: int, n_features: int) -> dict[str, Any]:
+        """Only some kernels have a width, and one has a degree."""
+        kernel = params["kernel"]
+        unused = {"gamma": kernel == "linear", "degree": kernel != "poly"}
+        return {name: None if unused.get(name) else value for name, value in params.items()}
+
     def prepare(self, rows: TrainingRows) -> TrainingRows:
         """Refuse merged repeats: errors within epsilon count for nothing, so they do not add up."""
         return require_runs(rows, self.name)

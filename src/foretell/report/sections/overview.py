@@ -104,9 +104,10 @@ def trust(findings: Findings) -> str:
         return "There is no model to trust: see what failed."
     if results is None or results.is_automatic:
         is_cut = results is not None and results.search_cut_by_time_limit
-        return trust_line(model.errors, model.reaches, is_cut=is_cut)
-    if any(error.direction for error in model.errors):
-        text = trust_line(model.errors, model.reaches)
+        return trust_line(model.errors, model.reaches, {}, is_cut=is_cut)
+    errors = {} if results.best is None else results.entry(results.best).errors
+    if any(errors.get(question) is not None for question in BEYOND_QUESTIONS):
+        text = trust_line(model.errors, model.reaches, errors)
     else:
         text = "Errors outside the data are not known: no validation row lies there."
     if findings.held_out is not None:

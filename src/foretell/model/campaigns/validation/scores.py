@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,20 +44,47 @@ def score(truth: NDArray[np.float64], prediction: NDArray[np.float64]) -> Scores
     >>> round(score(np.array([1.0, 2.0, 4.0]), np.array([1.1, 2.0, 3.0])).mape, 4)
     0.1167
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of huge targets overflow
-        error = truth - prediction
-        spread = float(np.sum((truth - truth.mean()) ** 2))
-        squared = float(np.sum(error**2))
-        if (truth == 0).any():
-            mape = median = p90 = float("nan")
-        else:
-            relative = np.abs(error / truth)
-            mape, median = float(relative.mean()), float(np.median(relative))
-            p90 = float(np.quantile(relative, 0.9))
-    return Scores(
-        mape=mape,
-        rmse=float(np.sqrt(squared / len(truth))),
-        r2=1 - squared / spread if 0 < spread < np.inf else float("nan"),
-        median_ape=median,
-        p90_ape=p90,
-    )
+    errors = _Errors(truth, prediction)
+    return Scores(**{name: getattr(errors, name)() for name in SCORE_NAMES})
+
+
+def error_of(truth: NDArray[np.float64], prediction: NDArray[np.float64], name: str) -> float:
+    """Compute one of the scores alone.
+
+    >>> round(error_of(np.array([1.0, 2.0, 4.0]), np.array([1.1, 2.0, 3.0]), "mape"), 4)
+    0.1167
+    """
+    error: float = getattr(_Errors(truth, prediction), name)()
+    return error
+
+
+class _Errors:
+    """The errors of some predictions; each score is a method of its name."""
+
+    def __init__(self, truth: NDArray[np.float64], prediction: NDArray[np.float64]) -> None:
+        self._truth = truth
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of huge targets overflow
+            self._error = truth - prediction
+            self._squared = float(np.sum(self._error**2))
+
+    @cached_property
+    def _relative(self) -> NDArray[np.float64] | None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return None if (self._truth == 0).any() else np.abs(self._error / self._truth)
+
+    def mape(self) -> float:
+        return math.nan if self._relative is None else float(self._relative.mean())
+
+    def median_ape(self) -> float:
+        return math.nan if self._relative is None else float(np.median(self._relative))
+
+    def p90_ape(self) -> float:
+        return math.nan if self._relative is None else float(np.quantile(self._relative, 0.9))
+
+    def rmse(self) -> float:
+        return float(np.sqrt(self._squared / len(self._truth)))
+
+    def r2(self) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = float(np.sum((self._truth - self._truth.mean()) ** 2))
+        return 1 - self._squared / spread if 0 < spread < np.inf else math.nan

@@ -62,6 +62,17 @@ class Points:
         """Draw at most this many points at random."""
         return self if len(self) <= most else self.take(self.draw(most, seed))
 
+    def joined(self, more: Points | None) -> Points:
+        """Return these points with further ones below them."""
+        if more is None or not len(more):
+            return self
+        return replace(
+            self,
+            x=np.concatenate([self.x, more.x]),
+            log_y=np.concatenate([self.log_y, more.log_y]),
+            weight=np.concatenate([self.weight, more.weight]),
+        )
+
     def as_rows(self) -> TrainingRows:
         """Return the points as rows, each of which stands for as many runs as its weight says."""
         return TrainingRows(self.x, np.exp(self.log_y), self.weight, self.groups)

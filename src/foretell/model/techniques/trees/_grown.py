@@ -65,7 +65,18 @@ class SingleRows:
         self.y = rows.y / self.unit
 
 
-def node_limits(params: Params, n_runs: int) -> dict[str, int]:
+def _split_features(value: str | float | None, n_features: int) -> int:
+    """Return how many features a split looks at."""
+    if value is None:
+        return n_features
+    if isinstance(value, int):
+        return min(value, n_features)
+    counts = {"sqrt": math.sqrt, "log2": math.log2}
+    count = counts[value](n_features) if isinstance(value, str) else value * n_features
+    return max(1, int(count))
+
+
+def _node_limits(params: Params, n_runs: int) -> dict[str, int]:
     """Return the fewest runs in a node that is split, and in a leaf: shares become counts."""
     names = ("min_samples_split", "min_samples_leaf")
     split, leaf = (
@@ -75,9 +86,14 @@ def node_limits(params: Params, n_runs: int) -> dict[str, int]:
     return {"min_samples_split": max(2, split, 2 * leaf), "min_samples_leaf": leaf}
 
 
-def common_settings(params: Params) -> dict[str, Any]:
-    """Return the arguments that mean the same for one tree and for a forest."""
-    return {name: params[name] for name in ("criterion", "max_depth", "max_features")}
+def tree_settings(params: Params, n_runs: int, n_features: int) -> dict[str, Any]:
+    """Return what a tree on so many runs and features depends on, as arguments of scikit-learn."""
+    return {
+        "criterion": params["criterion"],
+        "max_depth": params["max_depth"],
+        "max_features": _split_features(params["max_features"], n_features),
+        **_node_limits(params, n_runs),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +131,10 @@ class GrownTrees(LibraryTrees):
         for tree in self.trees:
             total += tree.predict(rows).reshape(-1)
         return total / len(self.trees) * self.unit
+
+    def reached(self) -> float:
+        """Return the depth of the deepest tree."""
+        return float(max(tree.max_depth for tree in self.trees))
 
     def at(self, value: Any) -> GrownTrees:
         """Return the model with the first trees alone."""

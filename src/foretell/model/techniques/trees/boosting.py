@@ -91,7 +91,10 @@ class XGBoostTechnique(Technique):
             "gamma": _single(params["gamma"] / prepared.unit / prepared.unit),
             "alpha": _single(params["alpha"] / prepared.unit),
         }
-        booster = xgboost.train(settings, matrix, num_boost_round=params["n_estimators"])
+        # Like xgboost.train, which after each tree also looks for rows to evaluate it on.
+        booster = xgboost.Booster(settings, [matrix])
+        for iteration in range(params["n_estimators"]):
+            booster.update(matrix, iteration)
         return BoostedTrees(
             booster=booster,
             n_trees=params["n_estimators"],

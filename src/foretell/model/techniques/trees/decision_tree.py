@@ -11,10 +11,9 @@ from foretell.model.techniques.trees._flat import TreeRegressor
 from foretell.model.techniques.trees._grown import (
     GrownTrees,
     SingleRows,
-    common_settings,
-    node_limits,
     read_criterion,
     read_max_features,
+    tree_settings,
 )
 
 
@@ -22,6 +21,7 @@ class DecisionTreeTechnique(Technique):
     """Split the runs in two, again and again, where that lowers the error most."""
 
     name = "DecisionTree"
+    limit = "max_depth"
     regressor = TreeRegressor
     hyperparameters = (
         Hyperparameter("criterion", "mse", read_criterion),
@@ -62,32 +62,39 @@ class DecisionTreeTechnique(Technique):
             follows = isinstance(leaf, float) and split <= 2 * leaf
         return params["criterion"] == "squared_error" and params["max_features"] is None and follows
 
+    def settings(self, params: Params, n_runs: int, n_features: int) -> dict[str, Any]:
+        """Limits are counts, and so is the number of features that a split looks at."""
+        return tree_settings(params, n_runs, n_features)
+
     def prepare(self, rows: TrainingRows) -> SingleRows:
         """Round the features to single precision, as trees see them."""
         return SingleRows(rows)
 
     def fit(self, prepared: SingleRows, params: Params, seed: int) -> GrownTrees:
         """Grow one tree."""
+        from sklearn import config_context
         from sklearn.tree import DecisionTreeRegressor
 
         rows = prepared.rows
         if not self.merges_repeats(params):
             require_runs(rows, f"{self.name} with these options")
-        model = DecisionTreeRegressor(
-            random_state=seed, **common_settings(params), **_limits(rows, params)
-        )
+        n_runs = round(rows.weight.sum())
+        settings = self.settings(params, n_runs, rows.x.shape[1])
+        if rows.is_merged:
+            settings = _weighted(settings, n_runs, len(rows.y))
+        model = DecisionTreeRegressor(random_state=seed, **settings)
         weight = rows.weight if rows.is_merged else None
-        model.fit(prepared.x, prepared.y, sample_weight=weight, check_input=False)
+        with config_context(skip_parameter_validation=True):  # it takes longer than a small tree
+            model.fit(prepared.x, prepared.y, sample_weight=weight, check_input=False)
         return GrownTrees([model.tree_], rows.x.shape[1], prepared.unit)
 
 
-def _limits(rows: TrainingRows, params: Params) -> dict[str, Any]:
-    n_runs = round(rows.weight.sum())
-    limits = node_limits(params, n_runs)
-    if not rows.is_merged:
-        return limits
-    leaf = limits["min_samples_leaf"]
+def _weighted(settings: dict[str, Any], n_runs: int, n_rows: int) -> dict[str, Any]:
+    """Turn limits on the runs in a node into limits on the weight of merged rows."""
+    settings = dict(settings)
+    del settings["min_samples_split"]
+    leaf = settings.pop("min_samples_leaf")
     if 2 * leaf > n_runs:
-        return {"min_samples_split": len(rows.y) + 1}  # no split leaves enough on both sides
+        return {**settings, "min_samples_split": n_rows + 1}  # no split leaves enough on both sides
     # Weights are whole, so half a run less than the limit draws the same line without rounding.
-    return {"min_weight_fraction_leaf": (leaf - 0.5) / n_runs}
+    return {**settings, "min_weight_fraction_leaf": (leaf - 0.5) / n_runs}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from foretell.model.techniques._base import Hyperparameter, Params, Technique, TrainingRows
 from foretell.model.techniques._state import require_runs
 from foretell.model.techniques._values import count_or_share, optional, whole
@@ -9,10 +11,9 @@ from foretell.model.techniques.trees._flat import TreeRegressor
 from foretell.model.techniques.trees._grown import (
     GrownTrees,
     SingleRows,
-    common_settings,
-    node_limits,
     read_criterion,
     read_max_features,
+    tree_settings,
 )
 
 
@@ -21,6 +22,7 @@ class RandomForestTechnique(Technique):
 
     name = "RandomForest"
     path = "n_estimators"
+    limit = "max_depth"
     regressor = TreeRegressor
     hyperparameters = (
         Hyperparameter(
@@ -49,6 +51,11 @@ class RandomForestTechnique(Technique):
         ),
     )
 
+    def settings(self, params: Params, n_runs: int, n_features: int) -> dict[str, Any]:
+        """Limits are counts, and so is the number of features that a split looks at."""
+        n_estimators = params["n_estimators"]
+        return {"n_estimators": n_estimators, **tree_settings(params, n_runs, n_features)}
+
     def prepare(self, rows: TrainingRows) -> SingleRows:
         """Round the features to single precision, as trees see them."""
         return SingleRows(require_runs(rows, self.name))
@@ -59,11 +66,7 @@ class RandomForestTechnique(Technique):
 
         n_runs, n_features = prepared.x.shape
         forest = RandomForestRegressor(
-            n_estimators=params["n_estimators"],
-            n_jobs=1,
-            random_state=seed,
-            **common_settings(params),
-            **node_limits(params, n_runs),
+            n_jobs=1, random_state=seed, **self.settings(params, n_runs, n_features)
         )
         forest.fit(prepared.x, prepared.y)
         trees = [tree.tree_ for tree in forest.estimators_]

@@ -1,0 +1,86 @@
+"""Predictions that know the runs nearby, and plans that rest on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from foretell.decide.advise.informed import inform, informed_planner
+from foretell.decide.advise.past_runs import PastRuns
+from foretell.decide.question.objective import read_request
+
+from ..conftest import Law, chosen, z
+
+TIMES = {1: 900.0, 2: 850.0, 4: 800.0, 8: 180.0, 16: 170.0, 32: 175.0}
+
+
+def smooth(spread=0.4):
+    """A model that follows no cliff."""
+    return Law(
+        law=lambda f: 900 * f["workers"] ** -0.5, spread=spread, ranges={"workers": (1.0, 32.0)}
+    )
+
+
+def past(**times):
+    rows = [(int(name[1:]), float(time_s)) for name, time_s in times.items()]
+    return pd.DataFrame(rows, columns=["workers", "time_s"])
+
+
+RUNS = past(**{f"w{n}": t for n, t in TIMES.items()})
+
+
+def informed(model, data):
+    return inform([model], PastRuns.of(data, [model]), 0)[0]
+
+
+def test_at_measured_configurations_the_runs_are_predicted():
+    frame = RUNS[["workers"]]
+    found = informed(smooth(), RUNS).outlook(frame, (0.05, 0.5, 0.95))
+    np.testing.assert_allclose(found.value, RUNS["time_s"], rtol=0.06)
+    width = np.log(found.quantiles.at(0.95) / found.quantiles.at(0.05))
+    assert (width < 0.4).all()  # the model alone: 1.3
+    np.testing.assert_allclose(informed(smooth(), RUNS).predict(frame), found.value)
+
+
+def test_what_both_say_is_mixed_by_their_variances_and_wide_where_they_disagree():
+    model = smooth()
+    mixed, frame = informed(model, RUNS), pd.DataFrame({"workers": [5]})
+    mean, deviation = (found[0] for found in mixed.process.at(frame))
+    other = np.log(model.predict(frame)[0])
+    weight = 0.4**2 / (0.4**2 + deviation**2)
+    center = weight * mean + (1 - weight) * other
+    square = weight * (deviation**2 + mean**2) + (1 - weight) * (0.4**2 + other**2)  # E(x²)
+    found = mixed.outlook(frame, (0.9,))
+    assert found.value[0] == pytest.approx(np.exp(center))
+    assert np.log(found.quantiles.at(0.9)[0]) == pytest.approx(
+        center + z(0.9) * np.sqrt(square - center**2)
+    )
+    forecast = mixed.forecast(frame, 0.8)
+    assert (forecast.value[0], forecast.upper[0]) == (found.value[0], found.quantiles.at(0.9)[0])
+
+
+def test_outside_the_data_and_without_runs_the_model_counts_alone():
+    model, frame = smooth(), pd.DataFrame({"workers": [40]})
+    for mixed, asked in (
+        (informed(model, RUNS), frame),
+        (informed(model, None), pd.DataFrame({"workers": [5]})),
+    ):
+        for p in (0.05, 0.9):
+            expected = model.outlook(asked, (p,)).quantiles.at(p)
+            np.testing.assert_allclose(mixed.outlook(asked, (p,)).quantiles.at(p), expected)
+
+
+def test_a_plan_takes_what_was_never_run_only_for_what_is_better_at_its_pessimistic_end():
+    def planned(spread, **asked):
+        model = Law(law=lambda f: np.where(f["workers"] == 3, 90.0, 100.0), spread=spread,
+                    ranges={"workers": (1.0, 32.0)})  # fmt: skip
+        runs = PastRuns.of(past(w1=101, w32=100), [model])
+        request = read_request({"vary": {"workers": [1, 3, 32]}, **asked})
+        return chosen(informed_planner(inform([model], runs, 0), runs, request).plan())["workers"]
+
+    assert planned(0.01) == 3
+    assert planned(0.15) == 32
+    assert planned(0.15, allow_far=True) == 32
+    assert planned(0.15, risk="even") == 3
+    assert planned(0.15, vary={"workers": [3, 4]}) == 3  # none of these was run

@@ -1,0 +1,101 @@
+"""A process through the runs that were made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.decide.advise.past_runs import PastRuns
+from foretell.decide.advise.runs_nearby import Coordinates, Process
+
+from ..conftest import Law
+
+CLUSTER = Law(
+    ranges={"nodes": (1.0, 32.0), "memory_gb": (1.0, 32.0)}, categories={"kind": ["a", "b"]}
+)
+
+
+def process_of(frame, time_s=None, law=CLUSTER):
+    data = None if time_s is None else frame.assign(time_s=np.asarray(time_s, dtype=float))
+    past = PastRuns.of(data, [law])
+    return Process.of(Coordinates.of([law]), past, "time_s", 0)
+
+
+def clusters(*rows):
+    return pd.DataFrame(rows, columns=["nodes", "memory_gb", "kind"])
+
+
+def grid(*nodes):
+    return clusters(*((n, m, "a") for n in nodes for m in nodes))
+
+
+def test_before_any_run_what_is_near_is_alike():
+    process = process_of(clusters())
+    assert not process.knows_runs
+    alike = process.alike(clusters((1, 1, "a"), (2, 1, "a"), (32, 1, "a"), (1, 1, "b")))[0]
+    assert alike[0] == pytest.approx(1)
+    assert 1 > alike[1] > alike[2] > 0
+    assert alike[3] == pytest.approx(0.5, abs=0.02)  # two levels share half of an error
+
+
+def test_where_runs_were_made_their_results_are_expected():
+    frame = grid(1, 4, 32)
+    time_s = np.array([50, 40, 9, 700, 30, 8, 20, 6, 5.0])
+    mean, deviation = process_of(frame, time_s).at(frame)
+    np.testing.assert_allclose(mean, np.log(time_s), atol=0.05)
+    assert (deviation < 0.06).all()  # the noise of a run, which is not known better
+    _, elsewhere = process_of(frame, time_s).at(clusters((12, 12, "b")))
+    assert elsewhere[0] > 2 * deviation.max()
+
+
+def test_repeats_count_as_their_mean_as_precise_as_they_are_many():
+    frame = pd.concat([grid(1, 4, 32)] * 2, ignore_index=True)
+    once = np.array([50, 40, 9, 70, 30, 8, 20, 6, 5.0])
+    time_s = np.concatenate([once * 0.8, once * 1.25])
+    process = process_of(frame, time_s)
+    assert process.noise == pytest.approx(np.log(1.25) * np.sqrt(2), rel=0.01)
+    mean, _ = process.at(grid(1, 4, 32))
+    np.testing.assert_allclose(mean, np.log(once), atol=process.noise)
+
+
+def test_a_cliff_at_a_total_is_seen_where_no_column_tells_it():
+    # 64 GB in total are enough. Each number of nodes and each size of memory is on both sides.
+    frame = grid(1, 2, 4, 8, 16, 32)
+    total = frame["nodes"] * frame["memory_gb"]
+    time_s = np.where(total < 64, 1000.0, 100.0)
+    is_held_out = ((total == 512) | (total == 8)).to_numpy()
+    process = process_of(frame[~is_held_out], time_s[~is_held_out])
+    mean, _ = process.at(frame[is_held_out])
+    np.testing.assert_allclose(mean, np.log(time_s[is_held_out]), atol=0.3)
+    assert Coordinates.of([CLUSTER]).at(frame).shape[1] == 2 + 1 + 2  # numbers, total, levels
+
+
+def test_many_runs_and_columns_are_handled():
+    names = [f"option{i}" for i in range(30)]
+    law = Law(ranges=dict.fromkeys(names, (0.0, 1.0)))
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.integers(0, 2, (500, 30)), columns=names)
+    time_s = 100 * np.exp(frame["option0"] + 0.01 * random.normal(size=500))
+    process = process_of(frame, time_s, law)
+    mean, _ = process.at(frame[:50])
+    assert np.corrcoef(mean, frame["option0"][:50])[0, 1] > 0.9
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 32), st.integers(1, 32), st.sampled_from("ab"), st.floats(1, 9e3)),
+        min_size=1, max_size=8,
+    )
+)  # fmt: skip
+def test_correlations_are_those_of_a_gaussian_whatever_the_runs(rows):
+    frame = clusters(*(row[:3] for row in rows))
+    process = process_of(frame, [row[3] for row in rows])
+    asked = pd.concat([frame, clusters((3, 5, "a"), (30, 2, "b"))], ignore_index=True)
+    alike = process.alike(asked)
+    np.testing.assert_allclose(np.diag(alike), 1)
+    assert np.linalg.eigvalsh(alike).min() > -1e-6
+    assert all(np.isfinite(found).all() for found in process.at(asked))
