@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check bench studies clean
+.PHONY: demo test check bench bench-cluster studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -37,6 +37,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.serve
+
+# What placement by predictions saves and costs; all figures are simulated. About five minutes.
+bench-cluster: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.cluster
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
 studies: study-ray-training study-vgg-layers study-any-program

@@ -221,6 +221,22 @@ def write_picture(figure: plt.Figure, path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def write_cluster_pictures(folder: Path) -> None:
+    """Write two pictures of the report of a simulated cluster."""
+    from foretell.cluster.simulate import simulate_cluster, simulate_weights
+    from foretell.report.placement import write_simulation
+
+    cluster = DOCS.parent / "examples" / "cluster" / "cluster.toml"
+    given = {"policy": "kube,geometric:H=0,geometric:H=0.4,geometric:H=1", "n_seeds": 10}
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "saving.md"
+        sweep = simulate_weights(cluster, **given)
+        write_simulation(simulate_cluster(cluster, **given), sweep, page)
+        for name in ("weights", "front"):
+            drawn = page.with_name("saving-pictures") / f"{name}.svg"
+            (folder / f"cluster-{name}.svg").write_bytes(drawn.read_bytes())
+
+
 def write_report_curve(path: Path) -> None:
     """Take a picture from a report: time against size, with the runs measured later."""
     with tempfile.TemporaryDirectory() as place:
@@ -247,6 +263,7 @@ def main() -> None:
         for name, figure in pictures.items():
             write_picture(figure, folder / f"{name}.svg")
     write_report_curve(folder / "report-curve.svg")
+    write_cluster_pictures(folder)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
         "Advice", "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
         "ForetellError", "ForetellRegressor", "Learned", "ModelError", "NothingUsableError",
-        "Plan", "Predictor", "SavedModel", "Score", "StorageError", "UsageError", "advise",
+        "Placement", "Plan", "Predictor", "SavedModel", "Score", "Simulation", "StorageError",
+        "UsageError", "advise",
         "fit_model", "learn_plan", "load_model", "load_models", "make_plan",
-        "measure_sweep", "read_dataset", "score_model", "write_report",
+        "measure_sweep", "place_task", "read_dataset", "score_model", "simulate_cluster",
+        "write_report",
     }  # fmt: skip
 
 

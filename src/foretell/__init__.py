@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from foretell.cluster.place import place_task as place_task
+    from foretell.cluster.simulate import Simulation as Simulation
+    from foretell.cluster.simulate import simulate_cluster as simulate_cluster
     from foretell.dataset import Dataset as Dataset
     from foretell.dataset import read_dataset as read_dataset
     from foretell.decide.advise.advice import Advice as Advice
     from foretell.decide.advise.next_run import advise as advise
+    from foretell.decide.placement.answer import Placement as Placement
     from foretell.decide.plan.answer import Plan as Plan
     from foretell.decide.plan.plan import make_plan as make_plan
     from foretell.errors import DatasetError as DatasetError
@@ -44,9 +48,12 @@ if TYPE_CHECKING:
 
 #: The public names by module. They are imported on first use, so that `import foretell` is quick.
 _NAMES = {
+    "foretell.cluster.place": ("place_task",),
+    "foretell.cluster.simulate": ("Simulation", "simulate_cluster"),
     "foretell.dataset": ("Dataset", "read_dataset"),
     "foretell.decide.advise.advice": ("Advice",),
     "foretell.decide.advise.next_run": ("advise",),
+    "foretell.decide.placement.answer": ("Placement",),
     "foretell.decide.plan.answer": ("Plan",),
     "foretell.decide.plan.plan": ("make_plan",),
     "foretell.errors": (

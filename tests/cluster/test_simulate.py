@@ -79,7 +79,27 @@ def test_load_is_the_share_of_cpus_in_use():
         ({"policy": "kube,kube"}, "'kube' is given twice"),
         ({"n_seeds": 0}, "n_seeds: must be at least 1, not 0"),
         ({"seed": -1}, "seed: must be at least 0"),
-        ({"tasks": pd.DataFrame({"arrival_s": [0], "cpu": [99], "work": [1]})}, "fits on any node"),
+        (
+            {"tasks": pd.DataFrame({"arrival_s": [0], "cpu": [99], "work": [1]})},
+            "fits on any node.*CPUs: 16 of 16 free",
+        ),
+        (
+            {
+                "cluster": {
+                    **CLUSTER,
+                    "node_type": [
+                        {
+                            "name": "a",
+                            "count": 1,
+                            "capacity": {"cpu": 2},
+                            "time_s": 1,
+                            "energy_j": 1,
+                        }
+                    ],
+                }
+            },
+            "fits on any node.*a-1: no memory in its capacity",
+        ),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(given, expected):

@@ -21,6 +21,9 @@ import tomli_w
 
 import foretell
 from foretell.cli import _main as main
+from foretell.decide.placement import cluster as cluster_file
+from foretell.decide.placement.cluster import read_cluster
+from foretell.decide.placement.policies import POLICIES
 from foretell.decide.question.objective import read_request
 from foretell.decide.question.prices import read_prices
 from foretell.measure.sweep import Design, NeedsTable, Power, Sweep, read_sweep
@@ -148,6 +151,9 @@ def test_toml_blocks_are_campaigns_sweeps_questions_or_prices(text):
         return
     if "vary" in values:
         read_request(values)
+        return
+    if "node_type" in values:
+        read_cluster(values)
         return
     if "price_per_hour" in text:
         read_prices(values)
@@ -330,9 +336,16 @@ def test_features_have_the_names_and_values_described():
 COMMANDS = "docs/reference/command-line.md"
 
 
-@pytest.mark.parametrize("verb", main.VERBS)
-def test_every_verb_and_flag_is_described(verb):
-    command = main.cli.get_command(None, verb)
+def verbs():
+    """List all verbs with their commands; those of a group by both of their names."""
+    for verb in main.VERBS:
+        command = main.cli.get_command(None, verb)
+        for name, inner in getattr(command, "commands", {"": command}).items():
+            yield pytest.param(f"{verb} {name}".strip(), inner, id=f"{verb} {name}".strip())
+
+
+@pytest.mark.parametrize(("verb", "command"), list(verbs()))
+def test_every_verb_and_flag_is_described(verb, command):
     described = [code(row[0]) for row in rows(COMMANDS, f"foretell {verb}")]
     for parameter in command.params:
         is_argument = parameter.param_type_name == "argument"
@@ -506,6 +519,36 @@ def test_every_option_of_a_sweep_is_described(heading):
     fields = SWEEP_TABLES[heading].model_fields
     described = [name for row in rows("docs/reference/sweep.md", heading) for name in code(row[0])]
     assert described == [field.alias or name for name, field in fields.items()]
+
+
+# Cluster files
+
+CLUSTER_TABLES = {
+    "Top level": cluster_file.Cluster,
+    "Policy": cluster_file.PolicyTable,
+    "Migration": cluster_file.Migration,
+    "Trace": cluster_file.TraceTable,
+    "Node types": cluster_file.NodeTypeTable,
+    "Nodes": cluster_file.NodeTable,
+}
+CLUSTER_PAGE = "docs/reference/cluster.md"
+
+
+@pytest.mark.parametrize("heading", CLUSTER_TABLES)
+def test_every_option_of_a_cluster_file_is_described_with_its_default(heading):
+    found = {code(row[0])[0]: row[1] for row in rows(CLUSTER_PAGE, heading)}
+    fields = CLUSTER_TABLES[heading].model_fields
+    assert list(found) == list(fields)
+    for name, field in fields.items():
+        plain = field.default is not None and not isinstance(field.default, pydantic.BaseModel)
+        if field.is_required():
+            assert found[name] == "required"
+        elif plain and field.default not in ({}, []):
+            assert found[name] == f"`{toml(field.default)}`", name
+
+
+def test_every_policy_is_described():
+    assert [code(row[0])[0] for row in rows(CLUSTER_PAGE, "Policies")] == POLICIES.names()
 
 
 # Studies

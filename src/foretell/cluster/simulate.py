@@ -16,6 +16,7 @@ from foretell.dataset import Dataset
 from foretell.decide.placement.choose import PolicyChoice, read_policies
 from foretell.decide.placement.cluster import Cluster, TraceTable, read_cluster
 from foretell.decide.placement.estimates import Estimates
+from foretell.decide.placement.fleet import Fleet
 from foretell.errors import Option, UsageError
 from foretell.simulate.arrivals import Arrival, made_up, read_arrivals
 from foretell.simulate.cluster import Played, Scene
@@ -168,10 +169,7 @@ def run_policies(
         n_tasks, n_nodes = len(own), len(cluster.nodes()[0])
         played = [scene.play(choice, seed) for choice in choices]
         if all(p.tasks.empty for p in played):
-            raise UsageError(
-                f"none of the {n_tasks} tasks fits on any node, even on an empty one; "
-                "ask for less, or add larger nodes"
-            )
+            raise _nothing_fits(cluster, own)
         best = {p.H: best_cost(scene, played, p.H) for p in played}
         is_exact = is_exact and None not in best.values()
         for p in played:
@@ -179,6 +177,16 @@ def run_policies(
             first.setdefault(p.policy, p)
     outcomes = tuple(PolicyOutcome(c, tuple(figures[c.label]), first[c.label]) for c in choices)
     return Simulation(cluster, n_tasks, n_nodes, tuple(seeds), outcomes, is_exact)
+
+
+def _nothing_fits(cluster: Cluster, arrivals: Sequence[Arrival]) -> UsageError:
+    fleet = Fleet.of(cluster)
+    need = fleet.need(arrivals[0].task.needs)
+    why = "" if need is None else f" ({fleet.names[0]}: {fleet.lacking(0, need)})"
+    return UsageError(
+        f"none of the {len(arrivals)} tasks fits on any node, even on an empty one{why}; "
+        "ask for less, or correct the capacity of node types"
+    )
 
 
 def simulate_weights(

@@ -127,6 +127,8 @@ class Fleet:
         free = self.capacity[:, node] - self.used[:, node]
         for name, row in self.row.items():
             if need[row] > free[row]:
+                if self.capacity[row, node] == 0:
+                    return f"no {_label(name)} in its capacity"
                 return f"{_label(name)}: {_shown(name, free[row], self.capacity[row, node])} free"
         return ""
 
