@@ -75,7 +75,9 @@ def test_help_lists_every_verb_by_its_purpose():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_can_answer_programs_in_json(verb):
-    assert "--json" in run(verb, "--help").stdout
+    for inner in getattr(cli.get_command(None, verb), "commands", [None]):
+        words = [verb] if inner is None else [verb, inner]
+        assert "--json" in run(*words, "--help").stdout
 
 
 def test_every_verb_explains_itself():

@@ -39,9 +39,12 @@ def test_the_verb_that_runs_is_the_default():
     assert flag(Option("form")) == "--as"
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_shared_options_are_declared_alike(name):
-    options = {p.name: p for p in verb(name).params if isinstance(p, click.Option)}
+@pytest.mark.parametrize(
+    "command",
+    [c for name in VERBS for c in getattr(verb(name), "commands", {"": verb(name)}).values()],
+)
+def test_shared_options_are_declared_alike(command):
+    options = {p.name: p for p in command.params if isinstance(p, click.Option)}
     for word, names in {
         "output": ["-o", "--output"],
         "force": ["--force"],

@@ -10,6 +10,7 @@ import click
 
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json
+from foretell.wording import counted
 
 cluster_argument = option.path_argument("cluster")
 
@@ -20,6 +21,45 @@ def command() -> None:
 
     CLUSTER is a cluster file (TOML): types of nodes with their models or formulas, and a policy.
     """
+
+
+@command.command()
+@cluster_argument
+@option.output("Folder for the sweeps.", default=Path("probe"), show_default=True)
+@click.option(
+    "--governor",
+    "governors",
+    multiple=True,
+    metavar="NAME",
+    help="A frequency governor to try, where the machine grants it; can be repeated.",
+)
+@option.force
+@option.json("Print the files and targets as JSON.")
+def probe(
+    cluster: Path, output: Path, governors: tuple[str, ...], force: bool, as_json: bool
+) -> None:
+    """Write the sweeps that teach foretell each type of node.
+
+    Run them on a node of that type with `foretell measure`, and fit two models from the table.
+    """
+    from foretell.cluster.probe import write_probes
+
+    found = write_probes(cluster, output, governors=governors, force=force)
+    if as_json:
+        echo_json(
+            [
+                {"type": p.name, "idle": str(p.idle), "sweep": str(p.sweep), "n_runs": p.n_runs,
+                 "targets": list(p.targets)}
+                for p in found
+            ]
+        )  # fmt: skip
+        return
+    for p in found:
+        time, energy = p.targets
+        echo(f"{p.name}: {counted(p.n_runs, 'run')}. On a node of this type:")
+        echo(f"  foretell measure {p.idle} -o {p.name}-idle.csv")
+        echo(f"  foretell measure {p.sweep} -o {p.name}.csv")
+        echo(f"  foretell fit {p.name}.csv --target {time} --target {energy} -o models/{p.name}")
 
 
 @command.command()

@@ -1,0 +1,77 @@
+"""Probing node types: the sweeps are measured as they are, and models come out of them."""
+
+import tomllib
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import foretell
+from foretell.cli._main import cli
+from foretell.cluster.probe import probe_sweep, write_probes
+from foretell.decide.placement.cluster import read_cluster
+from foretell.errors import StorageError
+from foretell.measure.probes import JOBS
+
+TYPES = {
+    "node_type": [
+        {"name": "big", "count": 1, "capacity": {"cpu": 6, "memory": "64Gi"},
+         "idle_w": 40, "busy_w": 100},
+        {"name": "tiny", "count": 1, "capacity": {"cpu": 1, "memory": "64Mi"}},
+    ]
+}  # fmt: skip
+
+
+def test_each_type_is_probed_up_to_its_size(tmp_path):
+    big, tiny = write_probes(TYPES, tmp_path / "probe")
+    sweep = tomllib.loads(big.sweep.read_text())
+    assert sweep["parameters"]["cpus"] == [1, 2, 4, 6]
+    assert sweep["power"]["busy_w"] == 60  # above idle, which the cluster file has
+    assert big.targets == ("wall_time_s", "energy_estimated_j")
+    small = tomllib.loads(tiny.sweep.read_text())
+    assert (small["parameters"]["cpus"], small["parameters"]["memory_mib"]) == ([1], [16])
+    assert "power" not in small
+    assert big.n_runs == 3 * len(JOBS) * 4 * 4 * 3
+    assert tomllib.loads(tiny.idle.read_text())["parameters"] == {"seconds": 30}
+    with pytest.raises(StorageError):
+        write_probes(TYPES, tmp_path / "probe")
+
+
+def test_governors_are_tried_where_asked_for():
+    table = read_cluster(TYPES).node_type[0]
+    sweep = probe_sweep(table, ["powersave", "performance"])
+    assert sweep["parameters"]["governor"] == ["powersave", "performance"]
+
+
+def test_a_probe_becomes_two_models_that_place_tasks(tmp_path):
+    """Measure a part of the sweep for real, fit time and energy, and place a task by them."""
+    table = read_cluster(TYPES).node_type[0]
+    sweep = probe_sweep(table)
+    sweep["repeats"] = 1
+    sweep["parameters"] |= {"cpus": [1], "memory_mib": [1, 2], "iterations": [2, 6]}
+    foretell.measure_sweep(sweep, tmp_path / "runs.csv")
+    runs = pd.read_csv(tmp_path / "runs.csv")
+    assert (runs["status"] == "ok").all(), runs["reason"].tolist()
+    assert set(runs["job"]) == set(JOBS)
+    for target in ("wall_time_s", "energy_estimated_j"):
+        campaign = {
+            "data": {"target": target, "use_columns": ["job", "iterations", "memory_mib"]},
+            "techniques": {"LRRidge": {"alpha": 0.1}},
+            "search": {"splits": {"method": "KFold", "folds": 2}},
+        }
+        foretell.fit_model(campaign, tmp_path / "runs.csv", output=tmp_path / "models" / target)
+    types = [
+        {"name": "here", "count": 1, "capacity": {"cpu": 1}, "models": str(tmp_path / "models")}
+    ]
+    chosen = foretell.place_task({"node_type": types}, "job=copy,iterations=4,memory_mib=2").chosen
+    assert chosen.estimate.time.value > 0
+    assert chosen.estimate.energy.value > 0
+
+
+def test_the_command_says_what_to_run_next(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text('[[node_type]]\nname = "a"\ncount = 1\ncapacity = { cpu = 2 }\n')
+    shown = CliRunner().invoke(cli, ["cluster", "probe", str(path), "-o", str(tmp_path / "p")])
+    assert shown.exit_code == 0, shown.output
+    assert f"foretell measure {tmp_path / 'p' / 'a.toml'} -o a.csv" in shown.stdout
+    assert "--target wall_time_s --target energy_j -o models/a" in shown.stdout
