@@ -302,6 +302,41 @@ def learned_models(n_seeds: int) -> None:
         )
 
 
+# Against PEAKS
+
+
+def against_peaks(n_seeds: int) -> None:
+    """Compare with the rule of PEAKS on nodes with power curves, which are off when empty or not.
+
+    The curves are made up. Times differ by type, which PEAKS does not know.
+    """
+    types = [
+        {"name": "old", "count": 4, "capacity": {"cpu": 16, "memory": "64Gi"},
+         "time_s": "work", "power": {"k0": 60, "k1": 20, "k2": 0.018}},
+        {"name": "new", "count": 4, "capacity": {"cpu": 16, "memory": "64Gi"},
+         "time_s": "0.6 * work", "power": {"k0": 30, "k1": 25, "k2": 0.016}},
+        {"name": "board", "count": 8, "capacity": {"cpu": 4, "memory": "4Gi"},
+         "time_s": "3 * work", "power": {"k0": 1.9, "k1": 0.8, "k2": 0.02}},
+    ]  # fmt: skip
+    trace = {"tasks": 400, "arrivals": "poisson", "rate_per_s": 0.5, "cpu": [1, 2],
+             "memory": "100Mi", "features": {"work": {"from": 60, "to": 240}},
+             "migratable": "resume"}  # fmt: skip
+    policies = "peaks,geometric:H=1:energy=marginal,geometric:H=1:energy=marginal:moves=on"
+    policies += ",geometric:H=1:energy=node,geometric:H=1:energy=node:moves=on"
+    for is_off in (False, True):
+        cluster = read_cluster(
+            {"node_type": [{**t, "can_power_off": is_off} for t in types], "trace": trace}
+        )
+        seeds = range(1, n_seeds + 1)
+        found = run_policies(cluster, None, read_policies(policies), seeds)
+        print(f"against peaks, empty nodes {'off' if is_off else 'on'} (simulated)")
+        for outcome in found.outcomes[1:]:
+            energy = _percents(found.against_first(outcome, "total_j"))
+            tasks = _percents(found.against_first(outcome, "task_j"))
+            moves = outcome.mean("n_moves")
+            print(f"  {outcome.label:<40} energy {energy}   of tasks {tasks}   moves {moves:.0f}")
+
+
 # Speed
 
 
@@ -378,6 +413,7 @@ PARTS: dict[str, Callable[[int], None]] = {
     "assumptions": other_assumptions,
     "wrong": wrong_models,
     "learned": learned_models,
+    "peaks": against_peaks,
     "speed": lambda _: speed(),
 }
 

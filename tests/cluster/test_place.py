@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli._main import cli
-from foretell.cluster.models import load_predictors, open_estimates
+from foretell.cluster.models import load_predictors, open_estimates, reload_models
 from foretell.cluster.place import place_task
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.estimates import Estimates, type_models
@@ -81,6 +81,26 @@ def test_a_corrupt_model_is_refused_before_anything_is_placed(cluster_file, mode
     cluster_file.write_text(cluster_file.read_text().replace("models/fast", "bad.foretell"))
     with pytest.raises(ModelError, match=r"node type fast, models: .*bad\.foretell"):
         place_task(cluster_file, "cpu=1,iterations=800")
+
+
+def test_a_corrupt_model_at_reload_leaves_the_old_ones_in_use(cluster_file, models, tmp_path):
+    (tmp_path / "own").mkdir()
+    for kind in ("time_s", "energy_j"):
+        content = (models / "fast" / kind / "best.foretell").read_bytes()
+        (tmp_path / "own" / f"{kind}.foretell").write_bytes(content)
+    own = '["own/time_s.foretell", "own/energy_j.foretell"]'
+    cluster_file.write_text(cluster_file.read_text().replace('"models/fast"', own))
+    cluster = read_cluster(cluster_file)
+    estimates, _ = open_estimates(cluster)
+    task = read_task("iterations=800")
+    before = estimates.of(task)
+    (tmp_path / "own" / "time_s.foretell").write_bytes(b"no model")
+    assert "node type fast, models" in reload_models(cluster, estimates)
+    assert estimates.of(task) is before
+    slow = (models / "slow" / "time_s" / "best.foretell").read_bytes()
+    (tmp_path / "own" / "time_s.foretell").write_bytes(slow)
+    assert reload_models(cluster, estimates) is None
+    assert estimates.of(task).time_s[0] == pytest.approx(before.time_s[1])
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,15 @@ def test_a_task_that_fits_nowhere_is_counted_once_and_does_not_stop_the_rest():
     assert other.unplaced == [0]
 
 
+def test_what_is_in_use_from_the_start_stays_so():
+    cluster = {"node_type": [FAST], "node": [{"name": "fast", "used": {"cpu": 1}}]}
+    played = scene_of(cluster, [(0, "cpu=2,work=1"), (0, "cpu=1,work=3"), (1, "work=2")]).play(
+        read_policy("geometric")
+    )
+    assert played.unplaced == [0]  # rather than waiting for ever
+    assert played.tasks["end_s"].tolist() == [3, 5]
+
+
 def test_an_overtaken_task_gets_a_node_of_its_own_in_the_end():
     """Small tasks that keep coming would starve a large one."""
     small = [(float(t), "cpu=1,work=10") for t in range(0, 2000, 5)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foretell.decide.placement.cluster import Cluster, NodeTypeTable
 from foretell.decide.placement.estimates import Estimates, true_models, type_models
-from foretell.errors import ModelError
+from foretell.errors import ForetellError, ModelError
 from foretell.model.saved.model import SavedModel, load_models
 from foretell.predictor import Predictor
 
@@ -34,6 +34,15 @@ def _load(
         except ModelError as error:
             raise ModelError(f"node type {table.name}, models: {error}") from None
     return loaded[path]
+
+
+def reload_models(cluster: Cluster, estimates: Estimates) -> str | None:
+    """Load the models of a cluster again; if one cannot be used, keep all old ones and say why."""
+    try:
+        estimates.replace(type_models(cluster, load_predictors(cluster)))
+    except ForetellError as error:
+        return str(error)
+    return None
 
 
 def _digest(model: SavedModel) -> str:

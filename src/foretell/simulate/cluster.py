@@ -113,6 +113,7 @@ class _Play:
         self.fleet = self.chooser.fleet
         if not len(self.fleet):
             raise UsageError("the cluster has no nodes; write count or nodes in [[node_type]]")
+        self.room_at_start = self.fleet.capacity - self.fleet.used
         self.events = Events(seed)
         self.waiting = Waiting()
         self.mover = Mover(cluster.migration, self.chooser)
@@ -183,7 +184,7 @@ class _Play:
         usable: list[tuple[_Job, Amounts]] = []
         for job in jobs:
             need = self.fleet.need(job.task.needs)
-            if need is None or not (self.fleet.could_ever_fit(need) & self.fleet.ready).any():
+            if need is None or not self._could_take(need).any():
                 self.unplaced.append(job.index)
                 self.n_left -= 1
             else:
@@ -198,6 +199,12 @@ class _Play:
             else:
                 self.waiting.last_placed = max(self.waiting.last_placed, job.index)
                 self._start(job, need, node, 1.0)
+
+    def _could_take(self, need: Amounts) -> NDArray[np.bool_]:
+        """Say which nodes have room for a task when no other task of the simulation runs."""
+        room = np.all(need[:, None] <= self.room_at_start, axis=0)
+        found: NDArray[np.bool_] = room & self.fleet.ready
+        return found
 
     def _assigned(self, tasks: list[tuple[Task, Amounts]]) -> list[int | None]:
         """Return nodes for tasks that are placed at once, in groups that are not too large."""
@@ -298,7 +305,7 @@ class _Play:
             end_s = running.started_s + running.share * (0.0 if math.isnan(time_s) else time_s)
             ends.setdefault(running.node, []).append((end_s, running.need))
         best: tuple[float, int] | None = None
-        could = self.fleet.could_ever_fit(waiter.need) & self.fleet.ready & ~self.fleet.reserved
+        could = self._could_take(waiter.need) & ~self.fleet.reserved
         for node in np.flatnonzero(could):
             free = self.fleet.capacity[:, node] - self.fleet.used[:, node]
             for end_s, need in sorted(ends.get(int(node), []), key=lambda pair: pair[0]):
@@ -363,7 +370,7 @@ class _Play:
         for job in done:
             need = self.fleet.need(job.task.needs)
             assert need is not None
-            usable = np.unique(self.fleet.type_of[self.fleet.could_ever_fit(need)])
+            usable = np.unique(self.fleet.type_of[self._could_take(need)])
             fastest_s, least_j = job.times[usable].min(), np.nanmin(job.energies[usable])
             last = job.where[-1]
             estimate = self.chooser.estimates.of(job.task).by_type[self.fleet.type_of[last]]

@@ -98,7 +98,7 @@ def best_cost(scene: Scene, played: Sequence[Played], H: float) -> float | None:
         needs.append(need)
         true = scene.truth.of(arrival.task)
         times, energies = (of[fleet.type_of] for of in (true.time_s, true.energy_j))
-        usable = fleet.could_ever_fit(need) & fleet.ready
+        usable = fleet.room(need) & fleet.ready
         if not usable.any():
             return None
         weight = H if arrival.task.H is None else arrival.task.H

@@ -98,3 +98,25 @@ def test_a_policy_without_predictions_moves_nothing():
 
 def test_a_task_that_nearly_ended_stays():
     assert Setting().find(395.0) is None
+
+
+def test_moves_count_the_energy_that_the_policy_counts():
+    """A node that is empty but for this task could be switched off."""
+    power = {"idle_w": 10, "busy_w": 12, "can_power_off": True}
+    types = [
+        {"name": name, "nodes": [name], "capacity": {"cpu": 4}, "time_s": 400, "energy_j": 50,
+         **power}
+        for name in ("other", "own")
+    ]  # fmt: skip
+    cluster = read_cluster({**CLUSTER, "node_type": types})
+    for energy, moves in (("task", False), ("node", True)):
+        choice = read_policy(f"geometric:H=1:energy={energy}")
+        chooser = Chooser(cluster, Estimates(type_models(cluster, {})), choice)
+        task = read_task("cpu=1,migratable=resume")
+        need = chooser.fleet.need(task.needs)
+        for node in (0, 1):
+            chooser.fleet.take(node, need)
+        before = chooser.fleet.used.copy()
+        move = Mover(cluster.migration, chooser).find(Running(task, need, 1, 0.0), Waiting(), 100.0)
+        assert (move is not None) is moves
+        assert (chooser.fleet.used == before).all()

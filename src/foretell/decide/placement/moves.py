@@ -15,6 +15,7 @@ from foretell.decide.placement.tasks import Task
 from foretell.decide.placement.waiting import Waiting
 
 _SURE = 2.0  # standard errors by which a move must be better
+_LEAST = 1e-12  # of an energy: power may not grow with load
 
 
 @dataclass(eq=False)
@@ -60,8 +61,8 @@ class Mover:
             return None
         fleet = self.chooser.fleet
         estimates = self.chooser.estimates.of(running.task)
-        here = fleet.type_of[running.node]
-        time_s, energy_j = estimates.time_s[here], estimates.energy_j[here]
+        time_s = float(estimates.time_s[fleet.type_of[running.node]])
+        energy_j = self._energy_here(running)
         if not (math.isfinite(time_s) and math.isfinite(energy_j)):
             return None
         done = (now_s - running.started_s) / time_s
@@ -73,7 +74,7 @@ class Mover:
         banned = {n for n, at_s in running.left.items() if now_s - at_s < self.rules.cooldown_s}
         kept = np.array([n not in banned and n != running.node for n in found.nodes], dtype=bool)
         targets = found.take(kept)
-        to = self._best(targets, running, (left * time_s, left * energy_j), share)
+        to = self._best(targets, running, _Cost(time_s, energy_j, left), share)
         if to is None or not self._leaves_room(running, to, waiting):
             return None
         return Move(to, share)
@@ -97,24 +98,33 @@ class Mover:
             and now_s - last >= self.rules.cooldown_s
         )
 
-    def _best(
-        self, targets: Candidates, running: Running, stay: tuple[float, float], share: float
-    ) -> int | None:
+    def _energy_here(self, running: Running) -> float:
+        """Return the energy that counts for the whole task where it is, by the policy's scope."""
+        chooser, node = self.chooser, running.node
+        estimates = chooser.estimates.of(running.task)
+        chooser.fleet.give_back(node, running.need)  # as if it had yet to be placed
+        here = Candidates(
+            chooser.fleet, np.array([node]), running.need, estimates, chooser.energy
+        ).energy_j
+        chooser.fleet.take(node, running.need)
+        return float(here[0])
+
+    def _best(self, targets: Candidates, running: Running, stay: _Cost, share: float) -> int | None:
         """Return the best target if it beats staying by the margin, and surely."""
         estimates, H = targets.estimates, self.chooser.weight(running.task)
         here = self.chooser.fleet.type_of[running.node]
         start_s = self.rules.start_s
-        twice_j = estimates.energy_j[here] / estimates.time_s[here] * start_s  # it runs on both
-        time_s = start_s + share * estimates.time_s[targets.types]
-        energy_j = share * estimates.energy_j[targets.types] + twice_j
+        twice_j = stay.energy_j / stay.time_s * start_s  # it runs on both
+        time_s = start_s + share * targets.time_s
+        energy_j = share * targets.energy_j + twice_j
         known = np.isfinite(time_s) & np.isfinite(energy_j)
         if not known.any():
             return None
         targets, time_s, energy_j = targets.take(known), time_s[known], energy_j[known]
         compared = _Compared(
             np.append(targets.nodes, running.node),
-            np.append(time_s, stay[0]),
-            np.append(energy_j, stay[1]),
+            np.append(time_s, stay.left * stay.time_s),
+            np.append(energy_j, stay.left * stay.energy_j),
         )
         scores = self.chooser.policy.scores(compared, H, self.chooser.random)  # type: ignore[arg-type]
         gains = self.chooser.policy.beats_by(scores[:-1], float(scores[-1]))
@@ -124,8 +134,9 @@ class Mover:
             H * math.hypot(estimates.energy_error[here], estimates.energy_error[there]),
             (1 - H) * math.hypot(estimates.time_error[here], estimates.time_error[there]),
         )
-        logs = H * np.log(stay[1] / energy_j[best]) + (1 - H) * np.log(stay[0] / time_s[best])
-        is_sure = logs > _SURE * error
+        saved_j = np.log(max(stay.left * stay.energy_j, _LEAST) / max(energy_j[best], _LEAST))
+        saved_s = np.log(stay.left * stay.time_s / time_s[best])
+        is_sure = H * saved_j + (1 - H) * saved_s > _SURE * error
         return int(targets.nodes[best]) if gains[best] > self.rules.margin and is_sure else None
 
     def _leaves_room(self, running: Running, to: int, waiting: Waiting) -> bool:
@@ -136,6 +147,15 @@ class Mover:
         free[:, to] -= running.need
         free[:, running.node] += running.need
         return waiting.fit_without(fleet, free)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What a whole task takes where it is, and the share that is left."""
+
+    time_s: float
+    energy_j: float
+    left: float
 
 
 @dataclass(frozen=True, eq=False)
