@@ -32,6 +32,7 @@ def test_a_task_far_outside_the_data_decides_nothing(cluster_file):
     assert len({node.score for node in placement.nodes}) == 1
     assert not any(node.is_known for node in placement.nodes)
     assert "above the largest measured" in str(placement)
+    assert "No prediction can be used for this task" in str(placement)
 
 
 def test_a_missing_feature_is_named(cluster_file):
@@ -197,6 +198,13 @@ def test_wrong_options_are_named_as_flags(cluster_file, arguments, expected):
     shown = run("place", cluster_file, *arguments)
     assert shown.exit_code == 2
     assert expected in shown.stderr
+
+
+def test_the_group_alone_lists_its_commands():
+    shown = run()
+    assert shown.exit_code == 0
+    assert {"place", "probe", "simulate"} <= set(shown.stdout.split())
+    assert "Did you mean 'place'" in run("plce").stderr
 
 
 def test_a_weight_outside_the_range_is_refused_in_python():

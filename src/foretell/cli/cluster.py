@@ -15,12 +15,15 @@ from foretell.wording import counted
 cluster_argument = option.path_argument("cluster")
 
 
-@click.group()
-def command() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Choose the node for each task, by the time and energy predicted on each type of node.
 
     CLUSTER is a cluster file (TOML): types of nodes with their models or formulas, and a policy.
     """
+    if ctx.invoked_subcommand is None:
+        echo(ctx.get_help())
 
 
 @command.command()

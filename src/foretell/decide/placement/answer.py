@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from foretell.decide.placement.choose import Chooser, PolicyChoice
 from foretell.decide.placement.estimates import Estimate, Figure
 from foretell.decide.placement.fleet import Amounts, Fleet
@@ -144,7 +142,8 @@ def placement_text(placement: Placement) -> str:
     """Write a placement as a table, with the reasons why other nodes are out."""
     lines = []
     if placement.nodes:
-        rows = [_HEADER, *(_row(node) for node in placement.nodes[:_MOST_SHOWN])]
+        is_blind = not any(node.is_known for node in placement.nodes)
+        rows = [_HEADER, *(_row(node, is_blind) for node in placement.nodes[:_MOST_SHOWN])]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         for n, row in enumerate(rows):
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
@@ -152,6 +151,8 @@ def placement_text(placement: Placement) -> str:
             lines.append(("  ".join([*cells, row[-1]]) + mark).rstrip())
         if len(placement.nodes) > _MOST_SHOWN:
             lines.append(f"and {len(placement.nodes) - _MOST_SHOWN} more nodes with room")
+        if is_blind:
+            lines.append("No prediction can be used for this task, so all nodes count the same.")
     else:
         lines.append("No node can take this task now.")
     by_reason: dict[str, list[str]] = {}
@@ -166,16 +167,16 @@ def placement_text(placement: Placement) -> str:
     return "\n".join(lines)
 
 
-def _row(node: RankedNode) -> tuple[str, ...]:
+def _row(node: RankedNode, is_blind: bool) -> tuple[str, ...]:
     trust = node.estimate.trust
-    if not node.is_known:
+    if not node.is_known and not is_blind:
         trust = f"{trust}, so its score is the median of the others"
     if node.estimate.remark and node.estimate.trust != TRUST_INSIDE:
         trust = f"{trust}: {node.estimate.remark}"
     return (
         plain(node.node), plain(node.type),
         _figure(node.estimate.time, TIME), _figure(node.estimate.energy, ENERGY),
-        f"{node.score:.3g}" if np.isfinite(node.score) else "–", trust,
+        "–" if is_blind else f"{node.score:.3g}", trust,
     )  # fmt: skip
 
 
