@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foretell.decide.placement.choose import Chooser, PolicyChoice
 from foretell.decide.placement.cluster import Cluster
-from foretell.decide.placement.estimates import Estimates, PowerSource
+from foretell.decide.placement.estimates import Estimates
 from foretell.decide.placement.fleet import Amounts
 from foretell.decide.placement.moves import Mover, Running
 from foretell.decide.placement.tasks import Task
@@ -21,6 +21,7 @@ from foretell.decide.placement.waiting import Waiter, Waiting
 from foretell.errors import UsageError
 from foretell.simulate.arrivals import Arrival
 from foretell.simulate.events import Event, Events
+from foretell.simulate.ledger import Ledger
 
 Array = NDArray[np.float64]
 _MOST_AT_ONCE = 40  # waiting tasks that a policy may place together
@@ -121,10 +122,13 @@ class _Play:
         self.running: dict[int, _Job] = {}
         self.stays: list[Stay] = []
         self.n_moves = 0
-        self.ledger = _Ledger(self)
+        self.ledger = Ledger(self.fleet, scene.truth, self._start_s())
         self.jobs = self._jobs()
         self.n_left = len(self.jobs)
         self.unplaced: list[int] = []
+
+    def _start_s(self) -> float:
+        return self.scene.arrivals[0].at_s if self.scene.arrivals else 0.0
 
     def _jobs(self) -> list[_Job]:
         tasks = [arrival.task for arrival in self.scene.arrivals]
@@ -218,7 +222,7 @@ class _Play:
     def _start(self, job: _Job, need: Amounts, node: int, share: float, delay_s: float = 0) -> None:
         """Start a task, or go on with the share of it that is left, on a node."""
         now_s = self.events.now_s
-        self.ledger.note(node)
+        self.ledger.note(node, self.events.now_s)
         self.fleet.take(node, need)
         if job.running is None:
             job.first_s = now_s
@@ -240,7 +244,7 @@ class _Play:
         """Take a task off a node, having done a share of it there, and use the room."""
         running = job.running
         assert running is not None
-        self.ledger.note(node)
+        self.ledger.note(node, self.events.now_s)
         self.fleet.give_back(node, running.need)
         self._count(job, node, share)
         cpus = job.task.needs.cpus
@@ -358,7 +362,7 @@ class _Play:
         )  # fmt: skip
         started_s = running.started_s
         running.node, running.started_s, running.share = to, self.events.now_s, rest
-        self.ledger.note(old)
+        self.ledger.note(old, self.events.now_s)
         self.fleet.give_back(old, running.need)
         self._count(job, old, done)
         self.stays.append(Stay(job.index, old, started_s, self.events.now_s, job.task.needs.cpus))
@@ -392,44 +396,3 @@ TASK_COLUMNS = (
     "name", "arrival_s", "node", "type", "start_s", "end_s", "wait_s", "time_s", "energy_j",
     "slowdown", "n_moves", "predicted_time_s", "predicted_energy_j", "fastest_s", "least_j", "H",
 )  # fmt: skip
-
-
-class _Ledger:
-    """Sums energy: what tasks take, what load adds by a power curve, and what idle nodes draw."""
-
-    def __init__(self, play: _Play) -> None:
-        self.play = play
-        fleet, scene = play.fleet, play.scene
-        is_curve = np.array([isinstance(m.energy, PowerSource) for m in scene.truth.models])
-        self.by_curve = is_curve[fleet.type_of]
-        self.idle_w = np.where(np.isnan(fleet.idle_w), 0.0, fleet.idle_w)
-        self.start_s = scene.arrivals[0].at_s if scene.arrivals else 0.0
-        self.task_j = 0.0
-        self.load_j = np.zeros(len(fleet))
-        self.empty_s = np.zeros(len(fleet))
-        self.since_s = np.full(len(fleet), self.start_s)
-
-    def add(self, node: int, energy_j: float) -> None:
-        """Count the energy of a task, unless the curve of its node says what it draws."""
-        if not self.by_curve[node]:
-            self.task_j += energy_j
-
-    def note(self, node: int, now_s: float | None = None) -> None:
-        """Count what a node drew since it last changed; call it before it changes."""
-        fleet = self.play.fleet
-        now_s = self.play.events.now_s if now_s is None else now_s
-        passed_s = now_s - self.since_s[node]
-        if self.by_curve[node]:
-            drawn_w = float(fleet.watts(np.array([node]))[0])
-            self.load_j[node] += (drawn_w - self.idle_w[node]) * passed_s
-        if fleet.n_tasks[node] == 0:
-            self.empty_s[node] += passed_s
-        self.since_s[node] = now_s
-
-    def close(self, end_s: float) -> tuple[float, float]:
-        """Return the energy of tasks, and that of nodes whatever runs on them."""
-        fleet = self.play.fleet
-        for node in range(len(fleet)):
-            self.note(node, end_s)
-        on_s = (end_s - self.start_s) - np.where(fleet.can_power_off, self.empty_s, 0.0)
-        return float(self.task_j + self.load_j.sum()), float((self.idle_w * on_s).sum())
