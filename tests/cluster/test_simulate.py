@@ -171,6 +171,7 @@ def test_the_command_writes_a_report_and_the_tasks(cluster_file, trace_file, tmp
     [
         (["--policy", "kubes"], "unknown policy 'kubes'. Did you mean 'kube'"),
         (["--seeds", "0"], "--seeds: must be at least 1"),
+        (["-o", "report.txt"], "-o report.txt: a report ends in .html"),
         (["--tasks", "nowhere.csv"], "nowhere.csv"),
         ([], "no [trace]"),
     ],

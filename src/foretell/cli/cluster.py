@@ -128,9 +128,13 @@ def simulate(
     """
     from foretell.cluster.simulate import simulate_cluster, simulate_weights
     from foretell.files.directory import check_new, write_new
+    from foretell.report.write import choose_form
 
-    if output is not None:
+    is_table = output is not None and output.suffix.lower() == ".csv"
+    if output is not None:  # what cannot be written is refused before the work
         check_new(output, force=force)
+        if not is_table:
+            choose_form(output, None)
     found = simulate_cluster(cluster, tasks, **given)
     if as_json:
         echo_json(found.to_json())
@@ -138,7 +142,7 @@ def simulate(
         echo(str(found))
     if output is None:
         return
-    if output.suffix.lower() == ".csv":
+    if is_table:
         write_new(output, found.tasks().to_csv(index=False).encode(), force=force)
         echo(f"{output} written.", err=True)
         return
