@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 Array = NDArray[np.float64]
 _MOST_PAIRS = 20_000  # of a task and a node: more take HiGHS longer than a few seconds
@@ -13,6 +23,7 @@ _MOST_VARIABLES = 200_000
 _MOST_TASKS = 100  # that may trade places with one another
 _MOST_ROUNDS = 20
 _LEAST_GAIN = 1e-9
+_MOST_S = 60.0  # after which HiGHS returns the best it has found
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +57,7 @@ class Problem:
 
 def solve(problem: Problem) -> list[int | None]:
     """Return the node of each task: as many tasks as possible, at the least sum of costs."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import LinearConstraint
     from scipy.sparse import csr_array
 
     tasks, nodes = np.nonzero(np.isfinite(problem.costs))
@@ -62,16 +73,10 @@ def solve(problem: Problem) -> list[int | None]:
         size = max(1.0, float(need.max()))  # HiGHS is most exact with numbers near 1
         used = csr_array((need[tasks] / size, (nodes, pairs)), shape=(n_nodes, len(tasks)))
         limits.append(LinearConstraint(used, ub=np.minimum(free / size, 1e9)))
-    found = milp(
-        cost - reward,
-        integrality=np.ones(len(tasks), dtype=np.int64),
-        bounds=Bounds(0, 1),
-        constraints=limits,
-        options={"mip_rel_gap": 1e-9},
-    )
+    found = _minimized(cost - reward, limits, gap=1e-9)
     placed: list[int | None] = [None] * n_tasks
-    if found.x is not None:
-        for pair in np.flatnonzero(found.x > 0.5):
+    if found is not None:
+        for pair in np.flatnonzero(found > 0.5):
             placed[tasks[pair]] = int(nodes[pair])
     return placed
 
@@ -209,7 +214,7 @@ class TimedProblem:
 
 def solve_timed(problem: TimedProblem) -> float | None:
     """Return the least sum of costs of all tasks; None if it is not found."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import LinearConstraint
     from scipy.sparse import coo_array, csr_array
 
     tasks, nodes, starts = np.nonzero(np.isfinite(problem.costs))
@@ -234,11 +239,45 @@ def solve_timed(problem: TimedProblem) -> float | None:
         room = np.repeat(np.minimum(free / size, 1e9), horizon)
         limits.append(LinearConstraint(used.tocsr(), ub=room))
     cost = problem.costs[tasks, nodes, starts]
-    found = milp(
-        cost,
-        integrality=np.ones(len(tasks), dtype=np.int64),
-        bounds=Bounds(0, 1),
-        constraints=limits,
-        options={"mip_rel_gap": 1e-4, "time_limit": 60.0},
-    )
-    return None if found.x is None else float(found.fun)
+    found = _minimized(cost, limits, gap=1e-4)
+    return None if found is None else float(cost @ np.round(found))
+
+
+def _minimized(cost: Array, limits: Sequence[LinearConstraint], gap: float) -> Array | None:
+    """Minimize a cost over choices that are 0 or 1; return None if nothing is found."""
+    from scipy.optimize import Bounds, milp
+
+    with c_output_discarded():
+        found = milp(
+            cost,
+            integrality=np.ones(len(cost), dtype=np.int64),
+            bounds=Bounds(0, 1),
+            constraints=limits,
+            options={"mip_rel_gap": gap, "time_limit": _MOST_S},
+        )
+    return None if found.x is None else np.asarray(found.x, dtype=float)
+
+
+@contextmanager
+def c_output_discarded() -> Iterator[None]:
+    """Discard what libraries in C print to stdout, where results belong.
+
+    HiGHS 1.12 prints a line of its own even if it is told not to:
+    https://github.com/ERGO-Code/HiGHS/issues/2783. Remove this once SciPy has a later one.
+    """
+    flush = ctypes.CDLL(None).fflush
+    sys.stdout.flush()
+    flush(None)
+    try:
+        kept = os.dup(1)
+    except OSError:  # there is no stdout
+        yield
+        return
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        flush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
