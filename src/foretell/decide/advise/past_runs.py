@@ -84,8 +84,10 @@ class PastRuns:
         good = frame[is_good]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
-        categories = {name for p in predictors for name in p.categories}
-        _refuse_other_than_numbers(dataset, [c for c in columns if c not in categories], is_good)
+        numbers = {name: "numbers" for p in predictors for name in p.ranges}
+        levels = {name for p in predictors for name in p.categories}
+        flags = {name: "true or false" for name in columns if name not in {*numbers, *levels}}
+        _refuse_other_values(dataset, {**flags, **numbers}, is_good)
         groups = good.groupby(columns, sort=False, dropna=False)
         counts = groups.size()
         measured = counts.index.to_frame(index=False)
@@ -107,16 +109,16 @@ class PastRuns:
         )
 
 
-def _refuse_other_than_numbers(
-    dataset: Dataset, names: Sequence[str], chosen: NDArray[np.bool_]
+def _refuse_other_values(
+    dataset: Dataset, wanted: Mapping[str, str], chosen: NDArray[np.bool_]
 ) -> None:
-    """Raise a DatasetError if settings of chosen rows are empty, or are no finite numbers."""
-    for name in names:
+    """Raise a DatasetError if settings of chosen rows are empty, or not what is wanted."""
+    for name, what in wanted.items():
         is_bad = chosen & ~np.isfinite(as_numbers(dataset.frame[name]))
         if is_bad.any():
             told = describe_rows(is_bad, dataset.row_numbers, "empty or other value")
             raise DatasetError(
-                f"{dataset.name}, column '{name}' must hold numbers; it has {told}. Correct them, "
+                f"{dataset.name}, column '{name}' must hold {what}; it has {told}. Correct them, "
                 "or drop those rows."
             )
 
