@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -462,10 +462,3 @@ def _speeds(random: Random) -> dict[str, float]:
 
 def _of(table: Mapping[str, float], names: np.ndarray) -> np.ndarray:
     return np.array([table[name] for name in names])
-
-
-def with_noise(task: SyntheticTask, noise: Noise, seed: int = 0) -> SyntheticTask:
-    """Return the task with other noise in what it trains on."""
-    random = np.random.default_rng([seed])
-    train = task.train.assign(**{TARGET: noise.draw(task.law.truth(task.train), random)})
-    return replace(task, train=train, noise=noise)

@@ -567,3 +567,12 @@ def test_without_time_the_search_for_totals_is_left_out():
     rows = TrainingRows(frame.to_numpy(float), y, np.ones(len(y)))
     assert Bench.of(rows, ["LogGP"], 0).log_gp.totals
     assert not Bench.of(rows, ["LogGP"], 0, has_time=lambda: False).log_gp.totals
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [(1e-160, 1.0), (1.0, 1e305), (1.0, 1e-305)])
+def test_very_small_and_very_large_numbers_can_be_fitted(unit, seconds):
+    nodes = np.array([1.0, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24])
+    runs = pd.DataFrame({"nodes": nodes * unit, "time_s": seconds / nodes})
+    found = foretell.fit_model(runs, target="time_s").predict(runs)
+    expected = np.clip(runs["time_s"].to_numpy(), np.exp(-700), np.exp(700))  # where they end
+    assert found == pytest.approx(expected, rel=0.05)

@@ -100,3 +100,12 @@ def test_an_index_is_left_out_of_a_fit_unless_it_is_named():
     assert any("'id'" in note for note in fitted.results.notes)
     kept = foretell.fit_model(frame, target="time_s", use=["id", "nodes"], time_limit_s=3)
     assert kept.best.columns == ["id", "nodes"]
+
+
+def test_nothing_shared_is_noted_beside_an_outcome_that_is_left_out():
+    names = [f"run-{i}" for i in range(30)]
+    frame = pd.DataFrame(
+        {"job": names, "energy_j": np.arange(30) + 5.0, "time_s": np.arange(30) + 1.0}
+    )
+    fit = foretell.fit_model(frame, target="time_s")
+    assert any("nothing in common" in note for note in fit.results.notes)

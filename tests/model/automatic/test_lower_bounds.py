@@ -102,6 +102,31 @@ def test_errors_intervals_and_ranges_rest_on_runs_that_went_well():
         )
 
 
+def test_a_bound_far_above_all_runs_that_went_well_is_kept():
+    """The runs took ten seconds, or more than an hour where the data exceed the memory."""
+    settings = [(n, s) for n in (1, 2, 4, 8) for s in (10, 20, 40, 80, 160)]
+    frame = pd.DataFrame(settings, columns=["nodes", "size"])
+    is_late = frame["size"] / frame["nodes"] > 40
+    time_s = 10 * np.random.default_rng(0).lognormal(0, 0.05, len(frame))
+    runs = frame.assign(
+        repeat=1,
+        status=np.where(is_late, "timed out", "ok"),
+        wall_time_s=np.where(is_late, 3600.0, time_s),
+        n_attempts=1,
+        started_at="2026-01-01",
+        reason="",
+    )
+    found = foretell.fit_model(runs, target="wall_time_s").forecast(frame[is_late])
+    assert (found.upper > 3600).all()
+
+
+def test_too_little_time_for_lower_bounds_keeps_the_members_without_them(runs, monkeypatch):
+    monkeypatch.setattr("foretell.model.automatic.fit._TAUGHT_SHARE", -1.0)
+    cut = foretell.fit_model(runs, target="wall_time_s", time_limit_s=1000)
+    assert len(cut.best.hyperparameters["members"]) == 6
+    assert any("no time to learn from runs that timed out" in n for n in cut.results.notes)
+
+
 def test_the_summary_says_how_many_runs_are_lower_bounds(taught, untaught, runs):
     n_late = int((runs["status"] == "timed out").sum())
     assert taught.results["data"]["n_lower_bounds"] == n_late

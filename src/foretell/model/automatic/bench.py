@@ -171,7 +171,7 @@ class Bench:
             Member(name, spec.technique, fits[name])
             for name, spec in zip(voters, specs, strict=True)
         )
-        band = log_band(self.points.log_y)
+        band = log_band(self.points.joined(self.beyond).log_y)
         runs = RunsMade.of(self.merged, self._inside(vote, folds, tables), self.seed)
         regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band, runs)
         return RehearsedEnsemble(regressor, names, folds, tables)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from foretell.model.features.feature import Factor, Feature
 from foretell.model.features.feature_map import FeatureMap
 from foretell.model.techniques.points.axes import Axes
+from foretell.model.techniques.points.robust import MOST_LOG
 from foretell.model.techniques.processes._process import Fitted, Points, fit_process
 from foretell.model.techniques.processes.log_gp import LogGPRegressor, Totals
 
@@ -118,9 +119,10 @@ def _candidates(points: Points) -> list[Cliff]:
         for column, power in powers:
             value += power * np.log(points.x[:, column])
         levels = np.unique(np.round(value, _DIGITS))
-        if len(levels) > _MOST_VALUES:
-            levels = np.unique(np.quantile(value, np.linspace(0, 1, _MOST_VALUES)))
-        for threshold in (levels[:-1] + levels[1:]) / 2:
+        thresholds = (levels[:-1] + levels[1:]) / 2
+        if len(thresholds) > _MOST_VALUES:
+            thresholds = thresholds[np.linspace(0, len(thresholds) - 1, _MOST_VALUES).astype(int)]
+        for threshold in thresholds[np.abs(thresholds) < MOST_LOG]:
             is_beyond = value >= threshold
             if _FEWEST_BEYOND <= is_beyond.sum() <= len(value) - _FEWEST_BEYOND:
                 cliff = Cliff(powers, float(np.exp(threshold)), is_beyond)

@@ -52,9 +52,9 @@ Result = TypeVar("Result")
 _FEWEST_ROWS = 3
 #: Longer tables are sampled: more rows would add less accuracy than they cost time.
 _MOST_ROWS = 50_000
-#: Shares of a time limit after which merging repeats ends, no further member is fitted, and no
-#: rehearsal begins. The rest is for explaining and writing.
-_MERGED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE = 0.3, 0.5, 0.8
+#: Shares of a time limit after which merging repeats ends, no further member is fitted, no
+#: rehearsal begins, and no member is fitted again with lower bounds. The rest is for explaining.
+_MERGED_SHARE, _FITTED_SHARE, _REHEARSED_SHARE, _TAUGHT_SHARE = 0.3, 0.5, 0.8, 0.9
 
 
 def automatic_campaign(target: str, columns: ColumnChoice, seed: int | None) -> Campaign:
@@ -87,7 +87,7 @@ def run_automatic(
     if columns.drop_missing:
         dataset, dropped = _in_words_of_tables(lambda: without_missing(campaign, dataset))
         notices += dropped
-    notes = [*notices, *skipped.values(), *nothing_shared(dataset, target)]
+    notes = [*notices, *skipped.values(), *nothing_shared(dataset, campaign.data)]
     return _AutomaticFit(
         campaign, dataset, timed_out, options, columns.drop_missing, notes=notes
     ).run()
@@ -125,11 +125,13 @@ class _AutomaticFit:
                 answers = self._rehearse(executor, bench, fits, journal)
             assembled = self._assemble(bench, fits, answers)
             beyond = self._beyond(table, bench, assembled.regressor)
-            if beyond is not None and self._has_time(_REHEARSED_SHARE):
-                bench = replace(bench, beyond=beyond)
-                with self.options.executor(bench, log) as executor:
-                    fits = self._fit(executor, bench)
-                assembled = self._assemble(bench, fits, answers)  # on the rehearsals of real runs
+            if beyond is not None:
+                taught = replace(bench, beyond=beyond)
+                with self.options.executor(taught, log) as executor:
+                    again = self._fit_again(executor, taught, fits)
+                if again is not None:
+                    bench, fits = taught, again
+                    assembled = self._assemble(bench, fits, answers)  # by the rehearsals above
             record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes, self.used, len(self.timed_out.frame),
@@ -193,14 +195,31 @@ class _AutomaticFit:
         groups = table.feature_map.groups
         return TrainingRows(table.x[self.used], table.y[self.used], np.ones(len(self.used)), groups)
 
-    def _fit(self, executor: Executor, bench: Bench) -> dict[str, Regressor]:
-        """Fit the voters on all points, and the laws, which explain."""
+    def _fit_again(
+        self, executor: Executor, bench: Bench, fits: dict[str, Regressor]
+    ) -> dict[str, Regressor] | None:
+        """Fit all members with lower bounds; None if the time does not suffice for all."""
+        reasons = dict(self.reasons)
+        again = self._fit(executor, bench, _TAUGHT_SHARE)
+        if set(again) == set(fits):
+            return again
+        self.reasons = reasons
+        self.notes.append("The time limit left no time to learn from runs that timed out.")
+        return None
+
+    def _fit(
+        self, executor: Executor, bench: Bench, share: float = _FITTED_SHARE
+    ) -> dict[str, Regressor]:
+        """Fit the voters on all points, and the laws, which explain.
+
+        ``share``: of the time limit, after which no further member is fitted.
+        """
         names = list(dict.fromkeys([*bench.voters, *LAWS]))
         done: dict[str, Regressor] = {}
 
         def wanted() -> Iterable[FitTask]:
             for i, name in enumerate(names):
-                if i == 0 or self._has_time(_FITTED_SHARE):
+                if i == 0 or self._has_time(share):
                     yield FitTask(name)
                 else:
                     self.reasons[name] = "the time limit left no time for it"
@@ -223,6 +242,8 @@ class _AutomaticFit:
         answers: dict[int, dict[str, Array]] = {}
         for r in journal.records:
             assert r["kind"] == "answer"
+            if r["n_columns"] != bench.points.x.shape[1]:  # with another limit, no cliff was found
+                continue
             answers.setdefault(r["fold"], {})[r["member"]] = np.array(r["log_y"])
         n_total = len(bench.folds) * len(fits)
 
@@ -239,7 +260,12 @@ class _AutomaticFit:
             if isinstance(result, Exception):
                 self.reasons.setdefault(task.member, reason_of(result))
                 continue
-            record = {"fold": task.fold, "member": task.member, "log_y": result.tolist()}
+            record = {
+                "fold": task.fold,
+                "member": task.member,
+                "n_columns": bench.points.x.shape[1],
+                "log_y": result.tolist(),
+            }
             journal.append([{"kind": "answer", **record}])
             answers.setdefault(record["fold"], {})[task.member] = result
             if self.options.progress is not None:

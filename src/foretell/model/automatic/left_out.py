@@ -13,6 +13,8 @@ from foretell.outcomes import OUTCOMES
 if TYPE_CHECKING:
     import pandas as pd
 
+    from foretell.model.campaigns.schema import Data
+
 #: Text is an identifier if there are at least this many rows, and more than this share of its
 #: values differ.
 _FEWEST_ROWS, _LEAST_SHARE = 20, 0.5
@@ -48,11 +50,12 @@ def left_out(dataset: Dataset, target: str) -> dict[str, str]:
     return found
 
 
-def nothing_shared(dataset: Dataset, target: str) -> list[str]:
-    """Note what is missing if no column has anything in common with new runs."""
+def nothing_shared(dataset: Dataset, data: Data) -> list[str]:
+    """Note what is missing if no column that is used has anything in common with new runs."""
     import pandas as pd
 
-    values = [dataset.frame[name] for name in dataset.columns if name != target]
+    used = set(data.use_columns or dataset.columns) - {data.target, *data.skip_columns}
+    values = [dataset.frame[name] for name in dataset.columns if name in used]
     if any(pd.api.types.is_numeric_dtype(column) or not _is_label(column) for column in values):
         return []
     return [

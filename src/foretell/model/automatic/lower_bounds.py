@@ -2,8 +2,8 @@
 
 Such a run says only that the target is larger than what was reached. Each becomes a point with the
 value to expect beyond its bound, given what a process predicts there. It counts for as much as a
-bound can tell: like a run where the prediction is too low, and for nothing where the prediction
-exceeds the bound anyway. The process is then fitted again with these points, and each value is
+bound can tell: like a run where the prediction is too low, and little where the prediction exceeds
+the bound anyway. The process is then fitted again with these points, and each value is
 computed anew from all the others.
 """
 

@@ -60,6 +60,7 @@ class RunsMade:
         points = merged.points
         n_runs = np.bincount(merged.point, minlength=len(points))
         log_y = group_medians(merged.log_y, merged.point, len(points))
+        log_y = np.clip(log_y, -MOST_LOG, MOST_LOG)
         error = _MEDIAN_TO_DEVIATION * float(np.median(np.abs(inside))) if len(inside) else 0.0
         single = points.noise
         if single is None:

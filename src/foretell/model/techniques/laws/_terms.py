@@ -141,17 +141,19 @@ class Base:
         value = f"({name} {'+' if self.offset > 0 else '-'} {abs(self.offset):.4g})"
         value = value if self.offset else name
         ratio = f"{value}/{self.scale:.4g}"
-        return {
-            RISING: (1 / self.scale, f"·{value}"),
-            FALLING: (self.scale, f"/{value}"),
-            DECAYING: (1.0, f"/(1 + {ratio})"),
-            COMPLEMENT: (1.0, f"·(1 - {value})"),
-            LOGARITHMIC: (1.0, f"·log(1 + {ratio})"),
-            ROOT: (self.scale**-0.5, f"·√{value}"),
-            INVERSE_ROOT: (self.scale**0.5, f"/√{value}"),
-            LINEARITHMIC: (1 / self.scale, f"·{value}·log(1 + {ratio})"),
-            SQUARE: (self.scale**-2.0, f"·{value}²"),
+        power, text = {
+            RISING: (-1.0, f"·{value}"),
+            FALLING: (1.0, f"/{value}"),
+            DECAYING: (0.0, f"/(1 + {ratio})"),
+            COMPLEMENT: (0.0, f"·(1 - {value})"),
+            LOGARITHMIC: (0.0, f"·log(1 + {ratio})"),
+            ROOT: (-0.5, f"·√{value}"),
+            INVERSE_ROOT: (0.5, f"/√{value}"),
+            LINEARITHMIC: (-1.0, f"·{value}·log(1 + {ratio})"),
+            SQUARE: (-2.0, f"·{value}²"),
         }[self.shape]
+        with np.errstate(over="ignore"):  # of a scale of 1e-200, say
+            return float(np.float64(self.scale) ** power), text
 
 
 def base_terms(axes: Axes) -> list[Base]:

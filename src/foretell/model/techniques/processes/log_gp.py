@@ -240,7 +240,7 @@ def _candidates(points: Points) -> Totals:
     logs = (logs - logs.mean(axis=0)) / logs.std(axis=0)
     found = []
     for a, b in combinations(range(len(columns)), 2):
-        total = np.log(points.x[:, columns[a]] * points.x[:, columns[b]])
+        total = np.log(points.x[:, columns[a]]) + np.log(points.x[:, columns[b]])
         deviation = total.std()
         if deviation < 1e-9:
             continue
