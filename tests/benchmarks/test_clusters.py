@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.clusters import summary
 
