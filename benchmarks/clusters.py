@@ -226,10 +226,9 @@ def summary(found: pd.DataFrame) -> str:
     lines = [f"{len(found)} problems", _runs_text("advice", found["advice"])]
     for n in FIRST:
         other = found[f"bayesian_{n}"]
+        is_as_good = np.isfinite(found["advice"]) & (found["advice"] <= other)
         text = _runs_text(f"Bayesian optimization after {n} random runs", other)
-        lines.append(
-            f"{text}; advice needs at most as many: {(found['advice'] <= other).mean():.0%}"
-        )
+        lines.append(f"{text}; advice needs at most as many: {is_as_good.mean():.0%}")
     return "\n".join([
         *lines,
         f"stopped: {len(ended) / len(found):.0%}, after {ended['n_runs'].median():g} runs; with a "

@@ -25,11 +25,11 @@ from foretell.model.campaigns.validation.splits import (
     CampaignSplits,
     thinned,
 )
-from foretell.model.features.levels import trained_levels
 from foretell.model.passports.passport import spot_in_table
 from foretell.model.passports.questions import question_names
 from foretell.model.saved.model import Configurations, SavedModel
 from foretell.model.table import Table
+from foretell.spaces.levels import trained_levels
 
 if TYPE_CHECKING:
     from foretell.model.campaigns.record import Entry

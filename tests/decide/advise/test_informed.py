@@ -84,3 +84,41 @@ def test_a_plan_takes_what_was_never_run_only_for_what_is_better_at_its_pessimis
     assert planned(0.15, allow_far=True) == 32
     assert planned(0.15, risk="even") == 3
     assert planned(0.15, vary={"workers": [3, 4]}) == 3  # none of these was run
+
+
+def planner_of(spread, vary, runs, **asked):
+    model = Law(law=lambda f: np.where(f["workers"] == 3, 90.0, 100.0), spread=spread,
+                ranges={"workers": (1.0, 32.0)})  # fmt: skip
+    known = PastRuns.of(runs, [model])
+    request = read_request({"vary": {"workers": vary}, **asked})
+    return informed_planner(inform([model], known, 0), known, request)
+
+
+def test_a_plan_says_that_what_it_passed_over_was_never_run():
+    plan = planner_of(0.15, [3, 32], past(w1=101, w32=100)).plan()
+    assert plan.passed_over.candidate.configuration == {"workers": 3}
+    text = repr(plan)
+    assert text.count("never run") == 2  # as a runner-up, and as passed over
+    assert "outside the data" not in text
+
+
+@pytest.mark.parametrize("vary", [[1, 3, 32], {"from": 1, "to": 32}, {"from": 1, "to": 3e6}])
+def test_what_was_never_run_is_doubtful_in_every_part_of_a_space(vary):
+    planner = planner_of(0.15, vary, past(w1=101, w32=100))
+    figures = planner.assessor.assess(pd.DataFrame({"workers": [3, 4]}), (0.5, 0.95))
+    assert planner.chooser.is_doubtful(figures).all()
+
+
+@pytest.mark.parametrize("more", [{}, {"only": ["workers >= 2"]}])
+def test_only_what_is_outside_is_doubtful_if_no_run_can_be_planned(more):
+    runs = past(w1=101) if more else past(w5=100)
+    planner = planner_of(0.15, [1, 3, 4, 40], runs, **more)
+    figures = planner.assessor.assess(pd.DataFrame({"workers": [3, 40]}), (0.5, 0.95))
+    assert planner.chooser.is_doubtful(figures).tolist() == [False, True]
+
+
+def test_a_search_of_a_large_space_looks_at_what_was_run():
+    run = past(w1=101, w32=100).assign(workers=[1.234567, 17.654321])
+    plan = planner_of(0.15, {"from": 1.5, "to": 32.5}, run).plan()
+    assert plan.is_searched
+    assert chosen(plan)["workers"] == 17.654321

@@ -78,3 +78,15 @@ def test_text_in_the_target_of_a_run_that_failed_does_not_matter():
     past = PastRuns.of(table(*rows), [LAW])
     assert past.measured["workers"].tolist() == [1]
     assert np.isnan(past.at_least["time_s"]).all()
+
+
+@pytest.mark.parametrize("cell", [np.nan, "", "many", math.inf])
+def test_a_setting_that_is_not_a_number_is_refused_with_its_row(cell):
+    rows = [(1, "x", 5.0, "ok", 1.0), (cell, "x", 4.0, "ok", 1.0), (2, "x", 3.0, "ok", 1.0)]
+    with pytest.raises(DatasetError, match=r"'workers'.*row 2"):
+        PastRuns.of(table(*rows), [LAW])
+
+
+def test_settings_of_runs_that_failed_need_not_be_numbers():
+    rows = [(1, "x", 5.0, "ok", 1.0), (np.nan, "x", np.nan, "failed", 1.0)]
+    assert PastRuns.of(table(*rows), [LAW]).measured["workers"].tolist() == [1]

@@ -84,6 +84,29 @@ def test_many_runs_and_columns_are_handled():
     assert np.corrcoef(mean, frame["option0"][:50])[0, 1] > 0.9
 
 
+class Flagged(Law):
+    """A law of a column that is true or false, which has neither a range nor levels."""
+
+    @property
+    def columns(self):
+        return [*super().columns, "fast"]
+
+
+def test_true_and_false_are_told_apart():
+    frame = pd.DataFrame([(w, f) for w in (1, 4, 16, 64) for f in (True, False)],
+                         columns=["workers", "fast"])  # fmt: skip
+    time_s = np.where(frame["fast"], 100.0, 1000.0)
+    mean, _ = process_of(frame, time_s, Flagged()).at(frame)
+    np.testing.assert_allclose(mean, np.log(time_s), atol=0.05)
+
+
+@pytest.mark.parametrize("kinds", [[3, 5], [3.0, 5.0], ["3", "5"]])
+def test_levels_that_are_numbers_are_known_whatever_their_type(kinds):
+    law = Law(categories={"kind": ["3", "5"]})
+    at = Coordinates.of([law]).at(pd.DataFrame({"workers": [1, 1], "kind": kinds}))
+    assert (at[:, 1:] > 0).tolist() == [[True, False], [False, True]]
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(

@@ -23,6 +23,11 @@ def test_a_column_that_follows_from_others_takes_no_run_of_its_own():
     assert spread_runs([]) == []
 
 
+def test_a_total_that_is_the_same_everywhere_takes_no_run():
+    rows = [{"nodes": n, "cores": 96 / n} for n in (1, 2, 3, 4, 6, 7, 11, 12)]
+    assert len(spread_runs(rows)) == 2  # both ends; the cores follow from the nodes
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(

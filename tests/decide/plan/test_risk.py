@@ -52,7 +52,7 @@ def test_a_plan_leaves_the_data_only_for_what_is_better_at_its_pessimistic_end(s
         ({"risk": "bold"}, 100),
         ({"risk": 0.15}, 64),  # 85 % stay below 27.3 s
         ({"risk": 0.25}, 100),  # 75 % stay below 24.5 s
-        ({"confidence": 0.5}, 100),  # an interval of 50 % ends at 24.5 s
+        ({"confidence": 0.5}, 64),  # a cautious risk is 5 % at most
         ({"allow_far": True}, 100),
         ({"allow_far": True, "risk": "cautious"}, 64),
     ],
@@ -98,6 +98,45 @@ def test_a_runner_up_that_looks_better_is_told_with_its_pessimistic_end():
     assert [c.configuration["workers"] for c in plan.runners_up] == [60, 100]
     line = next(line for line in repr(plan).splitlines() if "instead: workers=100" in line)
     assert " s less, but up to 32.8 s: outside the data" in line
+
+
+@pytest.mark.parametrize(
+    ("more", "share"), [({"risk": 0.15}, 0.85), ({"confidence": 0.98}, 0.99), ({}, 0.95)]
+)
+def test_the_end_that_decided_is_shown(more, share):
+    plan = make_plan(Widening(), {"vary": {"workers": [64, 100]}, **more})
+    assert chosen(plan) == {"workers": 64}
+    end_s = 20 * math.exp(0.3 * z(share))
+    line = next(line for line in repr(plan).splitlines() if "instead: workers=100" in line)
+    assert f"up to {end_s:.1f} s" in line
+    assert plan.runners_up[0].score == pytest.approx(end_s)
+
+
+def test_a_bold_plan_says_how_little_it_may_take():
+    law = Widening(law=lambda f: f["workers"] * 1.0)
+    plan = make_plan(law, {"vary": {"workers": [64, 80]}, "risk": "bold"})
+    line = next(line for line in repr(plan).splitlines() if "instead: workers=64" in line)
+    assert (
+        f"16 s less, but workers=80 may be as low as {80 * math.exp(0.3 * z(0.05)):.1f} s" in line
+    )
+
+
+def test_without_any_interval_predictions_are_compared():
+    law = Law(spread=math.nan, ranges={"workers": (1.0, 16.0)}, reach=4)
+    asked = {"vary": {"workers": [20, 40, 60]}, "minimize": "cost", "prices": PRICES}
+    for more in ({}, {"allow_far": True, "risk": "cautious"}):
+        plan = make_plan(law, {**asked, **more})
+        assert chosen(plan) == {"workers": 20}  # each worker more costs 10 s of it more
+        assert "nan" not in repr(plan)
+
+
+def test_what_has_no_interval_does_not_replace_what_is_inside_and_its_end_is_not_written():
+    plan = make_plan(Law(spread=math.nan), ASKED)
+    assert chosen(plan) == {"workers": 64}
+    line = next(line for line in repr(plan).splitlines() if "instead: workers=100" in line)
+    assert "5.62 s less" in line
+    assert "nan" not in repr(plan)
+    assert "inf" not in repr(plan)
 
 
 def test_without_a_configuration_inside_the_best_pessimistic_end_is_chosen():

@@ -43,8 +43,9 @@ def informed_planner(
     question = planner.chooser.question
     if asked.risk is None:
         question = replace(question, risk=min(question.risk, _MOST_RISK))
-    chooser = replace(planner.chooser, question=question, measured=past.measured)
-    return replace(planner, chooser=chooser)
+    measured = planner.space.common(past.measured)
+    chooser = replace(planner.chooser, question=question, measured=measured)
+    return replace(planner, chooser=chooser if len(measured) else replace(chooser, measured=None))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from foretell.spaces.rows import places_in, plain_rows, without
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
 #: How much the price of a run counts; 1 would leave expensive regions unexplored.
-_PRICE_COUNTS = float(__import__("os").environ.get("XP", "0.5"))
+_PRICE_COUNTS = 0.5
 #: After this many runs that did not improve the plan, the least certain ones are made, too.
 _STALE = 6
 #: An improvement that must not be missed, as a share, and a probability of it that is not small.

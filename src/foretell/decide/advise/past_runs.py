@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, read_dataset
+from foretell.dataset import Dataset, as_numbers, describe_rows, read_dataset
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
 from foretell.spaces.rows import without
@@ -84,6 +84,10 @@ class PastRuns:
         good = frame[is_good]
         if good.empty:
             raise DatasetError(f"{dataset.name} has no run that went well; measure again")
+        numbers = {name: "numbers" for p in predictors for name in p.ranges}
+        levels = {name for p in predictors for name in p.categories}
+        flags = {name: "true or false" for name in columns if name not in {*numbers, *levels}}
+        _refuse_other_values(dataset, {**flags, **numbers}, is_good)
         groups = good.groupby(columns, sort=False, dropna=False)
         counts = groups.size()
         measured = counts.index.to_frame(index=False)
@@ -103,6 +107,20 @@ class PastRuns:
             np.asarray(limit_s, dtype=float),
             without(wrong, measured[settings]).reset_index(drop=True),
         )
+
+
+def _refuse_other_values(
+    dataset: Dataset, wanted: Mapping[str, str], chosen: NDArray[np.bool_]
+) -> None:
+    """Raise a DatasetError if settings of chosen rows are empty, or not what is wanted."""
+    for name, what in wanted.items():
+        is_bad = chosen & ~np.isfinite(as_numbers(dataset.frame[name]))
+        if is_bad.any():
+            told = describe_rows(is_bad, dataset.row_numbers, "empty or other value")
+            raise DatasetError(
+                f"{dataset.name}, column '{name}' must hold {what}; it has {told}. Correct them, "
+                "or drop those rows."
+            )
 
 
 def _log_mean(values: pd.Series[float]) -> float:

@@ -15,8 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.dataset import as_numbers
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.predictor import Predictor
+from foretell.spaces.levels import trained_levels
 
 Array = NDArray[np.float64]
 
@@ -44,7 +46,7 @@ class Coordinates:
     """Where configurations are, in measured ranges.
 
     ``numbers``: by column, whether it counts in logs, where its measured range begins, and the
-    width of it.
+    width of it. Columns of true and false go from 0 to 1.
     """
 
     numbers: Mapping[str, tuple[bool, float, float]]
@@ -61,13 +63,16 @@ class Coordinates:
                 ranges[name] = (min(low, from_), max(high, to))
             for name, known in predictor.categories.items():
                 levels[name] = list(dict.fromkeys([*levels.get(name, []), *known]))
+        for name in (name for predictor in predictors for name in predictor.columns):
+            if name not in levels:  # without a range, it is true or false
+                ranges.setdefault(name, (0.0, 1.0))
         return cls({name: _scale(*ends) for name, ends in ranges.items()}, levels)
 
     def at(self, frame: pd.DataFrame) -> Array:
         """Return the coordinates of each row: numbers, totals, levels."""
         found, totals = [], []
         for name, (is_log, low, width) in self.numbers.items():
-            values = np.asarray(frame[name], dtype=np.float64)
+            values = as_numbers(frame[name])
             values = np.log(np.maximum(values, 1e-300)) if is_log else values
             found.append((values - low) / width)
             if is_log:
@@ -76,8 +81,8 @@ class Coordinates:
             pairs = combinations(totals, 2)
             found += [(one + other) / (width + more) for (one, width), (other, more) in pairs]
         for name, levels in self.categories.items():
-            written = frame[name].astype(str).to_numpy()
-            found += [_BETWEEN_LEVELS * (written == str(level)) for level in levels]
+            written = trained_levels(frame[name], levels)
+            found += [_BETWEEN_LEVELS * (written == level) for level in levels]
         return np.column_stack([np.zeros((len(frame), 0)), *found])
 
 

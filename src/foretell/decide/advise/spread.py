@@ -89,8 +89,9 @@ def _scaled(values: Sequence[float]) -> Array:
 
 
 def _totals(numbers: Mapping[str, Sequence[float]]) -> list[Array]:
-    """Return the products of two positive columns."""
+    """Return the products of two positive columns, unless they are the same everywhere."""
     positive = [np.asarray(v, dtype=np.float64) for v in numbers.values() if min(v) > 0]
     if len(positive) > _MOST_MULTIPLIED:
         return []
-    return [_scaled((one * other).tolist()) for one, other in combinations(positive, 2)]
+    products = [one * other for one, other in combinations(positive, 2)]
+    return [_scaled(p.tolist()) for p in products if np.ptp(p) > _TOLERANCE * p.max()]

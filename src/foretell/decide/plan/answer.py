@@ -56,6 +56,9 @@ class Candidate:
         For each limit, the share of it that is left over at the confidence asked for.
     outside
         Where it leaves the data of some model; empty if nowhere.
+    score
+        What it is compared by: the prediction of the objective, or a quantile of it where the
+        prediction is doubtful; infinite if it has none.
     """
 
     configuration: dict[str, Any]
@@ -66,6 +69,7 @@ class Candidate:
     trust: str
     outside: str
     expected_error: float
+    score: float
 
     @property
     def certainty(self) -> float:
@@ -75,7 +79,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A configuration outside the data with a better prediction than the chosen one.
+    """A configuration with a better but doubtful prediction: outside the data, or never run.
 
     ``chance``: the probability that it really is better than what is predicted for the chosen one.
     """
@@ -97,7 +101,8 @@ class Plan:
     binding
         The limits without which a better configuration would be chosen.
     passed_over
-        What looks better outside the data, but is too uncertain for the risk that was asked for.
+        What looks better outside the data, or was never run, but is too uncertain for the risk
+        that was asked for.
     far
         A better configuration that lies far outside the data, and was not considered.
     is_searched
@@ -208,6 +213,7 @@ class Answer:
             trust=str(worst.trust[0]),
             outside=worst.outside[0],
             expected_error=float(worst.expected_error[0]),
+            score=float(self._scores[rows[0]]),
         )
 
     def _runners_up(self, rows: NDArray[np.int64]) -> list[Candidate]:
@@ -230,7 +236,7 @@ class Answer:
 
     def _binding(self, chosen: NDArray[np.int64]) -> list[str]:
         chooser = self.planner.chooser
-        scores = chooser.scores(self.figures)
+        scores = self._scores
         bound = scores[chosen[0]] if len(chosen) else np.inf
         found = []
         for word in chooser.question.limits:
@@ -245,14 +251,14 @@ class Answer:
 
     def _passed_over(self, chosen: NDArray[np.int64]) -> PassedOver | None:
         chooser, figures = self.planner.chooser, self.figures
-        outside = chooser.best_outside(figures)
-        if not len(chosen) or not len(outside):
+        doubtful = chooser.best_doubtful(figures)
+        if not len(chosen) or not len(doubtful):
             return None
         bound = self._objective[chosen[0]]
-        candidate = self._candidate(outside)
-        if candidate is None or self._objective[outside[0]] >= bound * (1 - 1e-9):
+        candidate = self._candidate(doubtful)
+        if candidate is None or self._objective[doubtful[0]] >= bound * (1 - 1e-9):
             return None
-        frame = figures.frame.iloc[outside].reset_index(drop=True)
+        frame = figures.frame.iloc[doubtful].reset_index(drop=True)
         assessed = self.planner.assessor.assess(frame, _SHARES)
         better = [p for p in _SHARES if assessed.at(chooser.minimize, p)[0] < bound]
         return PassedOver(candidate, max(better, default=0.0))
@@ -264,6 +270,10 @@ class Answer:
         far = chooser.best_far(self.figures)
         bound = self._objective[chosen[0]] if len(chosen) else np.inf
         return self._candidate(far) if len(far) and self._objective[far[0]] < bound else None
+
+    @cached_property
+    def _scores(self) -> NDArray[np.float64]:
+        return self.planner.chooser.scores(self.figures)
 
     @cached_property
     def _objective(self) -> NDArray[np.float64]:

@@ -32,8 +32,8 @@ _FRONT = (TIME, COST, ENERGY)
 class Chooser:
     """Ranks configurations by their scores, within limits that must hold with a probability.
 
-    ``measured``: if given and some of these can be chosen, all others are doubtful; by default only
-    those outside the data are.
+    ``measured``: if given, all other configurations are doubtful; by default only those outside the
+    data are.
     """
 
     question: Question
@@ -68,17 +68,17 @@ class Chooser:
         """Say for which configurations a prediction alone is not enough."""
         if self.measured is None:
             return figures.is_outside
-        is_measured = is_in(figures.frame, self.measured)
-        return ~is_measured if is_measured.any() else figures.is_outside
+        return ~is_in(figures.frame, self.measured)
 
     def best(self, figures: Figures, among: Mask, n: int = 1, by: Array | None = None) -> Rows:
-        """Return the best of some rows: by their scores, then by time, then by nodes.
+        """Return the best of some rows: by their scores, then by prediction, time and nodes.
 
-        ``by``: what to compare instead of scores.
+        Without intervals, scores may all be infinite. ``by``: what to compare instead of scores.
         """
         rows = np.flatnonzero(among)
         keys = [figures.bill.nodes[rows]]
         keys += [figures.value(TIME)[rows]] if TIME in self.kinds else []
+        keys += [figures.value(self.minimize)[rows]]
         objective = (self.scores(figures) if by is None else by)[rows]
         if len(rows) > 8 * n:  # sorting a million for a few is slow
             near = objective <= np.partition(objective, n - 1)[n - 1]
@@ -88,7 +88,7 @@ class Chooser:
     def worth_keeping(self, figures: Figures) -> Rows:
         """Return the rows that can matter for any part of the answer."""
         kept = [self.best_far(figures), self.closest(figures), self.front(figures)]
-        kept.append(self.best_outside(figures))
+        kept.append(self.best_doubtful(figures))
         for certainty in self.question.certainties:
             n = N_KEPT if certainty == self.question.confidence else 1
             kept.append(self.chosen(figures, certainty, n))
@@ -129,10 +129,11 @@ class Chooser:
         among = self.holds(figures, self.question.confidence)
         return self.best(figures, figures.is_far & among, by=figures.value(self.minimize))
 
-    def best_outside(self, figures: Figures) -> Rows:
-        """Return the row outside the data with the best prediction, of those that may be chosen."""
+    def best_doubtful(self, figures: Figures) -> Rows:
+        """Return the doubtful row with the best prediction, of those that may be chosen."""
         among = self._allowed(figures) & self.holds(figures, self.question.confidence)
-        return self.best(figures, figures.is_outside & among, by=figures.value(self.minimize))
+        among &= self.is_doubtful(figures)
+        return self.best(figures, among, by=figures.value(self.minimize))
 
 
 def pareto(points: Array) -> Rows:

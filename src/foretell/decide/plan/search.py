@@ -47,6 +47,8 @@ def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shor
     if chooser.question.risk != EVEN:
         inside = space.narrowed(_within_reach(predictors, 1.0))
         closely += [inside] if inside != near else []
+    if chooser.measured is not None and set(space.axes) <= set(chooser.measured):
+        _look_at(space.rules.applied(chooser.measured[list(space.axes)]), assessor, shortlist)
     for part in [*([] if near == space else [space]), *closely]:
         _look_at(_drawn(part, seed), assessor, shortlist)
     rng = np.random.default_rng([seed, 1])
@@ -124,7 +126,14 @@ def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:
 
 
 def _objectives(chooser: Chooser, figures: Figures) -> tuple[float, ...]:
-    """Return the score at each probability, rounded so that tiny gains end the search."""
-    scores = chooser.scores(figures)
+    """Return scores and predictions at each probability, rounded so that tiny gains end the search.
+
+    Scores may be infinite if there are no intervals.
+    """
+    compared = (chooser.scores(figures), figures.value(chooser.minimize))
     found = [chooser.chosen(figures, certainty) for certainty in chooser.question.certainties]
-    return tuple(float(f"{scores[rows[0]]:.6g}") if len(rows) else np.inf for rows in found)
+    return tuple(
+        float(f"{values[rows[0]]:.6g}") if len(rows) else np.inf
+        for values in compared
+        for rows in found
+    )

@@ -123,9 +123,9 @@ def _why(plan: Plan, other: Candidate) -> str:
     if any(margin < 0 for margin in other.margins.values()):
         less = write_quantity(max(-more, 0.0), plan.minimize, plan.currency)
         return f"{less} less, but its chance is {certainty_text(other.certainty)}"
-    if is_less:  # and outside the data
+    if is_less:
         less = write_quantity(-more, plan.minimize, plan.currency)
-        return f"{less} less, but up to {_end(plan, other)}: outside the data"
+        return f"{less} less, but {_doubt(plan, plan.chosen, other)}"
     if more <= 1e-9 * best:
         lost = f"the same {plan.minimize}"
         slower = other.estimates.get(TIME)
@@ -202,17 +202,27 @@ def _passed_over(plan: Plan, found: PassedOver, write: Write) -> str:
     """Say what looks better but is too uncertain, and what a run of it would settle."""
     assert plan.chosen is not None
     other = found.candidate
+    where = _where(other) + (f" ({other.outside})" if other.outside else "")
     return (
-        f"Passed over: {candidate_text(plan, other)}, outside the data ({other.outside}). "
+        f"Passed over: {candidate_text(plan, other)}, {where}. "
         f"It is better than {_amount(plan, plan.chosen, plan.minimize)} with "
         f"{certainty_text(found.chance)}, and one run of it would settle that. "
         f"{write(Option('risk', 'even'))} compares predictions."
     )
 
 
-def _end(plan: Plan, found: Candidate) -> str:
-    """Write the pessimistic end of the objective."""
-    return write_quantity(found.estimates[plan.minimize].upper, plan.minimize, plan.currency)
+def _doubt(plan: Plan, chosen: Candidate, other: Candidate) -> str:
+    """Say why a configuration with a better prediction was not chosen."""
+    if math.isinf(other.score):
+        return f"without an interval: {_where(other)}"
+    if other.score > other.estimates[plan.minimize].value:
+        return f"up to {write_quantity(other.score, plan.minimize, plan.currency)}: {_where(other)}"
+    least = write_quantity(chosen.score, plan.minimize, plan.currency)
+    return f"{_settings(plan, chosen)} may be as low as {least}"
+
+
+def _where(doubtful: Candidate) -> str:
+    return "never run" if doubtful.trust == TRUST_INSIDE else "outside the data"
 
 
 def _far(plan: Plan, write: Write) -> str:

@@ -36,6 +36,7 @@ CERTAINTIES = (0.5, 0.8, 0.9, 0.95)
 #: Risks of leaving the data that have names; the cautious one depends on the confidence.
 CAUTIOUS = "cautious"
 EVEN, BOLD = 0.5, 0.95
+_SHOWN = 0.05  # of runs exceed the interval that plans show
 _RISKS = {"even": EVEN, "bold": BOLD}
 
 #: As people write it, such as "1h" or 20.
@@ -98,7 +99,8 @@ class PlanRequest(pydantic.BaseModel):
         the pessimistic end of its interval is better than the best prediction inside the data;
         "even" compares predictions, "bold" the optimistic end. A number is the probability that the
         configuration turns out worse than what it is compared by: 0.05 is cautious, 0.5 even, 0.95
-        bold. None means cautious, or even with ``allow_far``.
+        bold. With a confidence above 0.9, cautious is less than 0.05. None means cautious, or even
+        with ``allow_far``.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -161,7 +163,8 @@ class PlanRequest(pydantic.BaseModel):
         """Return the risk as a probability."""
         risk = self.risk or ("even" if self.allow_far else CAUTIOUS)
         if risk == CAUTIOUS:
-            return (1 - self.confidence) / 2  # above the interval that holds with the confidence
+            # Above the interval that is shown, or that of the confidence if this is wider.
+            return min(_SHOWN, (1 - self.confidence) / 2)
         return _RISKS[risk] if isinstance(risk, str) else risk
 
     def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:

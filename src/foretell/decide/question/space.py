@@ -16,7 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.dataset import as_numbers
 from foretell.errors import Option, UsageError, listing, suggest
+from foretell.spaces.rows import is_in
 from foretell.spaces.rules import NO_RULES, Rules
 from foretell.spaces.values import Range, Scalar, Values, drawn, latin_hypercube, listed
 
@@ -48,6 +50,11 @@ class Listed:
     def values(self, name: str) -> list[Scalar]:
         """Return the different values of a column."""
         return [] if name in self.rules.derive else list(self.frame[name].unique())
+
+    def common(self, others: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of another table that equal an allowed row in the columns they have."""
+        own = self.rules.applied(self.frame)
+        return others[is_in(others, own[list(others.columns)].drop_duplicates())]
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Return the rows that the rules allow, some at a time."""
@@ -84,6 +91,15 @@ class Grid:
         """Return the values of a column, or the ends of its range; none of a derived one."""
         axis = self.axes.get(name, [])
         return [axis.start, axis.stop] if isinstance(axis, Range) else axis
+
+    def common(self, others: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a table that are allowed combinations, in the columns they have."""
+        shared = [name for name in self.axes if name in others.columns]
+        is_here = np.ones(len(others), dtype=bool)
+        for name in shared:
+            is_here &= _is_on(self.axes[name], others[name])
+        own = self.rules.applied(others.loc[is_here, shared])
+        return others[is_in(others, own[[n for n in others.columns if n in own]])]
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Return all combinations that the rules allow; the last column changes fastest."""
@@ -196,6 +212,15 @@ def _between(axis: list[Scalar] | Range, low: float, high: float) -> list[Scalar
     if len(axis) <= _STEPS or not all(isinstance(v, int | float) for v in axis):
         return axis
     return [v for v in axis if low <= v <= high] or axis  # type: ignore[operator]
+
+
+def _is_on(axis: list[Scalar] | Range, values: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Say which values an axis has."""
+    if not isinstance(axis, Range):
+        return values.isin(axis).to_numpy(dtype=bool)
+    numbers = as_numbers(values)
+    is_on = (numbers >= axis.start) & (numbers <= axis.stop)
+    return is_on & (numbers == np.round(numbers)) if axis.is_whole else is_on
 
 
 def _clipped(axis: Range, low: float, high: float) -> Range:

@@ -17,8 +17,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.features.levels import level_names
 from foretell.model.table import Table
+from foretell.spaces.levels import level_names
 
 Array = NDArray[np.float64]
 

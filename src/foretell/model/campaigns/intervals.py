@@ -13,12 +13,12 @@ from foretell.model.campaigns.validation.splits import (
     CampaignSplits,
     Split,
 )
-from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import Calibration, Rehearsed, Spot, calibrate
 from foretell.model.passports.measured_range import total_distance
 from foretell.model.passports.passport import spot_in_table
 from foretell.model.passports.questions import Question
 from foretell.model.table import Table
+from foretell.spaces.levels import level_names
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

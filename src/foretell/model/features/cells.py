@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foretell.dataset import as_numbers, describe_rows
 from foretell.files.complaints import shown
 from foretell.model.features.feature import CATEGORY, NUMBER, Column
-from foretell.model.features.levels import trained_levels
+from foretell.spaces.levels import trained_levels
 
 MISSING = "missing value"
 

@@ -28,9 +28,9 @@ from foretell.model.features.feature import (
     Feature,
     apply_step,
 )
-from foretell.model.features.levels import level_names
 from foretell.model.features.products import add_products
 from foretell.model.features.steps import add_inverses, add_logarithms
+from foretell.spaces.levels import level_names
 
 #: Derives features from those that are there already, as the options ask.
 Family = Callable[[list[Feature], Features], list[Feature]]

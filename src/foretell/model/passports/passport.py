@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from foretell.errors import Option, UsageError, nearest
 from foretell.model.features.feature import CATEGORY
 from foretell.model.features.feature_map import FeatureMap, Values
-from foretell.model.features.levels import level_names
 from foretell.model.passports.calibration import MOST_ERROR, Calibration, Spot
 from foretell.model.passports.measured_range import MOST_RATIO, MeasuredRange
 from foretell.model.table import Table
@@ -25,6 +24,7 @@ from foretell.predictor import (
     Outlook,
     Quantiles,
 )
+from foretell.spaces.levels import level_names
 from foretell.wording import printable
 
 Array = NDArray[np.float64]

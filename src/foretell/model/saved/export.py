@@ -19,7 +19,6 @@ from foretell.files.complaints import shown
 from foretell.model.directory import BEST
 from foretell.model.features.feature import FLAG, Factor, Feature
 from foretell.model.features.feature import Column as TableColumn
-from foretell.model.features.levels import trained_levels
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.model.techniques import TECHNIQUES
 from foretell.model.techniques.laws._formula import (
@@ -39,6 +38,7 @@ from foretell.model.techniques.laws._formula import (
     raised,
 )
 from foretell.model.techniques.linear._least_squares import LinearRegressor
+from foretell.spaces.levels import trained_levels
 
 _MOST_STEPS = 32  # fits give two; a hostile file may give thousands, one nested in the other
 _TRUTHS = ("True", "False", "true", "false", "TRUE", "FALSE")

@@ -114,7 +114,7 @@ class Choice(pydantic.BaseModel):
 
 
 class PassedOver(pydantic.BaseModel):
-    """A configuration that looks better, but lies outside the data and is too uncertain.
+    """A configuration that looks better, but is outside the data or never run, and too uncertain.
 
     ``chance`` is the probability that it really is better.
     """
