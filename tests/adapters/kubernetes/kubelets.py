@@ -27,16 +27,16 @@ class FakeNode:
 
     Attributes
     ----------
-    wrap
-        Turns the command of a container into the one that is started, such as under a CPU quota;
-        without it, no process is started and only time is kept.
+    hold
+        Called with the id of each process that is started for a pod, to limit its CPU; without it,
+        no process is started and only time is kept.
     pods
         The pods that run, by their id.
     """
 
     name: str
     amounts: dict
-    wrap: object = None
+    hold: object = None
     pods: dict = field(default_factory=dict)
 
 
@@ -95,14 +95,14 @@ class Kubelets:
         pods="110",
         more=None,
         taints=(),
-        wrap=None,
+        hold=None,
     ):
         """Register a node that is ready."""
         amounts = {"cpu": str(cpu), "memory": str(memory), "pods": str(pods), **(more or {})}
         labels = {"kubernetes.io/hostname": name, **(labels or {})}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         with self._lock:
-            self.nodes[name] = FakeNode(name, {k: read_amount(v) for k, v in amounts.items()}, wrap)
+            self.nodes[name] = FakeNode(name, {k: read_amount(v) for k, v in amounts.items()}, hold)
         self._api.create("/api/v1/nodes", node)
         self.set_ready(name, True, {"capacity": amounts, "allocatable": amounts}, taints)
 
@@ -318,12 +318,13 @@ class _Running:
         return next((n for n in own if used[n] > self.node.amounts.get(n, 0.0) + 1e-6), None)
 
     def begin(self):
-        """Start the process of the first container, under the quota of the node."""
+        """Start the process of the first container, under the limit of the node."""
         self.began, self.began_at = time.monotonic(), _now()
         container = self.pod["spec"]["containers"][0]
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
-        if self.node.wrap is not None and words:
-            self.process = subprocess.Popen(self.node.wrap(words), stdin=subprocess.DEVNULL)
+        if self.node.hold is not None and words:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+            self.node.hold(self.process.pid)
 
     def stop(self):
         """End its process."""
