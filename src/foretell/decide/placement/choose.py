@@ -19,6 +19,7 @@ from foretell.errors import Option, UsageError, suggest
 from foretell.files.typed import validated
 
 Array = NDArray[np.float64]
+Allowed = NDArray[np.bool_]
 _EQUAL = 1e-9  # scores that differ by less are the same
 _SWITCH = {"on": True, "off": False}
 _ENERGIES: tuple[str, ...] = get_args(Energy)
@@ -126,12 +127,21 @@ class Ranking:
 
 
 class Chooser:
-    """Chooses nodes for tasks by a policy, from what is free now."""
+    """Chooses nodes for tasks by a policy, from what is free now.
+
+    The fleet may be exchanged, by one with the same types of nodes; by default it has the nodes of
+    the cluster file. ``allowed`` says which nodes a task may use, whatever room they have.
+    """
 
     def __init__(
-        self, cluster: Cluster, estimates: Estimates, choice: PolicyChoice, seed: int = 0
+        self,
+        cluster: Cluster,
+        estimates: Estimates,
+        choice: PolicyChoice,
+        seed: int = 0,
+        fleet: Fleet | None = None,
     ) -> None:
-        self.fleet = Fleet.of(cluster)
+        self.fleet = Fleet.of(cluster) if fleet is None else fleet
         self.estimates = estimates
         self.policy = choice.make()
         self.H, self.energy = choice.settings(cluster.policy)
@@ -141,23 +151,29 @@ class Chooser:
         """Return the weight of energy for a task: its own, or that of the policy."""
         return self.H if task.H is None else task.H
 
-    def candidates(self, task: Task, need: Amounts, own: int | None = None) -> Candidates:
+    def candidates(
+        self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
+    ) -> Candidates:
         """Return the nodes that can take a task now."""
         nodes = self.fleet.fitting(need, own)
+        if allowed is not None:
+            nodes = nodes[allowed[nodes]]
         return Candidates(self.fleet, nodes, need, self.estimates.of(task), self.energy)
 
-    def choose(self, task: Task, need: Amounts, own: int | None = None) -> int | None:
+    def choose(
+        self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
+    ) -> int | None:
         """Return the node for a task; None if none has room."""
-        candidates = self.candidates(task, need, own)
+        candidates = self.candidates(task, need, own, allowed)
         if not len(candidates.nodes):
             return None
         H = self.weight(task)
         scores, _ = self.scores(candidates, H)
         return int(candidates.nodes[self._winner(candidates, scores, H)])
 
-    def rank(self, task: Task, need: Amounts) -> Ranking:
+    def rank(self, task: Task, need: Amounts, allowed: Allowed | None = None) -> Ranking:
         """Return all nodes that can take a task now, the best first."""
-        candidates, H = self.candidates(task, need), self.weight(task)
+        candidates, H = self.candidates(task, need, allowed=allowed), self.weight(task)
         scores, is_known = self.scores(candidates, H)
         order = np.lexsort((np.arange(len(scores)), self._preference(candidates, H), -scores))
         if len(order):
