@@ -35,7 +35,7 @@ _HEADERS = [
 #: ``[::1].evil.com`` as ``::1``.
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/?#@\\\s]+))(?::[0-9]{0,5})?", re.ASCII)
 #: How much of a refused body is still read, so that the client can read the answer.
-_DRAIN_BYTES, _DRAIN_S = 2**22, 1.0
+_DRAIN_BYTES, _DRAIN_S = 2**24, 1.0
 
 
 class Guard:
