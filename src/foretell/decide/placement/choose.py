@@ -20,7 +20,8 @@ from foretell.files.typed import validated
 
 Array = NDArray[np.float64]
 Allowed = NDArray[np.bool_]
-_EQUAL = 1e-9  # scores that differ by less are the same
+#: Scores that differ by less are the same.
+EQUAL = 1e-9
 _SWITCH = {"on": True, "off": False}
 _ENERGIES: tuple[str, ...] = get_args(Energy)
 
@@ -175,7 +176,7 @@ class Chooser:
         """Return all nodes that can take a task now, the best first."""
         candidates, H = self.candidates(task, need, allowed=allowed), self.weight(task)
         scores, is_known = self.scores(candidates, H)
-        order = np.lexsort((np.arange(len(scores)), self._preference(candidates, H), -scores))
+        order = np.lexsort((np.arange(len(scores)), self.preference(candidates, H), -scores))
         if len(order):
             winner = self._winner(candidates, scores, H)
             order = np.array([winner, *(i for i in order if i != winner)], dtype=np.int64)
@@ -194,14 +195,14 @@ class Chooser:
         return scores, is_known
 
     def _winner(self, candidates: Candidates, scores: Array, H: float) -> int:
-        best = np.flatnonzero(scores >= scores.max() - _EQUAL)
+        best = np.flatnonzero(scores >= scores.max() - EQUAL)
         if len(best) == 1:
             return int(best[0])
         if self.policy.ties == "random":
             return int(best[self.random.integers(len(best))])
-        return int(best[np.argmin(self._preference(candidates, H)[best])])
+        return int(best[np.argmin(self.preference(candidates, H)[best])])
 
-    def _preference(self, candidates: Candidates, H: float) -> NDArray[np.int64]:
+    def preference(self, candidates: Candidates, H: float) -> NDArray[np.int64]:
         """Return what decides among equal scores, the least first; then the name does."""
         if self.policy.ties != "by H":
             return np.zeros(len(candidates.nodes), dtype=np.int64)
