@@ -154,7 +154,7 @@ def test_nodes_come_go_and_change_while_pods_keep_their_room(world):
     assert world.state.choose(world.record("q")) == "f2"
     world.nodes.change(DELETED, node("f2", "fast"))
     assert world.state.choose(world.record("q")) is None
-    assert not world.state.could_ever_take(world.record("q"))
+    assert not world.state.usable(world.record("q")).any()
 
 
 def test_a_node_that_is_not_ready_takes_no_pod(world):
@@ -229,3 +229,14 @@ def test_an_object_that_cannot_be_read_is_left_out_and_the_others_stay(world, ca
     world.pods.replace([broken, pod("p")])
     assert list(world.state.records) == ["uid-p"]
     assert "uid-broken cannot be read" in caplog.text
+
+
+def test_a_node_that_is_kept_free_for_a_pod_takes_no_other_until_the_pod_is_gone(world):
+    world.nodes.replace([node("f1", "fast")])
+    world.pods.replace([pod("large", "4"), pod("small")])
+    world.state.reserve(world.record("large"), "f1")
+    world.nodes.change(ADDED, node("s1", "slow", cpu="500m"))  # the arrays are made again
+    assert world.state.choose(world.record("small")) is None
+    assert world.state.choose(world.record("large")) == "f1"
+    world.pods.change(DELETED, pod("large"))
+    assert world.state.choose(world.record("small")) == "f1"

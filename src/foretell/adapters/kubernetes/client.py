@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -87,13 +88,13 @@ class Api:
         return _parsed(content) if content else {}
 
     @contextmanager
-    def stream(self, path: str, query: Query, read_s: float) -> Iterator[Iterator[Object]]:
-        """Open a watch: the objects of an answer that goes on, each on a line of its own.
+    def stream(self, path: str, query: Query, read_s: float) -> Iterator[Stream]:
+        """Open a watch: the objects of an answer that goes on.
 
         ``read_s`` is the longest time without a byte.
         """
         with self._answer("GET", path, query=query, read_s=read_s) as answer:
-            yield _lines(answer)
+            yield Stream(answer)
 
     @contextmanager
     def _answer(
@@ -134,6 +135,31 @@ class Api:
     def _headers(self) -> dict[str, str]:
         known = self.client.configuration.auth_settings().values()
         return {part["key"]: part["value"] for part in known if part["value"]}
+
+
+class Stream:
+    """Objects as they come, each on a line of its own, until the server or ``end`` ends it."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[Object]:
+        import urllib3
+
+        rest = b""
+        try:
+            for chunk in self._answer.stream(2**16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    if line.strip():
+                        yield _parsed(line)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise ApiError(_reason(error)) from error
+
+    def end(self) -> None:
+        """End it from another thread, which does not wait for the next object."""
+        with contextlib.suppress(Exception):  # it may have ended by itself just now
+            self._answer.shutdown()
 
 
 def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
@@ -220,20 +246,6 @@ def _keep_alive() -> list[tuple[int, int, int]]:
         if hasattr(socket, name):
             options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
     return options
-
-
-def _lines(answer: Any) -> Iterator[Object]:
-    import urllib3
-
-    rest = b""
-    try:
-        for chunk in answer.stream(2**16):
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                if line.strip():
-                    yield _parsed(line)
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise ApiError(_reason(error)) from error
 
 
 def _parsed(content: bytes) -> Object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,16 +84,14 @@ class NodeTypes:
         found = self.matching(name, labels)
         return found[0].node_type if len(found) == 1 else _NO_TYPE
 
-    def check(self, nodes: Sequence[Object]) -> None:
+    def check(self, name: str, labels: Mapping[str, str]) -> None:
         """Raise a UsageError that names both types if a node matches more than one."""
-        for item in nodes:
-            name, labels = _name_and_labels(item)
-            found = [table.name for table in self.matching(name, labels)]
-            if len(found) > 1:
-                raise UsageError(
-                    f"node {name} matches several node types: {', '.join(found)}; make their "
-                    "selectors different, so that each node has one type"
-                )
+        found = [table.name for table in self.matching(name, labels)]
+        if len(found) > 1:
+            raise UsageError(
+                f"node {name} matches several node types: {', '.join(found)}; make their "
+                "selectors different, so that each node has one type"
+            )
 
 
 def live_cluster(cluster: Cluster) -> Cluster:

@@ -40,6 +40,8 @@ class Pod:
         Whether it must not be placed yet.
     created, started
         When it was created, and when its node took it, by the clock of the cluster; may be empty.
+    version
+        Changes whenever the pod does.
     """
 
     uid: str
@@ -56,6 +58,7 @@ class Pod:
     is_gated: bool = False
     created: str = ""
     started: str = ""
+    version: str = ""
 
     @property
     def title(self) -> str:
@@ -87,6 +90,7 @@ def read_pod(item: Object) -> Pod:
         is_gated=bool(spec.get("schedulingGates")),
         created=meta.get("creationTimestamp") or "",
         started=status.get("startTime") or "",
+        version=str(meta.get("resourceVersion") or ""),
     )
 
 

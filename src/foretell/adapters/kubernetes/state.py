@@ -41,6 +41,8 @@ class Record:
         When it was first seen, and since when it has a node, by the monotonic clock.
     assumed
         The node that it is being bound to; empty if that is not under way.
+    own
+        The node that is kept free for it; empty if none is.
     """
 
     pod: Pod
@@ -48,6 +50,7 @@ class Record:
     seen_s: float
     placed_s: float = 0.0
     assumed: str = ""
+    own: str = ""
     counted: str = ""  # the node whose room it takes
     _task: tuple[Mapping[str, str], Task, list[str]] | None = field(default=None, repr=False)
 
@@ -111,7 +114,7 @@ class State:
         return self.chooser.fleet
 
     def _rebuild(self) -> None:
-        """Make the arrays again, after nodes have changed; reservations end."""
+        """Make the arrays again, after nodes have changed."""
         usable = [node for node in self.nodes.values() if not node.problem]
         fleet = Fleet([n.node for n in usable], [n.is_ready for n in usable], self._kinds)
         self.index = {name: i for i, name in enumerate(fleet.names)}
@@ -120,6 +123,9 @@ class State:
             where = np.array([self.index[r.counted] for r in placed])
             np.add.at(fleet.used.T, where, np.array([fleet.taken(r.pod.needs) for r in placed]))
             np.add.at(fleet.n_tasks, where, 1)
+        for record in self.unbound.values():
+            if record.own in self.index:
+                fleet.reserved[self.index[record.own]] = True
         self._allowed.clear()
         self._chooser.fleet = fleet
         self._is_stale = False
@@ -142,22 +148,22 @@ class State:
             found = self._allowed[rules.key] = np.array([not why for why in reasons], dtype=bool)
         return found
 
-    def choose(self, record: Record, own: str = "") -> str | None:
+    def choose(self, record: Record) -> str | None:
         """Return the node for a pod; None if none that it may use has room now."""
         chooser, (task, _) = self.chooser, self.task(record)
         need = chooser.fleet.need(task.needs)
         if need is None:
             return None
-        kept = self.index.get(own)
-        found = chooser.choose(task, need, kept, self.allowed(record.pod.rules))
+        own = self.index.get(record.own)
+        found = chooser.choose(task, need, own, self.allowed(record.pod.rules))
         return None if found is None else chooser.fleet.names[found]
 
-    def could_ever_take(self, record: Record) -> bool:
-        """Whether a node would have room for a pod if it were empty and ready."""
+    def usable(self, record: Record) -> Allowed:
+        """Say which nodes would have room for a pod if they were empty and ready."""
         need = self.fleet.need(record.pod.needs)
         if need is None:
-            return False
-        return bool((self.fleet.could_ever_fit(need) & self.allowed(record.pod.rules)).any())
+            return np.zeros(len(self.fleet), dtype=bool)
+        return self.fleet.could_ever_fit(need) & self.allowed(record.pod.rules)
 
     def why_not(self, record: Record) -> dict[str, str]:
         """Say for each node why it does not take a pod now."""
@@ -212,6 +218,11 @@ class State:
         ]
         return sorted(found, key=lambda r: r.order)
 
+    def check_types(self) -> None:
+        """Raise a UsageError if a node matches several node types."""
+        for node in self.nodes.values():
+            self.types.check(node.name, node.labels)
+
     # Pods that are about to be bound
 
     def assume(self, record: Record, node: str) -> None:
@@ -227,6 +238,15 @@ class State:
             is_gone = self.records.get(record.pod.uid) is not record
             self._recount(record, is_gone=is_gone)
             self._notify(room=True)
+
+    def reserve(self, record: Record, node: str) -> None:
+        """Keep a node free for a pod, or none if the name is empty."""
+        with self.lock:
+            old, record.own = record.own, node
+            if self._is_stale:
+                return
+            for name in filter(self.index.__contains__, (old, node)):
+                self._chooser.fleet.reserved[self.index[name]] = name == node
 
     def _recount(self, record: Record, is_gone: bool = False) -> None:
         """Move what a pod takes to where it is now."""
@@ -300,6 +320,7 @@ class State:
             record._task = None
         if pod.node or pod.is_finished:
             record.assumed = ""
+            self.reserve(record, "")
             self.unbound.pop(pod.uid, None)
         elif pod.uid not in self.unbound:
             self.unbound[pod.uid] = record
@@ -315,7 +336,8 @@ class State:
         """Take that a pod is gone."""
         record = self.records.pop(uid, None)
         self.unbound.pop(uid, None)
-        if record is not None and record.counted:
+        if record is not None and (record.counted or record.own):
+            self.reserve(record, "")
             self._recount(record, is_gone=True)
             self._notify(room=True)
 

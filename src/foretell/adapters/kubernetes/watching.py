@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from foretell.adapters.kubernetes.client import Api, ApiError, Object
+from foretell.adapters.kubernetes.client import Api, ApiError, Object, Stream
 
 LOG = logging.getLogger("foretell.kubernetes")
 NODES, PODS, NAMESPACES = "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"
@@ -60,8 +60,6 @@ class Watch:
 
     Attributes
     ----------
-    is_current
-        Whether the connection stands, so that no change is missed.
     synced
         Set once all objects have been listed.
     """
@@ -69,39 +67,59 @@ class Watch:
     def __init__(self, api: Api, path: str, handler: Handler, back_off: BackOff | None = None):
         self.api, self.path, self.handler = api, path, handler
         self.synced = threading.Event()
-        self.is_current = False
+        self._is_current = False
         self.n_lists = 0
         self._back_off = back_off or BackOff()
+        self._stream: Stream | None = None
+        self._must_list = True
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the connection stands, so that no change is missed."""
+        return self._is_current and not self._must_list
 
     def start(self) -> None:
         """Begin to watch."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread as soon as it gets a byte or its connection breaks; it is a daemon."""
+        """End the thread."""
         self._stopping.set()
-        self.is_current = False
+        self._interrupt()
+
+    def refresh(self) -> None:
+        """List all objects again, as the server has them from now on; until then, not current."""
+        self._must_list = True
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        self._is_current = False
+        stream = self._stream
+        if stream is not None:
+            stream.end()
 
     def _run(self) -> None:
-        version: str | None = None
+        version = ""
         while not self._stopping.is_set():
             try:
-                if version is None:
+                if self._must_list:
+                    self._is_current = False
+                    self._must_list = False  # before it begins, so that no request is missed
                     version = self._list()
                 version = self._follow(version)
             except ApiError as error:
-                self.is_current = False
-                if error.status == _GONE:
-                    version = None
-                else:
+                self._must_list |= error.status is not None or not version
+                if error.status != _GONE and not self._stopping.is_set():
                     LOG.warning("watch of %s: %s", self.path, error)
-                self._stopping.wait(self._back_off.next_s())
             except Exception:  # a mistake of ours in a handler must not end the watch
-                self.is_current, version = False, None
+                self._must_list = True
                 LOG.exception("watch of %s failed, and starts again", self.path)
-                self._stopping.wait(self._back_off.next_s())
+            else:
+                continue
+            self._is_current = False
+            self._stopping.wait(self._back_off.next_s())
 
     def _list(self) -> str:
         items, version = list_all(self.api, self.path)
@@ -109,7 +127,7 @@ class Watch:
         self.n_lists += 1
         return version
 
-    def _follow(self, version: str) -> str | None:
+    def _follow(self, version: str) -> str:
         """Take changes until the server ends the watch; return the version to go on from."""
         query: dict[str, str | int] = {
             "watch": "true",
@@ -118,26 +136,33 @@ class Watch:
             "timeoutSeconds": random.randint(_WATCH_S, 2 * _WATCH_S),  # noqa: S311 - no secret
         }
         start_s = time.monotonic()
-        with self.api.stream(self.path, query, read_s=2.5 * _WATCH_S) as events:
-            self.is_current = True
-            self.synced.set()
-            try:
-                for event in events:
-                    if self._stopping.is_set():
-                        return version
-                    version = self._take(event, version)
-                    self._back_off.reset()
-            except ApiError as error:
-                if error.status is not None:
-                    raise
-                # The connection broke; what was taken so far holds.
-                self.is_current = False
-                LOG.info("watch of %s broke: %s", self.path, error)
-        if (
-            time.monotonic() - start_s < 1
-        ):  # a server that ends each watch at once is not asked on and on
-            self.is_current = False
+        with self.api.stream(self.path, query, read_s=2.5 * _WATCH_S) as stream:
+            self._stream = stream
+            if not self._must_list and not self._stopping.is_set():
+                self._is_current = True
+                self.synced.set()
+                version = self._follow_stream(stream, version)
+        self._stream = None
+        if time.monotonic() - start_s < 1 and not self._must_list:
+            # A server that ends each watch at once is not asked over and over.
+            self._is_current = False
             self._stopping.wait(self._back_off.next_s())
+        return version
+
+    def _follow_stream(self, stream: Stream, version: str) -> str:
+        try:
+            for event in stream:
+                if self._must_list or self._stopping.is_set():
+                    return version
+                version = self._take(event, version)
+                self._back_off.reset()
+        except ApiError as error:
+            self._is_current = False
+            if error.status is not None:
+                raise
+            # The connection broke: what was taken so far holds, and the rest is asked for.
+            if not self._must_list and not self._stopping.is_set():
+                LOG.info("watch of %s broke: %s", self.path, error)
         return version
 
     def _take(self, event: Object, version: str) -> str:
@@ -183,6 +208,11 @@ class Watches:
     def are_current(self) -> bool:
         """Whether all connections stand."""
         return all(watch.is_current for watch in self.watches)
+
+    def refresh(self) -> None:
+        """List everything again; until that is done, they are not current."""
+        for watch in self.watches:
+            watch.refresh()
 
     def stop(self) -> None:
         """Stop all."""

@@ -208,20 +208,25 @@ class Chooser:
             return np.zeros(len(candidates.nodes), dtype=np.int64)
         return candidates.cpus_left if H >= 0.5 else -candidates.cpus_left
 
-    def assign(self, tasks: Sequence[tuple[Task, Amounts]]) -> list[int | None] | None:
+    def assign(
+        self, tasks: Sequence[tuple[Task, Amounts]], allowed: Sequence[Allowed] | None = None
+    ) -> list[int | None] | None:
         """Place several tasks at once, if the policy does that."""
         if self.policy.together == "none" or len(tasks) < 2:
             return None
-        return self.policy.assign(self.problem(tasks))
+        return self.policy.assign(self.problem(tasks, allowed))
 
-    def problem(self, tasks: Sequence[tuple[Task, Amounts]]) -> Problem:
+    def problem(
+        self, tasks: Sequence[tuple[Task, Amounts]], allowed: Sequence[Allowed] | None = None
+    ) -> Problem:
         """Return the costs and needs of tasks, and what is free."""
         open_nodes = self.fleet.ready & ~self.fleet.reserved
         everywhere = np.arange(len(self.fleet))
         costs = np.full((len(tasks), len(self.fleet)), np.inf)
         for row, (task, need) in enumerate(tasks):
             whole = Candidates(self.fleet, everywhere, need, self.estimates.of(task), self.energy)
-            costs[row] = np.where(open_nodes, costs_of(whole, self.weight(task)), np.inf)
+            usable = open_nodes if allowed is None else open_nodes & allowed[row]
+            costs[row] = np.where(usable, costs_of(whole, self.weight(task)), np.inf)
         free = self.fleet.capacity - self.fleet.used
         return Problem(costs, np.array([need for _, need in tasks]), free)
 
