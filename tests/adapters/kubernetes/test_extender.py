@@ -117,6 +117,14 @@ def test_kube_scheduler_binds_each_pod_to_the_node_that_is_best_for_its_own_weig
     for (namespace, name), (_, kind) in cases.items():
         assert node_of(api, name, namespace).startswith(kind), name
     assert not kubelets.overfull
+    events = wait_until(lambda: _warnings(api), "an event about the wrong annotation")
+    assert {event["involvedObject"]["name"] for event in events} == {"wrong"}
+    assert all("foretell/H" in event["message"] for event in events)
+
+
+def _warnings(api):
+    found = api.list("/api/v1/namespaces/default/events")
+    return [event for event in found if event["source"].get("component") == "foretell"]
 
 
 def test_what_kube_scheduler_filters_out_stays_out(control_plane, kubelets, extend):
