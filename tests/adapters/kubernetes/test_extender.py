@@ -1,6 +1,7 @@
 """The extender, asked over HTTP by tests and by the real kube-scheduler."""
 
 import json
+import signal
 import ssl
 import subprocess
 import urllib.error
@@ -281,7 +282,7 @@ def test_it_answers_from_what_it_saw_last_while_the_api_server_is_away(
     run, url = extend()
     names = ["fast", "frugal"]
     before = scores(url, described("asked"), names)
-    control_plane.api_server.stop()
+    control_plane.api_server.stop(signal.SIGKILL)
     wait_until(lambda: json.loads(read(url, "/healthz"))["status"] == "stale", lambda: run.text)
     assert scores(url, described("asked"), names) == before
     control_plane.start_api_server()
