@@ -6,8 +6,9 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -212,6 +213,43 @@ def check_access(api: Api, paths: Mapping[str, str]) -> None:
             api.get(path, {"limit": 1})
         except ApiError as error:
             raise _no_access(api, what, error) from error
+
+
+@dataclass(frozen=True)
+class Right:
+    """What a user may do with a kind of object, in one namespace or in all."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{where}"
+
+    def is_granted(self, api: Api) -> bool:
+        """Ask the API server whether this user has it."""
+        resource, _, part = self.resource.partition("/")
+        asked = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": part,
+                 "namespace": self.namespace, "name": self.name}  # fmt: skip
+        body = {"spec": {"resourceAttributes": asked}}
+        review = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        return bool(review["status"].get("allowed"))
+
+
+def check_rights(api: Api, rights: Sequence[Right]) -> None:
+    """Raise a UsageError that says what to do unless this user has all rights."""
+    try:
+        missing = [str(right) for right in rights if not right.is_granted(api)]
+    except ApiError as error:
+        raise _no_access(api, "its own rights", error) from error
+    if missing:
+        raise UsageError(
+            f"the API server does not let this user {', '.join(missing)}",
+            remedy=("give it the rights in deploy/kubernetes/standalone.yaml",),
+        )
 
 
 def own_namespace() -> str:
