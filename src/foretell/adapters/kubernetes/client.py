@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from foretell._version import __version__
+from foretell.closeable import Closeable
 from foretell.errors import ForetellError, Option, UsageError, error_lines
 
 #: An object of Kubernetes, as in its JSON.
@@ -41,7 +42,7 @@ class ApiError(ForetellError):
         self.status = status
 
 
-class Api:
+class Api(Closeable):
     """Sends requests to an API server.
 
     Attributes
@@ -53,6 +54,10 @@ class Api:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.host: str = client.configuration.host.rstrip("/")
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.client.rest_client.pool_manager.clear()
 
     def get(self, path: str, query: Query | None = None) -> Object:
         """Read an object, or a list of them."""
@@ -175,6 +180,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
     kubeconfig file.
     """
     try:
+        import yaml  # which the client needs, too
         from kubernetes import client, config
     except ModuleNotFoundError as error:
         raise UsageError(
@@ -194,7 +200,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
                 client_configuration=settings,
                 persist_config=False,
             )
-    except (config.ConfigException, OSError, ValueError) as error:
+    except (config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(
             f"there is no way to reach a cluster: {error_lines(error)[0]}",
             option=None if kubeconfig is None else Option("kubeconfig", str(kubeconfig)),
