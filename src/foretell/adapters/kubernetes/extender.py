@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ _ASSUMED_S = 5.0  # until then kube-scheduler has bound a pod, or decided otherw
 _MOST_SHOWN = 4
 _MOST_ENTRIES = 50_000
 _MOST_WARNED = 10_000
-_MOST_FORESEEN = 200
 
 
 @dataclass(frozen=True)
@@ -138,8 +136,6 @@ class Extender:
             self._release(pod.uid)
             chooser = state.chooser
             task, complaints = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
-            if not chooser.estimates.knows(task):
-                self._foresee(task)
             find = state.index.get
             places = np.array([find(name, -1) for name in names], dtype=np.int64)
             scores, is_known = _scores(chooser, task, places)
@@ -147,12 +143,6 @@ class Extender:
             if not self._dry_run:
                 self._assume(decision)
         return decision, complaints
-
-    def _foresee(self, task: Task) -> None:
-        """Predict a new task together with those that wait, which takes little longer than one."""
-        waiting = islice(reversed(self._state.unbound.values()), _MOST_FORESEEN)
-        tasks = (self._state.task(record)[0] for record in waiting)
-        self._state.chooser.estimates.prefetch([task, *tasks])
 
     def _warn(self, pod: Pod, complaints: Sequence[str]) -> None:
         """Complain once about a pod that there is: anybody can send one that is not."""
