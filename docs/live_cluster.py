@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -39,6 +40,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
     url = parser.parse_args().url
+    run(lambda plane: _use(plane, url))
+
+
+def run(use: Callable[[ControlPlane], None]) -> None:
+    """Start servers and nodes, let a function use them, and wait until a signal comes."""
     servers = find_servers()
     if servers is None:
         sys.exit("there is no Kubernetes control plane here; `make kubernetes` builds one")
@@ -51,15 +57,20 @@ def main() -> None:
                     for i in range(count):
                         labels = {LABEL: name}
                         kubelets.add(f"{name}-{i + 1}", labels, cpu=cpus, memory=memory)
-                Path("kubeconfig").write_bytes(plane.kubeconfig().read_bytes())
-                _use(plane, url)
+                use(plane)
                 signal.pause()
         finally:
             plane.close()
 
 
+def write_kubeconfig(plane: ControlPlane) -> None:
+    """Write the file that leads to the servers."""
+    Path("kubeconfig").write_bytes(plane.kubeconfig().read_bytes())
+
+
 def _use(plane: ControlPlane, url: str) -> None:
     """Wait for the extender, and let kube-scheduler place pods with it."""
+    write_kubeconfig(plane)
     while True:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/healthz"):  # noqa: S310
             break
@@ -68,8 +79,8 @@ def _use(plane: ControlPlane, url: str) -> None:
              "nodeCacheCapable": True, "httpTimeout": "5s"}  # fmt: skip
     plane.scheduler({"extenders": [asked]})
     api = plane.api()
-    for name, annotations in PODS.items():
-        features = {"foretell/iterations": "800", **annotations}
+    for name, given in PODS.items():
+        features = {"foretell/iterations": "800", **given}
         body = pod(name, cpu=2, memory="400Mi", annotations=features)
         api.create("/api/v1/namespaces/default/pods", body)
         print(f"pod/{name} is on {node_of(api, name)}", flush=True)  # noqa: T201
