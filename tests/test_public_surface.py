@@ -18,7 +18,7 @@ def test_public_names_are_those_we_promise():
         "ForetellError", "ForetellRegressor", "Learned", "ModelError", "NothingUsableError",
         "Placement", "Plan", "Predictor", "SavedModel", "Score", "Simulation", "StorageError",
         "UsageError", "advise",
-        "fit_model", "learn_plan", "load_model", "load_models", "make_plan",
+        "fit_model", "hand_off_placement", "learn_plan", "load_model", "load_models", "make_plan",
         "measure_sweep", "place_task", "read_dataset", "score_model", "simulate_cluster",
         "write_report",
     }  # fmt: skip
