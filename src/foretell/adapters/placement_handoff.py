@@ -107,7 +107,7 @@ def _as_peaks(cluster: Cluster) -> str:
     PEAKS takes a node that its file does not name for one that draws nothing, and prefers it, so
     every node must have a power.
     """
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for table in cluster.node_type:
         if not table.node_names:
             raise UsageError(

@@ -173,3 +173,25 @@ def simulate(
     if not as_json and (advice := recommendation(sweep)):
         echo(advice)
     echo(f"{report.path}   {report.n_bytes / 1000:.0f} kB", err=True)
+
+
+@command.command()
+@cluster_argument
+@option.jobs
+@option.json("Print what became of each model as JSON.")
+def maintain(cluster: Path, jobs: int | None, as_json: bool) -> None:
+    """Refit models on the tasks that completed, and promote those that are not worse.
+
+    A model is promoted if its error on the newest fifth of the tasks does not grow; the old one is
+    kept. After an interruption, the same command goes on. The exit code is 1 when no refit worked.
+    """
+    from foretell.cluster.maintenance.maintain import maintain_models
+    from foretell.executors import n_cores
+
+    found = maintain_models(cluster, n_jobs=n_cores() if jobs is None else jobs)
+    if as_json:
+        echo_json(found.to_json())
+    else:
+        echo(str(found))
+    if all(outcome.verdict == "failed" for outcome in found.models):
+        sys.exit(NOTHING_USABLE)
