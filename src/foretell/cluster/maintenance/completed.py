@@ -87,7 +87,8 @@ class CompletedTask:
     def from_json(cls, record: Mapping[str, Any]) -> CompletedTask:
         """Read what ``to_json`` returned."""
         values: dict[str, Any] = {field.name: record[field.name] for field in fields(cls)}
-        return cls(**{name: math.nan if v is None else v for name, v in values.items()})
+        values |= {name: math.nan for name, value in values.items() if value is None}
+        return cls(**values)
 
 
 @dataclass(frozen=True)
