@@ -132,6 +132,9 @@ class Extender:
             find = state.index.get
             places = np.array([find(name, -1) for name in names], dtype=np.int64)
             scores, is_known = _scores(chooser, task, places)
+            record = state.records.get(pod.uid)
+            if record is not None and (target := state.target_of(record)) in names:
+                scores = np.where(np.array(names) == target, MOST, 0)  # a move is under way
             decision = Decision(pod, chooser.weight(task), names, scores, is_known, complaints)
             if not self._dry_run:
                 self._assume(decision)
