@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from foretell.cli._output import echo, echo_unchanged
 from foretell.errors import Option, UsageError
 
 if TYPE_CHECKING:
-    from foretell.adapters.kubernetes.extender import Decision
+    from foretell.adapters.kubernetes import extender, standalone
     from foretell.adapters.kubernetes.live import Live
     from foretell.adapters.kubernetes.service import ServiceSettings
 
@@ -22,10 +23,23 @@ if TYPE_CHECKING:
 @option.path_argument("cluster")
 @click.option(
     "--mode",
-    type=click.Choice(["extender"]),
+    type=click.Choice(["extender", "standalone"]),
     default="extender",
     show_default=True,
-    help="'extender': kube-scheduler keeps its filters, and asks for scores over HTTP.",
+    help="'extender': kube-scheduler keeps its filters, and asks for scores over HTTP. "
+    "'standalone': a scheduler of its own.",
+)
+@click.option("--scheduler-name", default="foretell", show_default=True, metavar="NAME",
+              help="Standalone: the schedulerName of its pods.")  # fmt: skip
+@click.option("--lease-namespace", metavar="NAME",
+              help="Standalone: where its lease is [default: the pod's namespace].")  # fmt: skip
+@click.option(
+    "--lease-seconds",
+    type=click.IntRange(1, 3600),
+    default=15,
+    show_default=True,
+    metavar="S",
+    help="Standalone: how long other replicas wait for one that is silent.",
 )
 @click.option("--dry-run", is_flag=True, help="Print decisions, and change nothing.")
 @click.option("--policy", metavar="POLICY", help="How nodes are scored, instead of the file's way.")
@@ -74,7 +88,10 @@ def schedule(
     settings = _service(given)
     connection = Connection(given["kubeconfig"], given["context"])
     live = Live(cluster, connection, policy, seed=seed)
-    _run_extender(live, settings, dry_run=dry_run, as_json=as_json)
+    if mode == "standalone":
+        _run_standalone(live, settings, given, dry_run=dry_run, as_json=as_json)
+    else:
+        _run_extender(live, settings, dry_run=dry_run, as_json=as_json)
 
 
 def _service(given: dict[str, Any]) -> ServiceSettings:
@@ -97,12 +114,6 @@ def _service(given: dict[str, Any]) -> ServiceSettings:
 def _run_extender(live: Live, settings: ServiceSettings, *, dry_run: bool, as_json: bool) -> None:
     from foretell.adapters.kubernetes.extender import run_extender
 
-    def tell(decision: Decision) -> None:
-        if as_json:
-            echo_unchanged(json.dumps({"decision": decision.to_json()}) + "\n")
-        else:
-            echo(str(decision))
-
     def on_ready(url: str) -> None:
         n_nodes = len(live.state.nodes)
         if as_json:
@@ -113,4 +124,35 @@ def _run_extender(live: Live, settings: ServiceSettings, *, dry_run: bool, as_js
             echo(f"kube-scheduler gets {what} at {url}/prioritize; {n_nodes} nodes are known.")
             echo("Ctrl-C stops it.", err=True)
 
-    run_extender(live, settings, dry_run=dry_run, tell=tell, on_ready=on_ready)
+    run_extender(live, settings, dry_run=dry_run, tell=_teller(as_json), on_ready=on_ready)
+
+
+def _run_standalone(
+    live: Live, service: ServiceSettings, given: dict[str, Any], *, dry_run: bool, as_json: bool
+) -> None:
+    from foretell.adapters.kubernetes.running import StandaloneSettings, run_standalone
+
+    name = given["scheduler_name"]
+    settings = StandaloneSettings(name, given["lease_namespace"], given["lease_seconds"], dry_run)
+
+    def on_ready(url: str) -> None:
+        n_nodes = len(live.state.nodes)
+        if as_json:
+            told = {"url": url, "scheduler": name, "n_nodes": n_nodes, "dry_run": dry_run}
+            echo_unchanged(json.dumps(told) + "\n")  # in one line, for who reads a line
+        else:
+            what = "is decided, and not bound" if dry_run else "gets a node"
+            echo(f"Every pod with schedulerName {name} {what}; {n_nodes} nodes are known.")
+            echo(f"Health and counts: {url}/healthz, {url}/metrics. Ctrl-C stops it.", err=True)
+
+    run_standalone(live, service, settings, tell=_teller(as_json), on_ready=on_ready)
+
+
+def _teller(as_json: bool) -> Callable[[extender.Decision | standalone.Decision], None]:
+    def tell(decision: extender.Decision | standalone.Decision) -> None:
+        if as_json:
+            echo_unchanged(json.dumps({"decision": decision.to_json()}) + "\n")
+        else:
+            echo(str(decision))
+
+    return tell

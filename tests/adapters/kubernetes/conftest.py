@@ -7,6 +7,7 @@ import pytest
 
 from .control_plane import ControlPlane, find_servers
 from .kubelets import Kubelets
+from .replicas import Template
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +36,11 @@ def kubelets(control_plane):
     """Fake kubelets: nodes that are ready and run pods, by keeping time or as real processes."""
     with Kubelets(control_plane.api()) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def template():
+    """What schedulers in processes of their own are started from."""
+    found = Template()
+    yield found
+    found.close()

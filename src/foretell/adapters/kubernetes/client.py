@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from foretell._version import __version__
 from foretell.errors import ForetellError, Option, UsageError, error_lines
 
 #: An object of Kubernetes, as in its JSON.
@@ -115,7 +116,7 @@ class Api:
                 method,
                 url,
                 body=None if body is None else json.dumps(body).encode(),
-                headers={"Accept": "application/json", "Content-Type": form, **self._headers()},
+                headers={"Content-Type": form, **self._headers()},
                 timeout=urllib3.Timeout(connect=_CONNECT_S, read=read_s),
                 preload_content=False,
                 retries=False,
@@ -134,7 +135,11 @@ class Api:
 
     def _headers(self) -> dict[str, str]:
         known = self.client.configuration.auth_settings().values()
-        return {part["key"]: part["value"] for part in known if part["value"]}
+        return {
+            "Accept": "application/json",
+            "User-Agent": f"foretell/{__version__}",
+            **{part["key"]: part["value"] for part in known if part["value"]},
+        }
 
 
 class Stream:

@@ -41,7 +41,7 @@ class LeaseSettings:
     @property
     def every_s(self) -> float:
         """How often it is renewed or asked for."""
-        return self.duration_s / 7.5
+        return min(self.duration_s / 7.5, 2.0)
 
 
 class Lease(Closeable):

@@ -62,6 +62,8 @@ class Live(Closeable):
                 f"the API server at {self.api.host} did not list nodes, pods and namespaces within "
                 f"{_SYNC_S:g} s; see the messages above"
             )
+        with self.state.lock:
+            self.state.check_types()
         self.models.start()
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from foretell.adapters.kubernetes.binding import Binder, Binding, Outcome
 from foretell.adapters.kubernetes.client import Api
 from foretell.adapters.kubernetes.events import FAILED, SCHEDULED, WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
+from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.state import Record, State
 from foretell.adapters.kubernetes.watching import LOG, BackOff, Watches
 from foretell.decide.placement.estimates import Estimate
@@ -98,6 +99,7 @@ class Standalone:
         self._seen = (-1, -1)
         self._last_placed = -1
         self._idle = BackOff(_FIRST_S, _MOST_S)
+        self.metrics: SchedulerMetrics | None = None
         self._lease = self._events = self._binder = None
         if lease is not None:
             self._lease = Lease(api, lease, self._on_lease)
@@ -192,7 +194,9 @@ class Standalone:
             with self.state.lock:
                 if record.assumed or record.pod.node or record.pod.uid not in self.state.unbound:
                     continue
+                start_s = time.perf_counter()
                 decision = self._decide(record, together.get(record.pod.uid), no_room)
+            self._count(decision, time.perf_counter() - start_s)
             if decision is not None:
                 self._place(record, decision)
 
@@ -258,6 +262,12 @@ class Standalone:
             state.chooser.estimates.of(task).by_type[kind],
         )
 
+    def _count(self, decision: Decision | None, seconds: float) -> None:
+        if self.metrics is not None and decision is not None:
+            self.metrics.decision_seconds.observe(seconds)
+            is_known = decision.estimate.time.is_known or decision.estimate.energy.is_known
+            self.metrics.decisions.labels("all" if is_known else "none").inc()
+
     def _still_fits(self, record: Record, node: str | None) -> bool:
         """Whether a node that was assigned before other pods were placed still has room."""
         state = self.state
@@ -278,6 +288,8 @@ class Standalone:
                 self._events.tell(pod, SCHEDULED, f"Assigned {pod.title} to {binding.node}")
             return
         LOG.warning("%s was not bound to %s: %s", pod.title, binding.node, why)
+        if self.metrics is not None:
+            self.metrics.errors.labels("binding").inc()
         with self.state.lock:
             tried = self._attempts.get(pod.uid)
             if tried is not None:

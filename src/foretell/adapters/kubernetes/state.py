@@ -193,6 +193,7 @@ class State:
         """Say for each node why it does not take a pod now."""
         fleet, found = self.fleet, {}
         need = fleet.need(record.pod.needs)
+        could = None if need is None else fleet.could_ever_fit(need)
         for name, node in sorted(self.nodes.items()):
             if node.problem:
                 found[name] = node.problem
@@ -200,11 +201,12 @@ class State:
                 found[name] = why
             elif not node.is_ready:
                 found[name] = "it is not ready"
-            elif need is None:
+            elif need is None or could is None:
                 unknown = sorted(set(record.pod.needs.amounts()) - set(fleet.row))[0]
                 found[name] = f"it has no {unknown}"
             elif lacking := fleet.lacking(self.index[name], need):
-                found[name] = f"too little room ({lacking})"
+                is_small = not could[self.index[name]]
+                found[name] = f"{'too small' if is_small else 'too little room'} ({lacking})"
             elif fleet.reserved[self.index[name]]:
                 found[name] = "it is kept free for another pod"
         return found
