@@ -28,7 +28,7 @@ def ended(uid, at_s=1e9, time_s=60.0, of_type=0, energy_j=None):
     types = [table.node_type for table in cluster.node_type]
     task = read_task("cpu=2,work=100,class=batch")
     ending = Ending(uid, at_s, f"{types[of_type].name}-1", time_s, energy_j)
-    return completed_task(estimates, types, of_type, task, ending)
+    return completed_task(estimates, types[of_type], task, ending)
 
 
 def test_a_task_is_stored_with_what_was_predicted_and_what_it_took(tmp_path):

@@ -58,8 +58,7 @@ def play(path, seed=0, change=lambda task: task):
     """Simulate tasks, and store them as they completed; return them."""
     cluster = read_cluster(path)
     estimates, _ = open_estimates(cluster)
-    types = [table.node_type for table in cluster.node_type]
-    places = {kind.name: i for i, kind in enumerate(types)}
+    types = {table.name: table.node_type for table in cluster.node_type}
     arrivals = made_up(cluster.trace, seed)
     played = simulate_cluster(cluster, policy="random", seed=seed).outcomes[0].played.tasks
     found = []
@@ -68,7 +67,7 @@ def play(path, seed=0, change=lambda task: task):
             f"{seed}/{row.name}", START_S + row.end_s, row.node, row.time_s, row.energy_j
         )
         task = arrivals[int(row.name) - 1].task
-        found.append(change(completed_task(estimates, types, places[row.type], task, ending)))
+        found.append(change(completed_task(estimates, types[row.type], task, ending)))
     with open_completed(cluster) as store:
         store.append(found)
     return found

@@ -19,10 +19,12 @@ from foretell.adapters.http.server.run import listen, run_server, url_of
 from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.moves.moving import MoveReport
 from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
 from foretell.adapters.kubernetes.scores import MOST, extender_scores
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
 from foretell.adapters.kubernetes.state import State
+from foretell.adapters.kubernetes.upkeep import Upkeep
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.decide.placement.choose import Chooser
 from foretell.decide.placement.fleet import Candidates
@@ -249,7 +251,7 @@ def run_extender(
     settings: ServiceSettings,
     *,
     dry_run: bool = False,
-    tell: Callable[[Decision], None] = lambda _: None,
+    tell: Callable[[Decision | MoveReport], None] = lambda _: None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Answer kube-scheduler until a signal stops it; ``on_ready`` gets the address."""
@@ -258,10 +260,12 @@ def run_extender(
     with opened, live:
         live.start()
         extender = Extender(live.state, live.metrics, dry_run=dry_run, tell=tell)
+        upkeep = Upkeep(live, is_dry=dry_run, tell=tell)
         app = make_service(
             settings,
             live.metrics,
             lambda: live.watches.are_current,
             lambda app: add_extender(app, extender, live.metrics),
         )
-        run_server(app, settings.limits, opened, lambda: on_ready(url), tls=settings.tls)
+        with upkeep:
+            run_server(app, settings.limits, opened, lambda: on_ready(url), tls=settings.tls)

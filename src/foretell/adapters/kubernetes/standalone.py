@@ -243,8 +243,9 @@ class Standalone:
         # Pods with the same needs and rules have room, or not, together.
         alike = (state.fleet.taken(record.pod.needs).tobytes(), record.pod.rules.key)
         node = None
-        if record.own or alike not in no_room:
-            node = assigned if self._still_fits(record, assigned) else state.choose(record)
+        if record.own or record.target or alike not in no_room:
+            keeps = not record.target and self._still_fits(record, assigned)
+            node = assigned if keeps else state.choose(record)
         if node is None:
             if alike not in no_room:
                 no_room[alike] = self._why_not(record)

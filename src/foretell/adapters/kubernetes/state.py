@@ -226,12 +226,20 @@ class State:
         ]
 
     def waiting(self, scheduler: str | None = None) -> Waiting:
-        """Return the pods that have no node, of one scheduler or of all."""
+        """Return the pods that wait for room, of one scheduler or of all.
+
+        Those that no node could take even if it were empty are not among them.
+        """
         found, fleet = Waiting(), self.fleet
         for record in self.pending(scheduler):
             need = fleet.need(record.pod.needs)
-            if need is not None:
-                found.add(Waiter(record.order, self.task(record)[0], need))
+            if need is not None and self.usable(record).any():
+                found.add(
+                    Waiter(
+                        record.order, self.task(record)[0], need,
+                        allowed=self.allowed(record.pod.rules),
+                    )
+                )  # fmt: skip
         return found
 
     def pending(self, scheduler: str | None = None) -> list[Record]:

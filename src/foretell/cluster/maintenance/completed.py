@@ -109,14 +109,15 @@ class Ending:
 
 
 def completed_task(
-    estimates: Estimates, types: list[NodeType], of_type: int, task: Task, ending: Ending
+    estimates: Estimates, kind: NodeType, task: Task, ending: Ending
 ) -> CompletedTask:
-    """Put together what was predicted of a task on its type of node, and what it took.
+    """Put together what was predicted of a task on a type of node, and what it took.
 
     An energy that was not measured is modelled: the time, by the watts that the task adds to an
     idle node of that type.
     """
-    kind, model = types[of_type], estimates.models[of_type]
+    of_type = [model.name for model in estimates.models].index(kind.name)
+    model = estimates.models[of_type]
     estimate = estimates.of(task).by_type[of_type]
     energy_j, source = ending.energy_j, MEASURED
     if energy_j is None:
