@@ -43,9 +43,11 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.serve
 
-# What placement by predictions saves and costs; all figures are simulated. About five minutes.
+# What placement by predictions saves and costs (simulated), and how fast the extender answers (measured, with
+# `make kubernetes`). About six minutes.
 bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.kubernetes
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
 studies: study-ray-training study-vgg-layers study-any-program

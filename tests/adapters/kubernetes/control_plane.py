@@ -24,6 +24,17 @@ USERS = {
     "system:kube-controller-manager": "system:masters",
     "nobody": "",
 }
+#: What tests make, owners first; all of it is deleted after each test.
+_KINDS = (
+    "/apis/apps/v1/deployments",
+    "/apis/batch/v1/jobs",
+    "/apis/apps/v1/replicasets",
+    "/apis/policy/v1beta1/poddisruptionbudgets",
+    "/api/v1/pods",
+    "/api/v1/nodes",
+    "/apis/coordination.k8s.io/v1/leases",
+)
+_NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
 
 def find_servers():
@@ -350,27 +361,12 @@ class ControlPlane:
             self.start_etcd()
         if not self.api_server.is_alive():
             self.start_api_server()
-        api, now = self.api(), {"gracePeriodSeconds": 0}
-        kinds = (
-            "apps/v1/deployments",
-            "batch/v1/jobs",
-            "apps/v1/replicasets",
-            "policy/v1beta1/poddisruptionbudgets",
-        )
-        for group, kind in (kind.rsplit("/", 1) for kind in kinds):
-            for item in api.list(f"/apis/{group}/{kind}"):
-                api.delete(
-                    f"/apis/{group}/{_place(item)}/{kind}/{item['metadata']['name']}",
-                    propagationPolicy="Background",
-                )
-        for item in api.list("/api/v1/pods"):
-            api.delete(f"/api/v1/{_place(item)}/pods/{item['metadata']['name']}", **now)
-        for item in api.list("/api/v1/nodes"):
-            api.delete(f"/api/v1/nodes/{item['metadata']['name']}")
-        for item in api.list("/apis/coordination.k8s.io/v1/leases"):
-            api.delete(
-                f"/apis/coordination.k8s.io/v1/{_place(item)}/leases/{item['metadata']['name']}"
-            )
+        api = self.api()
+        for kind in _KINDS:
+            for item in api.list(kind):
+                api.delete(_path(kind, item), **_NOW)
+        for item in api.list("/api/v1/namespaces"):
+            api.delete(f"/api/v1/namespaces/{item['metadata']['name']}/events")
 
     def close(self):
         """End all servers."""
@@ -379,5 +375,9 @@ class ControlPlane:
         self._running = []
 
 
-def _place(item):
-    return f"namespaces/{item['metadata']['namespace']}"
+def _path(kind, item):
+    meta = item["metadata"]
+    if "namespace" not in meta:
+        return f"{kind}/{meta['name']}"
+    group, _, plural = kind.rpartition("/")
+    return f"{group}/namespaces/{meta['namespace']}/{plural}/{meta['name']}"

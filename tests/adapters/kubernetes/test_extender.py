@@ -1,6 +1,7 @@
 """The extender, asked over HTTP by tests and by the real kube-scheduler."""
 
 import json
+import signal
 import ssl
 import subprocess
 import urllib.error
@@ -117,6 +118,14 @@ def test_kube_scheduler_binds_each_pod_to_the_node_that_is_best_for_its_own_weig
     for (namespace, name), (_, kind) in cases.items():
         assert node_of(api, name, namespace).startswith(kind), name
     assert not kubelets.overfull
+    events = wait_until(lambda: _warnings(api), "an event about the wrong annotation")
+    assert {event["involvedObject"]["name"] for event in events} == {"wrong"}
+    assert all("foretell/H" in event["message"] for event in events)
+
+
+def _warnings(api):
+    found = api.list("/api/v1/namespaces/default/events")
+    return [event for event in found if event["source"].get("component") == "foretell"]
 
 
 def test_what_kube_scheduler_filters_out_stays_out(control_plane, kubelets, extend):
@@ -273,7 +282,7 @@ def test_it_answers_from_what_it_saw_last_while_the_api_server_is_away(
     run, url = extend()
     names = ["fast", "frugal"]
     before = scores(url, described("asked"), names)
-    control_plane.api_server.stop()
+    control_plane.api_server.stop(signal.SIGKILL)
     wait_until(lambda: json.loads(read(url, "/healthz"))["status"] == "stale", lambda: run.text)
     assert scores(url, described("asked"), names) == before
     control_plane.start_api_server()

@@ -1,5 +1,6 @@
 """The control plane and the kubelets that other tests rely on are real enough."""
 
+import signal
 import sys
 
 from .control_plane import wait_until
@@ -51,8 +52,8 @@ def test_a_kubelet_refuses_a_pod_that_a_scheduler_should_not_have_put_there(
 def test_what_is_stored_survives_a_restart_of_etcd_and_of_the_api_server(control_plane, kubelets):
     api = control_plane.api()
     kubelets.add("one")
-    control_plane.etcd.stop()
+    control_plane.etcd.stop(signal.SIGKILL)
     control_plane.start_etcd()
-    control_plane.api_server.stop()
+    control_plane.api_server.stop(signal.SIGKILL)
     control_plane.start_api_server()
     assert [node["metadata"]["name"] for node in api.list("/api/v1/nodes")] == ["one"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from foretell.adapters.http.server.api import JSON
 from foretell.adapters.http.server.problems import WRONG_INPUT, ProblemError
 from foretell.adapters.http.server.run import listen, run_server, url_of
 from foretell.adapters.kubernetes.client import Object
+from foretell.adapters.kubernetes.events import WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.moves.moving import MoveReport
@@ -31,9 +33,11 @@ from foretell.decide.placement.fleet import Candidates
 from foretell.decide.placement.tasks import Task
 from foretell.errors import ForetellError
 
+COMPONENT = "foretell"
 _ASSUMED_S = 5.0  # until then kube-scheduler has bound a pod, or decided otherwise
 _MOST_SHOWN = 4
 _MOST_ENTRIES = 50_000
+_MOST_WARNED = 10_000
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,6 @@ class Decision:
         The nodes that were asked about, and a score from 0 to 10 for each.
     is_known
         Whose score rests on predictions.
-    complaints
-        What is wrong with the annotations of the pod.
     """
 
     pod: Pod
@@ -55,7 +57,6 @@ class Decision:
     nodes: Sequence[str]
     scores: NDArray[np.int64]
     is_known: NDArray[np.bool_]
-    complaints: Sequence[str] = ()
 
     @property
     def n_unknown(self) -> int:
@@ -90,6 +91,8 @@ class Extender:
         Answer with equal scores, so that nothing changes, and only tell what would be answered.
     tell
         Takes each decision.
+    complain
+        Takes what is wrong with the annotations of a pod, once per pod.
     """
 
     def __init__(
@@ -99,10 +102,12 @@ class Extender:
         *,
         dry_run: bool = False,
         tell: Callable[[Decision], None] = lambda _: None,
+        complain: Callable[[Pod, str], None] = lambda _, __: None,
     ) -> None:
         self._state, self._metrics = state, metrics
-        self._dry_run, self._tell = dry_run, tell
+        self._dry_run, self._tell, self._complain = dry_run, tell, complain
         self._assumed: dict[str, float] = {}
+        self._warned: OrderedDict[str, None] = OrderedDict()
         self._entries = _Entries()
 
     def prioritize(self, body: bytes) -> bytes:
@@ -115,17 +120,19 @@ class Extender:
             raise ProblemError(
                 WRONG_INPUT, f"must be a pod as Kubernetes writes it: {error}", at=("Pod",)
             ) from None
-        decision = self.decide(pod, names)
+        decision, complaints = self.decide(pod, names)
         scores = [0] * len(names) if self._dry_run else decision.scores.tolist()
         answer = self._entries.answer(names, scores)
         self._metrics.decision_seconds.observe(time.perf_counter() - start_s)
         known = "none" if not decision.is_known.any() else "some" if decision.n_unknown else "all"
         self._metrics.decisions.labels(known).inc()
         self._tell(decision)
+        if complaints:
+            self._warn(pod, complaints)
         return answer
 
-    def decide(self, pod: Pod, names: Sequence[str]) -> Decision:
-        """Score nodes for a pod."""
+    def decide(self, pod: Pod, names: Sequence[str]) -> tuple[Decision, Sequence[str]]:
+        """Score nodes for a pod; also return what is wrong with its annotations."""
         state = self._state
         with state.lock:
             self._release(pod.uid)
@@ -137,10 +144,21 @@ class Extender:
             record = state.records.get(pod.uid)
             if record is not None and (target := state.target_of(record)) in names:
                 scores = np.where(np.array(names) == target, MOST, 0)  # a move is under way
-            decision = Decision(pod, chooser.weight(task), names, scores, is_known, complaints)
+            decision = Decision(pod, chooser.weight(task), names, scores, is_known)
             if not self._dry_run:
                 self._assume(decision)
-        return decision
+        return decision, complaints
+
+    def _warn(self, pod: Pod, complaints: Sequence[str]) -> None:
+        """Complain once about a pod that there is: anybody can send one that is not."""
+        if pod.uid in self._warned or pod.uid not in self._state.records:
+            return
+        self._warned[pod.uid] = None
+        if len(self._warned) > _MOST_WARNED:
+            self._warned.popitem(last=False)
+        self._metrics.errors.labels("annotation").inc()
+        for complaint in complaints:
+            self._complain(pod, complaint)
 
     def _assume(self, decision: Decision) -> None:
         """Count the pod on the best node, until it is seen where kube-scheduler puts it."""
@@ -257,9 +275,16 @@ def run_extender(
     """Answer kube-scheduler until a signal stops it; ``on_ready`` gets the address."""
     opened = listen(settings.host, settings.port, refusal=settings.refusal)
     url = url_of(opened, settings.tls)
-    with opened, live:
+    with opened, live, Events(live.api, COMPONENT) as events:
         live.start()
-        extender = Extender(live.state, live.metrics, dry_run=dry_run, tell=tell)
+        events.start()
+        extender = Extender(
+            live.state,
+            live.metrics,
+            dry_run=dry_run,
+            tell=tell,
+            complain=lambda pod, text: events.tell(pod, WRONG_ANNOTATION, text, "Warning"),
+        )
         upkeep = Upkeep(live, is_dry=dry_run, tell=tell)
         app = make_service(
             settings,

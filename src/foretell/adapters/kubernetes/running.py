@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from foretell.adapters.http.server.run import listen, run_server, url_of
-from foretell.adapters.kubernetes.client import check_access, own_namespace
+from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
 from foretell.adapters.kubernetes.lease import LeaseSettings
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.moves.moving import MoveReport
@@ -62,6 +62,19 @@ class StandaloneSettings:
         return LeaseSettings(self.namespace or own_namespace(), self.name, self.lease_s)
 
 
+def _rights(lease: LeaseSettings) -> list[Right]:
+    """Return what binding pods takes, besides reading what there is."""
+    group, at = "coordination.k8s.io", lease.namespace
+    return [
+        Right("create", "pods/binding"),
+        Right("get", "pods"),
+        Right("patch", "pods/status"),
+        Right("create", "events"),
+        Right("create", "leases", group, at),
+        *(Right(verb, "leases", group, at, lease.name) for verb in ("get", "update")),
+    ]
+
+
 def run_standalone(
     live: Live,
     service: ServiceSettings,
@@ -73,9 +86,8 @@ def run_standalone(
     """Place pods until a signal stops it; ``on_ready`` gets the address of health and counts."""
     lease = settings.lease
     if lease is not None:
-        leases = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases"
-        check_access(live.api, {f"leases in {lease.namespace}": leases})
-    opened = listen(service.host, service.port, refusal=service.refusal)
+        check_rights(live.api, _rights(lease))
+    opened = listen(service.host, service.port, refusal=None)  # health and counts are no secrets
     url = url_of(opened, service.tls)
     with opened, live:
         live.start()
