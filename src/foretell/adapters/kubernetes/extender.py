@@ -26,7 +26,7 @@ from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
 from foretell.adapters.kubernetes.scores import MOST, extender_scores
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
 from foretell.adapters.kubernetes.state import State
-from foretell.adapters.kubernetes.upkeep import Upkeep
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.decide.placement.choose import Chooser
 from foretell.decide.placement.fleet import Candidates

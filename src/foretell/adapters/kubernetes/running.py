@@ -15,7 +15,7 @@ from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.moves.moving import MoveReport
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
 from foretell.adapters.kubernetes.standalone import SCHEDULER_NAME, Decision, Standalone
-from foretell.adapters.kubernetes.upkeep import Upkeep
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.errors import Option, UsageError
 
 _DNS_NAME = 63  # the longest name of a scheduler, which is also the name of its lease

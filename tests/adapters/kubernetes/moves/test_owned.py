@@ -9,6 +9,7 @@ from ..control_plane import wait_until
 from ..kubelets import pod
 from ..replicas import Replicas
 from ..test_extender import extender_of
+from ..test_manifests import apply
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -136,3 +137,49 @@ def test_moves_are_off_unless_the_cluster_file_turns_them_on(
         api.create(PODS, pod("p", scheduler="foretell", annotations={"foretell/iterations": 9}))
         wait_until(lambda: where(api) == ["f1", "s1"] or where(api) == ["s1", "f1"], "both run")
         assert moves(replica.text) == []
+
+
+def test_moves_need_the_rights_of_their_manifest_and_no_others(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api = control_plane.api()
+    apply(api, "rbac.yaml")
+    apply(api, "standalone.yaml")
+    account = "/api/v1/namespaces/foretell/serviceaccounts/foretell-standalone/token"
+    token = api.create(account, {"spec": {}})["status"]["token"]
+    kubeconfig = control_plane.kubeconfig("foretell", token=token)
+    options = ("--lease-namespace", "foretell")
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        refused = replicas.start(*options, is_ready=False)
+        wait_until(lambda: not refused.is_alive(), lambda: refused.text)
+        assert "create pods/eviction" in refused.text
+        assert "deploy/kubernetes/moves.yaml" in refused.text
+        assert "Traceback" not in refused.text
+        apply(api, "moves.yaml")
+        kubelets.add("s1", {"type": "slow"})
+        replica = replicas.start(*options)
+        annotations = {"foretell/iterations": 1000, "foretell/migratable": "resume"}
+        api.create(PODS, pod("job", annotations=annotations, scheduler="foretell"))
+        wait_until(lambda: where(api) == ["s1"], "it runs")
+        kubelets.add("f1", {"type": "fast"})
+        wait_until(lambda: where(api) == ["f1"], lambda: replica.text)
+        assert "(403)" not in replica.text
+
+
+def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_file, tmp_path):
+    api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        both = [replicas.start(), replicas.start()]
+        kubelets.add("s1", {"type": "slow"})
+        annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
+        for i in range(3):
+            api.create(PODS, pod(f"p{i}", annotations=annotations, scheduler="foretell"))
+        wait_until(lambda: where(api) == ["s1"] * 3, "they run")
+        kubelets.add("f1", {"type": "fast"})
+        wait_until(lambda: where(api) == ["f1"] * 3, lambda: [r.text for r in both])
+        wait_until(lambda: sum(len(moves(r.text)) for r in both) == 3, lambda: both[0].text)
+        assert {len(moves(r.text)) for r in both} == {0, 3}
+        started = sorted(name for _, name, _ in kubelets.started)
+        assert started == sorted(
+            [f"default/p{i}" for i in range(3)] + [f"default/p{i}-move-1" for i in range(3)]
+        )

@@ -6,16 +6,27 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from foretell.adapters.kubernetes.client import own_namespace
+from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
 from foretell.adapters.kubernetes.live import Live
-from foretell.adapters.kubernetes.maintaining import Maintaining
 from foretell.adapters.kubernetes.moves.moving import MoveReport, Moving
-from foretell.adapters.kubernetes.recording import Recorder
+from foretell.adapters.kubernetes.upkeep.maintaining import Maintaining
+from foretell.adapters.kubernetes.upkeep.recording import Recorder
 from foretell.closeable import Closeable
 from foretell.cluster.maintenance.maintain import open_completed
 
 _LEASE = "foretell-moves"
+
+
+def _rights(lease: LeaseSettings | None) -> list[Right]:
+    """Return what moving pods takes, besides reading what there is."""
+    found = [Right(verb, "pods") for verb in ("get", "create", "delete", "patch")]
+    found += [Right("create", "pods/eviction"), Right("list", "poddisruptionbudgets", "policy")]
+    if lease is not None:
+        group, at = "coordination.k8s.io", lease.namespace
+        found.append(Right("create", "leases", group, at))
+        found += [Right(verb, "leases", group, at, lease.name) for verb in ("get", "update")]
+    return found
 
 
 class Upkeep(Closeable):
@@ -71,8 +82,10 @@ class Upkeep(Closeable):
 
     def _move(self, is_leader: Callable[[], bool] | None, is_dry: bool) -> None:
         live = self._live
+        settings = LeaseSettings(own_namespace(), _LEASE)
+        if not is_dry:
+            check_rights(live.api, _rights(settings if is_leader is None else None), "moves.yaml")
         if is_leader is None and not is_dry:
-            settings = LeaseSettings(own_namespace(), _LEASE)
             lease = self._stack.enter_context(Lease(live.api, settings, lambda _: None))
             lease.start()
             is_leader = lambda: lease.is_held  # noqa: E731 - a name for the type
