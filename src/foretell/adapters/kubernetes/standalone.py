@@ -260,9 +260,10 @@ class Standalone:
         task, complaints = state.task(record)
         self._complain(record, complaints)
         node, alike = None, (record.pod.needs, record.pod.rules.key)
-        if record.own or alike not in found.no_room:
+        if record.own or record.target or alike not in found.no_room:
             assigned = found.together.get(record.pod.uid)
-            node = assigned if self._still_fits(record, assigned) else state.choose(record)
+            keeps = not record.target and self._still_fits(record, assigned)
+            node = assigned if keeps else state.choose(record)
         if node is None:
             if alike not in found.no_room:
                 found.no_room[alike] = self._why_not(record)
