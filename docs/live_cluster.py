@@ -68,8 +68,8 @@ def _use(plane: ControlPlane, url: str) -> None:
              "nodeCacheCapable": True, "httpTimeout": "5s"}  # fmt: skip
     plane.scheduler({"extenders": [asked]})
     api = plane.api()
-    for name, annotations in PODS.items():
-        features = {"foretell/iterations": "800", **annotations}
+    for name, more in PODS.items():
+        features = {"foretell/iterations": "800", **more}
         body = pod(name, cpu=2, memory="400Mi", annotations=features)
         api.create("/api/v1/namespaces/default/pods", body)
         print(f"pod/{name} is on {node_of(api, name)}", flush=True)  # noqa: T201
