@@ -16,6 +16,7 @@ from foretell.errors import Option, UsageError
 if TYPE_CHECKING:
     from foretell.adapters.kubernetes import extender, standalone
     from foretell.adapters.kubernetes.live import Live
+    from foretell.adapters.kubernetes.moves.moving import MoveReport
     from foretell.adapters.kubernetes.service import ServiceSettings
 
 
@@ -148,11 +149,16 @@ def _run_standalone(
     run_standalone(live, service, settings, tell=_teller(as_json), on_ready=on_ready)
 
 
-def _teller(as_json: bool) -> Callable[[extender.Decision | standalone.Decision], None]:
-    def tell(decision: extender.Decision | standalone.Decision) -> None:
+def _teller(
+    as_json: bool,
+) -> Callable[[extender.Decision | standalone.Decision | MoveReport], None]:
+    from foretell.adapters.kubernetes.moves.moving import MoveReport
+
+    def tell(news: extender.Decision | standalone.Decision | MoveReport) -> None:
         if as_json:
-            echo_unchanged(json.dumps({"decision": decision.to_json()}) + "\n")
+            kind = "move" if isinstance(news, MoveReport) else "decision"
+            echo_unchanged(json.dumps({kind: news.to_json()}) + "\n")
         else:
-            echo(str(decision))
+            echo(str(news))
 
     return tell

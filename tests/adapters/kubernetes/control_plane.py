@@ -34,6 +34,7 @@ _KINDS = (
     "/api/v1/nodes",
     "/apis/coordination.k8s.io/v1/leases",
 )
+_RIGHTS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 _NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
 
@@ -365,6 +366,10 @@ class ControlPlane:
         for kind in _KINDS:
             for item in api.list(kind):
                 api.delete(_path(kind, item), **_NOW)
+        for kind in _RIGHTS:
+            for item in api.list(f"/apis/rbac.authorization.k8s.io/v1/{kind}"):
+                if item["metadata"]["name"].startswith("foretell"):
+                    api.delete(_path(f"/apis/rbac.authorization.k8s.io/v1/{kind}", item))
         for item in api.list("/api/v1/namespaces"):
             api.delete(f"/api/v1/namespaces/{item['metadata']['name']}/events")
 

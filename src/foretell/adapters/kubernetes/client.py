@@ -245,8 +245,8 @@ class Right:
         return bool(review["status"].get("allowed"))
 
 
-def check_rights(api: Api, rights: Sequence[Right]) -> None:
-    """Raise a UsageError that says what to do unless this user has all rights."""
+def check_rights(api: Api, rights: Sequence[Right], manifest: str = "standalone.yaml") -> None:
+    """Raise a UsageError that says what to do unless this user has all rights of a manifest."""
     try:
         missing = [str(right) for right in rights if not right.is_granted(api)]
     except ApiError as error:
@@ -254,7 +254,7 @@ def check_rights(api: Api, rights: Sequence[Right]) -> None:
     if missing:
         raise UsageError(
             f"the API server does not let this user {', '.join(missing)}",
-            remedy=("give it the rights in deploy/kubernetes/standalone.yaml",),
+            remedy=(f"give it the rights in deploy/kubernetes/{manifest}",),
         )
 
 

@@ -31,7 +31,13 @@ class Connection:
 
 
 class Live(Closeable):
-    """The state of a live cluster, which follows all changes until it is closed."""
+    """The state of a live cluster, which follows all changes until it is closed.
+
+    Attributes
+    ----------
+    file
+        The cluster file; None if the cluster is described by a dict.
+    """
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Live(Closeable):
         seed: int = 0,
     ) -> None:
         to = connection or Connection()
+        self.file = Path(source) if isinstance(source, str | Path) else None
         self.state: State = open_state(source, policy, seed=seed)
         self.api: Api = connect(to.kubeconfig, to.context)
         check_access(self.api, _PATHS)

@@ -17,11 +17,22 @@ from foretell.machines import Resources
 PREFIX = "foretell/"
 DEFAULT_SCHEDULER = "default-scheduler"
 _H, _MIGRATABLE = f"{PREFIX}H", f"{PREFIX}migratable"
+#: The moves that a pod made, the pod that it is a copy of, and its energy if that was measured.
+MOVES, COPY_OF, ENERGY = f"{PREFIX}moves", f"{PREFIX}copy-of", f"{PREFIX}energy-j"
+_NO_FEATURES = {_H, _MIGRATABLE, MOVES, COPY_OF, ENERGY, PREFIX}
 _MIGRATABLE_VALUES: tuple[str, ...] = get_args(Migratable)
 _FINISHED = ("Succeeded", "Failed")
 #: Volumes that are the same on every node; all others may tie a pod to some nodes.
 _ANYWHERE = {"configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "nfs",
              "projected", "secret"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The controller of a pod, such as a ReplicaSet."""
+
+    kind: str
+    uid: str
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,8 @@ class Pod:
         Fields that tie it to certain nodes and that foretell does not check itself.
     is_gated
         Whether it must not be placed yet.
+    owner
+        The controller that makes a new pod when this one is gone; None if none does.
     created, started
         When it was created, and when its node took it, by the clock of the cluster; may be empty.
     version
@@ -58,6 +71,8 @@ class Pod:
     is_gated: bool = False
     created: str = ""
     started: str = ""
+    is_ready: bool = False
+    owner: Owner | None = None
     version: str = ""
 
     @property
@@ -91,7 +106,23 @@ def read_pod(item: Object) -> Pod:
         created=meta.get("creationTimestamp") or "",
         started=status.get("startTime") or "",
         version=str(meta.get("resourceVersion") or ""),
+        is_ready=_is_ready(status),
+        owner=_owner(meta),
     )
+
+
+def _is_ready(status: Object) -> bool:
+    return any(
+        c.get("type") == "Ready" and c.get("status") == "True"
+        for c in status.get("conditions") or ()
+    )
+
+
+def _owner(meta: Object) -> Owner | None:
+    for owner in meta.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return Owner(owner.get("kind") or "", owner.get("uid") or "")
+    return None
 
 
 def foretell_annotations(item: Object) -> dict[str, str]:
@@ -161,7 +192,7 @@ def read_pod_task(pod: Pod, of_namespace: Mapping[str, str]) -> tuple[Task, list
     features: dict[str, Value] = {
         key.removeprefix(PREFIX): plain_value(text.strip())
         for key, text in given.items()
-        if key not in (_H, _MIGRATABLE) and key != PREFIX
+        if key not in _NO_FEATURES
     }
     return Task(pod.needs, features, H, migratable, pod.title), complaints
 

@@ -12,8 +12,10 @@ from foretell.adapters.http.server.run import listen, run_server, url_of
 from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
 from foretell.adapters.kubernetes.lease import LeaseSettings
 from foretell.adapters.kubernetes.live import Live
+from foretell.adapters.kubernetes.moves.moving import MoveReport
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
 from foretell.adapters.kubernetes.standalone import SCHEDULER_NAME, Decision, Standalone
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.errors import Option, UsageError
 
 _DNS_NAME = 63  # the longest name of a scheduler, which is also the name of its lease
@@ -78,7 +80,7 @@ def run_standalone(
     service: ServiceSettings,
     settings: StandaloneSettings,
     *,
-    tell: Callable[[Decision], None] = lambda _: None,
+    tell: Callable[[Decision | MoveReport], None] = lambda _: None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Place pods until a signal stops it; ``on_ready`` gets the address of health and counts."""
@@ -109,8 +111,12 @@ def run_standalone(
             thread.start()
 
         app = make_service(service, live.metrics, lambda: live.watches.are_current)
+        upkeep = Upkeep(
+            live, is_leader=lambda: scheduler.is_leader, is_dry=settings.is_dry, tell=tell
+        )
         try:
-            run_server(app, service.limits, opened, start, tls=service.tls)
+            with upkeep:
+                run_server(app, service.limits, opened, start, tls=service.tls)
         finally:
             scheduler.stop()
             if thread.ident is not None:

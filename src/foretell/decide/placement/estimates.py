@@ -164,14 +164,11 @@ class PowerSource:
 
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
         """Multiply times by watts."""
-        idle_w = self.node_type.watts(0.0)
-        assert idle_w is not None
         found = []
         for row, time in zip(rows, self.time.figures(rows), strict=True):
-            share = min(1.0, float(row["cpus"]) / self.node_type.capacity.cpus)
-            busy_w = self.node_type.watts(share)
-            assert busy_w is not None
-            found.append(time.scaled(busy_w - idle_w))
+            added_w = self.node_type.added_watts(float(row["cpus"]))
+            assert added_w is not None
+            found.append(time.scaled(added_w))
         return found
 
 
