@@ -310,35 +310,43 @@ class ControlPlane:
 
     def scheduler(self, configuration=None, user="system:kube-scheduler"):
         """Start kube-scheduler; ``configuration`` has its profiles and extenders."""
-        described = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1beta1",
-            "kind": "KubeSchedulerConfiguration",
-            **(configuration or {}),
-            "clientConnection": {
-                "kubeconfig": str(self.kubeconfig(user)),
-                "qps": 500,
-                "burst": 1000,
-            },
-            "leaderElection": {"leaderElect": False},
-        }
-        path = self.folder / f"scheduler-{os.urandom(4).hex()}.json"
-        path.write_text(json.dumps(described))
-        return self._start_serving("kube-scheduler", f"--config={path}")
+
+        def options():
+            # Its plain ports are fixed ones unless the configuration has others.
+            plain = f"127.0.0.1:{free_port()}"
+            described = {
+                "apiVersion": "kubescheduler.config.k8s.io/v1beta1",
+                "kind": "KubeSchedulerConfiguration",
+                **(configuration or {}),
+                "clientConnection": {
+                    "kubeconfig": str(self.kubeconfig(user)),
+                    "qps": 500,
+                    "burst": 1000,
+                },
+                "leaderElection": {"leaderElect": False},
+                "healthzBindAddress": plain,
+                "metricsBindAddress": plain,
+            }
+            path = self.folder / f"scheduler-{os.urandom(4).hex()}.json"
+            path.write_text(json.dumps(described))
+            return [f"--config={path}"]
+
+        return self._start_serving("kube-scheduler", options)
 
     def controllers(self, names="*"):
         """Start kube-controller-manager, with all or some of its controllers."""
-        return self._start_serving(
-            "kube-controller-manager", "--leader-elect=false", f"--controllers={names}",
+        options = [
+            "--leader-elect=false", f"--controllers={names}", "--port=0",
             f"--kubeconfig={self.kubeconfig('system:kube-controller-manager')}",
             "--kube-api-qps=500", "--kube-api-burst=1000",
-        )  # fmt: skip
+        ]  # fmt: skip
+        return self._start_serving("kube-controller-manager", lambda: options)
 
-    def _start_serving(self, name, *options):
-        """Start a server, on another port if another process took the first one meanwhile."""
+    def _start_serving(self, name, options):
+        """Start a server, on other ports if another process took one of them meanwhile."""
         for _ in range(3):
-            port = free_port()
             server = self._start(
-                name, *options, "--bind-address=127.0.0.1", f"--secure-port={port}", "--port=0",
+                name, *options(), "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
                 f"--cert-dir={self.folder / name}", "--v=2",
             )  # fmt: skip
             wait_until(
