@@ -16,7 +16,7 @@ from foretell.errors import Option, UsageError
 if TYPE_CHECKING:
     from foretell.adapters.kubernetes import extender, standalone
     from foretell.adapters.kubernetes.live import Live
-    from foretell.adapters.kubernetes.moves.moving import MoveReport
+    from foretell.adapters.kubernetes.moves.report import MoveReport
     from foretell.adapters.kubernetes.service import ServiceSettings
 
 
@@ -152,7 +152,7 @@ def _run_standalone(
 def _teller(
     as_json: bool,
 ) -> Callable[[extender.Decision | standalone.Decision | MoveReport], None]:
-    from foretell.adapters.kubernetes.moves.moving import MoveReport
+    from foretell.adapters.kubernetes.moves.report import MoveReport
 
     def tell(news: extender.Decision | standalone.Decision | MoveReport) -> None:
         if as_json:

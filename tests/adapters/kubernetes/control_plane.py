@@ -34,7 +34,10 @@ _KINDS = (
     "/api/v1/nodes",
     "/apis/coordination.k8s.io/v1/leases",
 )
-_RIGHTS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+_RIGHTS = tuple(
+    f"/apis/rbac.authorization.k8s.io/v1/{kind}"
+    for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+)
 _NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
 
@@ -367,9 +370,8 @@ class ControlPlane:
             for item in api.list(kind):
                 api.delete(_path(kind, item), **_NOW)
         for kind in _RIGHTS:
-            for item in api.list(f"/apis/rbac.authorization.k8s.io/v1/{kind}"):
-                if item["metadata"]["name"].startswith("foretell"):
-                    api.delete(_path(f"/apis/rbac.authorization.k8s.io/v1/{kind}", item))
+            own = (i for i in api.list(kind) if i["metadata"]["name"].startswith("foretell"))
+            list(map(lambda item, kind=kind: api.delete(_path(kind, item)), own))
         for item in api.list("/api/v1/namespaces"):
             api.delete(f"/api/v1/namespaces/{item['metadata']['name']}/events")
 
