@@ -1,12 +1,15 @@
 """A real control plane with fake nodes, for the examples in the documentation.
 
     python docs/live_cluster.py URL [--moves]
+    python docs/live_cluster.py --standalone
 
 Starts etcd, an API server, kube-scheduler, which asks the extender at URL, and fake kubelets for
 eight nodes. The file ``kubeconfig`` leads to it. Once the extender answers, pods are created, and a
 line is printed for each when it is bound. It runs until it is stopped.
 
 With --moves, only the boards are there at first; the other nodes join when a pod runs on a board.
+With --standalone, no other scheduler is started. Pods are there from the beginning; when they are
+bound, their nodes and the warnings about others are printed, and the file ``done`` is written.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import time
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -37,12 +41,19 @@ PODS = {
     "mistaken": {"foretell/H": "high"},
 }
 
+#: Pods that the standalone scheduler refuses: one is too large, and one has a volume.
+REFUSED: dict[str, dict[str, Any]] = {
+    "huge": {"cpu": 64},
+    "with-data": {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+}
+
 
 def main() -> None:
     """Run until a signal comes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
+    parser.add_argument("url", nargs="?")
     parser.add_argument("--moves", action="store_true")
+    parser.add_argument("--standalone", action="store_true")
     given = parser.parse_args()
     servers = find_servers()
     if servers is None:
@@ -54,15 +65,22 @@ def main() -> None:
             with Kubelets(plane.api()) as kubelets:
                 first = TYPES[-1:] if given.moves else TYPES
                 _add(kubelets, first)
-                Path("kubeconfig").write_bytes(plane.kubeconfig().read_bytes())
-                _start_scheduler(plane, given.url)
-                if given.moves:
-                    _let_move(plane, kubelets)
+                if given.standalone:
+                    _wait_for_standalone(plane)
                 else:
-                    _place_pods(plane)
+                    _write_kubeconfig(plane)
+                    _start_scheduler(plane, given.url)
+                    if given.moves:
+                        _let_move(plane, kubelets)
+                    else:
+                        _place_pods(plane)
                 signal.pause()
         finally:
             plane.close()
+
+
+def _write_kubeconfig(plane: ControlPlane) -> None:
+    Path("kubeconfig").write_bytes(plane.kubeconfig().read_bytes())
 
 
 def _add(kubelets: Kubelets, types: Sequence[tuple[str, int, str, int]]) -> None:
@@ -101,6 +119,30 @@ def _let_move(plane: ControlPlane, kubelets: Kubelets) -> None:
     wait_until(lambda: api.get(f"{WHERE}/training") is None, "it moved")
     for item in api.list(WHERE):
         print(f"pod/{item['metadata']['name']} is on {item['spec']['nodeName']}", flush=True)  # noqa: T201
+
+
+def _wait_for_standalone(plane: ControlPlane) -> None:
+    """Create pods, and tell what becomes of them."""
+    api = plane.api()
+    for name in [*PODS, *REFUSED]:
+        features = {"foretell/iterations": "800", **PODS.get(name, {})}
+        settings = {"cpu": 2, "memory": "400Mi", **REFUSED.get(name, {})}
+        api.create(WHERE, pod(name, scheduler="foretell", annotations=features, **settings))
+    _write_kubeconfig(plane)
+    for name in PODS:
+        print(f"pod/{name} is on {node_of(api, name)}", flush=True)  # noqa: T201
+
+    def warnings() -> list[tuple[str, str, str]]:
+        return sorted(
+            (event["involvedObject"]["name"], event["reason"], event["message"])
+            for event in api.list("/api/v1/namespaces/default/events")
+            if event["type"] == "Warning"
+        )
+
+    wait_until(lambda: len(warnings()) == 3, warnings)
+    for name, reason, message in warnings():
+        print(f"pod/{name}  {reason}: {message}", flush=True)  # noqa: T201
+    Path("done").touch()
 
 
 if __name__ == "__main__":

@@ -406,6 +406,7 @@ class State:
         name, found = item["metadata"]["name"], foretell_annotations(item)
         if self.namespaces.get(name) != found:
             self.namespaces[name] = found
+            self._notify(arrived=True)  # its pods may be decided now, or otherwise
 
     def drop_namespace(self, name: str) -> None:
         """Take that a namespace is gone."""
