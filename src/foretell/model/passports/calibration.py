@@ -44,7 +44,7 @@ _OPTIMISM = 1.1
 _OWN = 0.75
 #: The runs of one level are wrong together. With this many levels held out, of a category or
 #: between those of a column, intervals are twice as wide as the spread among them.
-_LEVELS_THAT_TELL = 1
+_LEVELS_THAT_TELL, _LEVELS_THAT_TELL_BETWEEN = 1, 2
 _MOST_LEVELS_KNOWN = 100
 #: Errors at a distance count as known if this many configurations lie as far out. Up to a factor
 #: of two, one is enough.
@@ -347,7 +347,7 @@ def calibrate(
         **_between(of_kind[Question.BETWEEN], inside, least, log_range, cuttable),
         **_beyond(of_kind[Question.BEYOND], inside, least, log_range, cuttable),
         unknown=Residuals.of(_residuals(levels) if levels else guess),
-        unknown_widening=_widening(levels),
+        unknown_widening=_widening(levels, _LEVELS_THAT_TELL),
         errors=known_errors([r.judged for r in rehearsed if len(r.residuals)]),
     )
 
@@ -374,7 +374,7 @@ def _between(
         for name, own in _by_column(folds, cuttable).items()
     }
     scaled = [f.residuals / sizes[f.columns[0]] for f in folds]
-    widening = _widening(folds)
+    widening = _widening(folds, _LEVELS_THAT_TELL_BETWEEN)
     return {
         "between": Residuals.of(np.concatenate(scaled)),
         "between_size": max(widening * pooled, unrehearsed),
@@ -428,9 +428,9 @@ def _beyond(
     }
 
 
-def _widening(folds: Sequence[Rehearsed]) -> float:
+def _widening(folds: Sequence[Rehearsed], doubled_at: int) -> float:
     """Return by how much to widen intervals, given how many levels were held out."""
-    return 1 + _LEVELS_THAT_TELL / max(1, len(folds))
+    return 1 + doubled_at / max(1, len(folds))
 
 
 def _by_column(folds: Sequence[Rehearsed], cuttable: Sequence[str]) -> dict[str, list[Rehearsed]]:
