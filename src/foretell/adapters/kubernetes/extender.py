@@ -21,7 +21,7 @@ from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.events import WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
-from foretell.adapters.kubernetes.moves.moving import MoveReport
+from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
 from foretell.adapters.kubernetes.scores import MOST, extender_scores
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
