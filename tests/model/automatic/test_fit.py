@@ -523,7 +523,7 @@ def test_repeats_of_one_configuration_are_held_by_its_interval():
 
 
 def test_a_column_that_labels_each_run_is_left_out_and_said_so():
-    frame = runs(1)
+    frame = runs()
     model = fit(frame.assign(job=[f"job-{i}" for i in range(len(frame))]))
     assert model.best.columns == ["nodes", "size"]
     assert any("'job' was left out" in note for note in model.results["notes"])
@@ -536,7 +536,7 @@ def test_near_is_no_further_than_the_ratio_that_was_rehearsed(whole):
 
 
 def test_a_campaign_does_not_go_on_in_the_directory_of_an_automatic_fit(tmp_path):
-    frame = runs(1)[:5]
+    frame = runs(1)[:9]
     fit(frame, output=tmp_path / "out")
     campaign = {"data": {"target": "time_s"}, "techniques": {"Ensemble": {}}}
     with pytest.raises(foretell.StorageError, match="another campaign"):
