@@ -10,6 +10,7 @@ import click
 
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json
+from foretell.cli.schedule import schedule
 from foretell.wording import counted
 
 cluster_argument = option.path_argument("cluster")
@@ -24,6 +25,9 @@ def command(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         echo(ctx.get_help())
+
+
+command.add_command(schedule)
 
 
 @command.command()
