@@ -43,9 +43,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.serve
 
-# What placement by predictions saves and costs; all figures are simulated. About five minutes.
+# What placement by predictions saves and costs (simulated), how fast the extender answers, and how many pods per second
+# the standalone scheduler binds (both measured, with `make kubernetes`). About eight minutes.
 bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.kubernetes
+	$(BIN)/python -m benchmarks.standalone
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
 studies: study-ray-training study-vgg-layers study-any-program study-placement

@@ -240,6 +240,16 @@ class NodeType:
             return None
         return self.idle_w + busy_share * (self.busy_w - self.idle_w)
 
+    def added_watts(self, cpus: float) -> float | None:
+        """Return the watts that a task with so many CPUs adds to an idle node; None if not known.
+
+        >>> NodeType("a", Resources(cpus=4), idle_w=10, busy_w=30).added_watts(2)
+        10.0
+        """
+        idle_w = self.watts(0.0)
+        busy_w = self.watts(min(1.0, cpus / self.capacity.cpus))
+        return None if idle_w is None or busy_w is None else busy_w - idle_w
+
 
 @dataclass(frozen=True)
 class Node:

@@ -14,9 +14,11 @@ from foretell.cli._output import echo, echo_unchanged
 from foretell.errors import Option, UsageError
 
 if TYPE_CHECKING:
-    from foretell.adapters.kubernetes import extender, standalone
+    from foretell.adapters.kubernetes import extender
     from foretell.adapters.kubernetes.live import Live
+    from foretell.adapters.kubernetes.moves.moving import MoveReport
     from foretell.adapters.kubernetes.service import ServiceSettings
+    from foretell.adapters.kubernetes.standalone import scheduler
 
 
 @click.command()
@@ -130,7 +132,7 @@ def _run_extender(live: Live, settings: ServiceSettings, *, dry_run: bool, as_js
 def _run_standalone(
     live: Live, service: ServiceSettings, given: dict[str, Any], *, dry_run: bool, as_json: bool
 ) -> None:
-    from foretell.adapters.kubernetes.running import StandaloneSettings, run_standalone
+    from foretell.adapters.kubernetes.standalone.run import StandaloneSettings, run_standalone
 
     name = given["scheduler_name"]
     settings = StandaloneSettings(name, given["lease_namespace"], given["lease_seconds"], dry_run)
@@ -148,11 +150,16 @@ def _run_standalone(
     run_standalone(live, service, settings, tell=_teller(as_json), on_ready=on_ready)
 
 
-def _teller(as_json: bool) -> Callable[[extender.Decision | standalone.Decision], None]:
-    def tell(decision: extender.Decision | standalone.Decision) -> None:
+def _teller(
+    as_json: bool,
+) -> Callable[[extender.Decision | scheduler.Decision | MoveReport], None]:
+    from foretell.adapters.kubernetes.moves.moving import MoveReport
+
+    def tell(news: extender.Decision | scheduler.Decision | MoveReport) -> None:
         if as_json:
-            echo_unchanged(json.dumps({"decision": decision.to_json()}) + "\n")
+            kind = "move" if isinstance(news, MoveReport) else "decision"
+            echo_unchanged(json.dumps({kind: news.to_json()}) + "\n")
         else:
-            echo(str(decision))
+            echo(str(news))
 
     return tell

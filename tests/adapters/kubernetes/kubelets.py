@@ -363,6 +363,10 @@ def pod(name, *, cpu="1", memory="64Mi", annotations=None, scheduler="default-sc
 def node_of(api, name, namespace="default"):
     """Wait until a pod is bound; return its node."""
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-    return wait_until(
-        lambda: (api.get(path) or {"spec": {}})["spec"].get("nodeName"), f"{name} on a node"
-    )
+
+    def why_not():
+        events = api.list(f"/api/v1/namespaces/{namespace}/events")
+        said = [e["message"] for e in events if e["involvedObject"]["name"] == name]
+        return f"{name} is on no node: {said}, {(api.get(path) or {}).get('status')}"
+
+    return wait_until(lambda: (api.get(path) or {"spec": {}})["spec"].get("nodeName"), why_not)

@@ -15,6 +15,9 @@ class CuttingProxy:
         How many connections were cut.
     is_open
         Whether new connections are taken.
+    drops
+        Text in a request after which its answer is dropped and the connection is cut; for plain
+        HTTP alone.
     """
 
     def __init__(self, port):
@@ -23,6 +26,7 @@ class CuttingProxy:
         self.port = self._listener.getsockname()[1]
         self._pairs, self._lock = set(), threading.Lock()
         self.n_cut, self.is_open, self._is_closed = 0, True, False
+        self.drops = None
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self):
@@ -63,11 +67,13 @@ class CuttingProxy:
         with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
             for end in other:
                 selector.register(end, selectors.EVENT_READ)
+            is_dropped = False
             while True:
                 for key, _ in selector.select():
                     received = key.fileobj.recv(2**16)
-                    if not received:
+                    if not received or (is_dropped and key.fileobj is server):
                         raise OSError
+                    is_dropped |= self.drops is not None and self.drops in received
                     other[key.fileobj].sendall(received)
         with self._lock:
             self._pairs.discard((client, server))

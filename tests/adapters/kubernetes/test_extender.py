@@ -140,10 +140,13 @@ def test_what_kube_scheduler_filters_out_stays_out(control_plane, kubelets, exte
     assert node_of(api, "large") == "frugal"
 
 
-@pytest.fixture(scope="session")
-def certificates(tmp_path_factory):
+@pytest.fixture
+def certificates(tmp_path):
     """A certificate for 127.0.0.1 that signs itself, and its key."""
-    folder = tmp_path_factory.mktemp("certificates")
+    return make_certificate(tmp_path)
+
+
+def make_certificate(folder):
     cert, key = folder / "tls.crt", folder / "tls.key"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                "-subj", "/CN=foretell", "-addext", "subjectAltName=IP:127.0.0.1",
@@ -169,6 +172,17 @@ def test_kube_scheduler_may_ask_over_https_and_send_whole_nodes(
     api.create(PODS, pod("saving", annotations={**WORK, "foretell/H": 1}))
     assert node_of(api, "saving") == "frugal"
     assert '"scores": {"frugal": 10' in run.text
+
+    def shown():
+        return ssl.get_server_certificate(("127.0.0.1", int(url.rpartition(":")[2])))
+
+    # Certificates end, and new ones are used without a restart; a broken one is not.
+    old = shown()
+    key.write_bytes(b"nothing")
+    wait_until(lambda: "the old certificate stays" in run.text, lambda: run.text)
+    assert shown() == old
+    make_certificate(cert.parent)
+    wait_until(lambda: shown() == cert.read_text(), lambda: run.text)
 
 
 def test_pods_are_bound_without_the_extender_if_it_is_killed(control_plane, kubelets, extend):

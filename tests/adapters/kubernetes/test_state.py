@@ -2,6 +2,7 @@
 
 import pytest
 
+from foretell.adapters.kubernetes.pods import read_pod
 from foretell.adapters.kubernetes.state import StateHandler, open_state
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
 
@@ -240,3 +241,53 @@ def test_a_node_that_is_kept_free_for_a_pod_takes_no_other_until_the_pod_is_gone
     assert world.state.choose(world.record("large")) == "f1"
     world.pods.change(DELETED, pod("large"))
     assert world.state.choose(world.record("small")) == "f1"
+
+
+# Moves
+
+
+def test_room_that_is_held_for_a_pod_yet_to_come_is_taken(world):
+    world.nodes.replace([node("f1", "fast", cpu="2"), node("s1", "slow")])
+    world.state.hold("key", "f1", read_pod(pod("x", "2")).needs)
+    world.pods.change(ADDED, pod("p"))
+    assert world.state.choose(world.record("p")) == "s1"
+    world.nodes.change(ADDED, node("s2", "slow"))  # the arrays are made again
+    assert world.used("f1") == 2
+    before = world.state.n_room
+    world.state.release("key")
+    assert world.state.n_room > before
+    assert world.state.choose(world.record("p")) == "f1"
+    world.state.release("key")  # once more is nothing
+    assert world.used("f1") == 0
+
+
+def test_a_pod_goes_to_the_target_of_a_move_if_it_still_can(world):
+    world.nodes.replace([node("f1", "fast"), node("s1", "slow", cpu="1")])
+    world.pods.replace([pod("p"), pod("q")])
+    world.record("p").target = "s1"
+    world.state.hold("uid-p", "s1", world.record("p").pod.needs)
+    assert world.state.choose(world.record("q")) == "f1"
+    assert world.state.choose(world.record("p")) == "s1"  # where the policy would not put it
+    world.state.assume(world.record("q"), "s1")
+    assert world.state.choose(world.record("p")) == "f1"
+    world.record("p").target = "gone"
+    assert world.state.choose(world.record("p")) == "f1"
+
+
+def test_listeners_hear_of_pods_until_they_are_gone(world):
+    heard = []
+    world.state.listeners.append(lambda found, item: heard.append((found.name, item is None)))
+    world.pods.change(ADDED, pod("p"))
+    world.pods.change(MODIFIED, pod("p", where="f1", phase="Succeeded"))
+    world.pods.change(ADDED, pod("q"))
+    world.pods.replace([])
+    assert heard == [("p", False), ("p", False), ("q", False), ("q", True)]
+
+
+def test_pods_that_no_node_could_ever_take_hold_no_move_up(world):
+    world.pods.replace([pod("beyond", "99"), pod("tied", nodeSelector={"type": "fast"}), pod("p")])
+    waiting = {waiter.task.name: waiter for waiter in world.state.waiting()}
+    assert sorted(waiting) == ["n/p", "n/tied"]
+    index = world.state.index
+    assert waiting["n/tied"].allowed[index["f1"]]
+    assert not waiting["n/tied"].allowed[index["s1"]]

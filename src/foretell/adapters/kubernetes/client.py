@@ -6,13 +6,15 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from foretell._version import __version__
+from foretell.closeable import Closeable
 from foretell.errors import ForetellError, Option, UsageError, error_lines
 
 #: An object of Kubernetes, as in its JSON.
@@ -40,7 +42,7 @@ class ApiError(ForetellError):
         self.status = status
 
 
-class Api:
+class Api(Closeable):
     """Sends requests to an API server.
 
     Attributes
@@ -52,6 +54,10 @@ class Api:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.host: str = client.configuration.host.rstrip("/")
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.client.rest_client.pool_manager.clear()
 
     def get(self, path: str, query: Query | None = None) -> Object:
         """Read an object, or a list of them."""
@@ -174,6 +180,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
     kubeconfig file.
     """
     try:
+        import yaml  # which the client needs, too
         from kubernetes import client, config
     except ModuleNotFoundError as error:
         raise UsageError(
@@ -193,7 +200,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
                 client_configuration=settings,
                 persist_config=False,
             )
-    except (config.ConfigException, OSError, ValueError) as error:
+    except (config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(
             f"there is no way to reach a cluster: {error_lines(error)[0]}",
             option=None if kubeconfig is None else Option("kubeconfig", str(kubeconfig)),
@@ -212,6 +219,43 @@ def check_access(api: Api, paths: Mapping[str, str]) -> None:
             api.get(path, {"limit": 1})
         except ApiError as error:
             raise _no_access(api, what, error) from error
+
+
+@dataclass(frozen=True)
+class Right:
+    """What a user may do with a kind of object, in one namespace or in all."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{where}"
+
+    def is_granted(self, api: Api) -> bool:
+        """Ask the API server whether this user has it."""
+        resource, _, part = self.resource.partition("/")
+        asked = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": part,
+                 "namespace": self.namespace, "name": self.name}  # fmt: skip
+        body = {"spec": {"resourceAttributes": asked}}
+        review = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        return bool(review["status"].get("allowed"))
+
+
+def check_rights(api: Api, rights: Sequence[Right], manifest: str = "standalone.yaml") -> None:
+    """Raise a UsageError that says what to do unless this user has all rights of a manifest."""
+    try:
+        missing = [str(right) for right in rights if not right.is_granted(api)]
+    except ApiError as error:
+        raise _no_access(api, "its own rights", error) from error
+    if missing:
+        raise UsageError(
+            f"the API server does not let this user {', '.join(missing)}",
+            remedy=(f"give it the rights in deploy/kubernetes/{manifest}",),
+        )
 
 
 def own_namespace() -> str:

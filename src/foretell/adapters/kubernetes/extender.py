@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.events import WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.moves.moving import MoveReport
 from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
 from foretell.adapters.kubernetes.scores import MOST, extender_scores
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
 from foretell.adapters.kubernetes.state import State
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.decide.placement.choose import Chooser
 from foretell.decide.placement.fleet import Candidates
@@ -37,7 +38,6 @@ _ASSUMED_S = 5.0  # until then kube-scheduler has bound a pod, or decided otherw
 _MOST_SHOWN = 4
 _MOST_ENTRIES = 50_000
 _MOST_WARNED = 10_000
-_MOST_FORESEEN = 200
 
 
 @dataclass(frozen=True)
@@ -138,21 +138,16 @@ class Extender:
             self._release(pod.uid)
             chooser = state.chooser
             task, complaints = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
-            if not chooser.estimates.knows(task):
-                self._foresee(task)
             find = state.index.get
             places = np.array([find(name, -1) for name in names], dtype=np.int64)
             scores, is_known = _scores(chooser, task, places)
+            record = state.records.get(pod.uid)
+            if record is not None and (target := state.target_of(record)) in names:
+                scores = np.where(np.array(names) == target, MOST, 0)  # a move is under way
             decision = Decision(pod, chooser.weight(task), names, scores, is_known)
             if not self._dry_run:
                 self._assume(decision)
         return decision, complaints
-
-    def _foresee(self, task: Task) -> None:
-        """Predict a new task together with those that wait, which takes little longer than one."""
-        waiting = islice(reversed(self._state.unbound.values()), _MOST_FORESEEN)
-        tasks = (self._state.task(record)[0] for record in waiting)
-        self._state.chooser.estimates.prefetch([task, *tasks])
 
     def _warn(self, pod: Pod, complaints: Sequence[str]) -> None:
         """Complain once about a pod that there is: anybody can send one that is not."""
@@ -274,7 +269,7 @@ def run_extender(
     settings: ServiceSettings,
     *,
     dry_run: bool = False,
-    tell: Callable[[Decision], None] = lambda _: None,
+    tell: Callable[[Decision | MoveReport], None] = lambda _: None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Answer kube-scheduler until a signal stops it; ``on_ready`` gets the address."""
@@ -290,10 +285,12 @@ def run_extender(
             tell=tell,
             complain=lambda pod, text: events.tell(pod, WRONG_ANNOTATION, text, "Warning"),
         )
+        upkeep = Upkeep(live, is_dry=dry_run, tell=tell)
         app = make_service(
             settings,
             live.metrics,
             lambda: live.watches.are_current,
             lambda app: add_extender(app, extender, live.metrics),
         )
-        run_server(app, settings.limits, opened, lambda: on_ready(url), tls=settings.tls)
+        with upkeep:
+            run_server(app, settings.limits, opened, lambda: on_ready(url), tls=settings.tls)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.adapters.kubernetes.client import Api, check_access, connect
+from foretell.adapters.kubernetes.foresight import Foresight
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.reloading import ModelFiles
 from foretell.adapters.kubernetes.state import State, StateHandler, open_state
@@ -30,7 +31,13 @@ class Connection:
 
 
 class Live(Closeable):
-    """The state of a live cluster, which follows all changes until it is closed."""
+    """The state of a live cluster, which follows all changes until it is closed.
+
+    Attributes
+    ----------
+    file
+        The cluster file; None if the cluster is described by a dict.
+    """
 
     def __init__(
         self,
@@ -41,6 +48,7 @@ class Live(Closeable):
         seed: int = 0,
     ) -> None:
         to = connection or Connection()
+        self.file = Path(source) if isinstance(source, str | Path) else None
         self.state: State = open_state(source, policy, seed=seed)
         self.api: Api = connect(to.kubeconfig, to.context)
         check_access(self.api, _PATHS)
@@ -52,6 +60,7 @@ class Live(Closeable):
         self.watches = Watches(
             [Watch(self.api, path, StateHandler(self.state, kind)) for kind, path in _PATHS.items()]
         )
+        self.foresight = Foresight(self.state)
         self.metrics.watch(lambda: self.watches.are_current, self.models.changed_s)
 
     def start(self) -> None:
@@ -65,8 +74,10 @@ class Live(Closeable):
         with self.state.lock:
             self.state.check_types()
         self.models.start()
+        self.foresight.start()
 
     def close(self) -> None:
         """Stop following."""
+        self.foresight.stop()
         self.models.stop()
         self.watches.stop()

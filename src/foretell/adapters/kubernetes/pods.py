@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, get_args
 
 from foretell.adapters.kubernetes.client import Object
@@ -17,11 +19,23 @@ from foretell.machines import Resources
 PREFIX = "foretell/"
 DEFAULT_SCHEDULER = "default-scheduler"
 _H, _MIGRATABLE = f"{PREFIX}H", f"{PREFIX}migratable"
+#: The moves that a pod made, the pod that it is a copy of, and its energy if that was measured.
+MOVES, COPY_OF, ENERGY = f"{PREFIX}moves", f"{PREFIX}copy-of", f"{PREFIX}energy-j"
+_NO_FEATURES = {_H, _MIGRATABLE, MOVES, COPY_OF, ENERGY, PREFIX}
 _MIGRATABLE_VALUES: tuple[str, ...] = get_args(Migratable)
+_KEPT = 4_096  # needs of that many different pods are remembered
 _FINISHED = ("Succeeded", "Failed")
 #: Volumes that are the same on every node; all others may tie a pod to some nodes.
 _ANYWHERE = {"configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "nfs",
              "projected", "secret"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The controller of a pod, such as a ReplicaSet."""
+
+    kind: str
+    uid: str
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,8 @@ class Pod:
         Fields that tie it to certain nodes and that foretell does not check itself.
     is_gated
         Whether it must not be placed yet.
+    owner
+        The controller that makes a new pod when this one is gone; None if none does.
     created, started
         When it was created, and when its node took it, by the clock of the cluster; may be empty.
     version
@@ -58,6 +74,8 @@ class Pod:
     is_gated: bool = False
     created: str = ""
     started: str = ""
+    is_ready: bool = False
+    owner: Owner | None = None
     version: str = ""
 
     @property
@@ -91,7 +109,23 @@ def read_pod(item: Object) -> Pod:
         created=meta.get("creationTimestamp") or "",
         started=status.get("startTime") or "",
         version=str(meta.get("resourceVersion") or ""),
+        is_ready=_is_ready(status),
+        owner=_owner(meta),
     )
+
+
+def _is_ready(status: Object) -> bool:
+    return any(
+        c.get("type") == "Ready" and c.get("status") == "True"
+        for c in status.get("conditions") or ()
+    )
+
+
+def _owner(meta: Object) -> Owner | None:
+    for owner in meta.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return Owner(owner.get("kind") or "", owner.get("uid") or "")
+    return None
 
 
 def foretell_annotations(item: Object) -> dict[str, str]:
@@ -102,29 +136,38 @@ def foretell_annotations(item: Object) -> dict[str, str]:
 
 def read_needs(spec: Object) -> Resources:
     """Return what a pod asks for: that of its containers, or of the largest step before them."""
-    running = Resources()
-    for container in spec.get("containers") or ():
-        running += _requests(container)
+    first = [
+        (c.get("restartPolicy") == "Always", _requests(c)) for c in _all(spec, "initContainers")
+    ]
+    containers = [_requests(c) for c in _all(spec, "containers")]
+    return _needs(json.dumps([containers, first, _requests(spec), spec.get("overhead") or {}]))
+
+
+@lru_cache(maxsize=_KEPT)  # most pods are copies of few, and are seen several times
+def _needs(asked: str) -> Resources:
+    containers, first, whole, overhead = json.loads(asked)
+    running = sum(map(Resources.read, containers), Resources())
     starting, beside = [], Resources()
-    for container in spec.get("initContainers") or ():
-        needs = _requests(container)
-        if container.get("restartPolicy") == "Always":  # it goes on beside the others
-            beside += needs
+    for goes_on, requests in first:
+        if goes_on:  # beside the containers, and beside later steps
+            beside += Resources.read(requests)
             starting.append(beside)
         else:
-            starting.append(beside + needs)
-    total = _largest([running + beside, *starting])
-    given = (spec.get("resources") or {}).get("requests") or {}  # those of the pod as a whole
-    whole = Resources.read(given)
-    if "cpu" in given:
-        total = replace(total, cpus=whole.cpus)
-    if "memory" in given:
-        total = replace(total, memory_bytes=whole.memory_bytes)
-    return total + Resources.read(spec.get("overhead") or {})
+            starting.append(beside + Resources.read(requests))
+    total, of_pod = _largest([running + beside, *starting]), Resources.read(whole)
+    if "cpu" in whole:
+        total = replace(total, cpus=of_pod.cpus)
+    if "memory" in whole:
+        total = replace(total, memory_bytes=of_pod.memory_bytes)
+    return total + Resources.read(overhead)
 
 
-def _requests(container: Object) -> Resources:
-    return Resources.read((container.get("resources") or {}).get("requests") or {})
+def _all(spec: Object, kind: str) -> list[Object]:
+    return spec.get(kind) or []
+
+
+def _requests(part: Object) -> Object:
+    return (part.get("resources") or {}).get("requests") or {}
 
 
 def _largest(parts: Sequence[Resources]) -> Resources:
@@ -161,7 +204,7 @@ def read_pod_task(pod: Pod, of_namespace: Mapping[str, str]) -> tuple[Task, list
     features: dict[str, Value] = {
         key.removeprefix(PREFIX): plain_value(text.strip())
         for key, text in given.items()
-        if key not in (_H, _MIGRATABLE) and key != PREFIX
+        if key not in _NO_FEATURES
     }
     return Task(pod.needs, features, H, migratable, pod.title), complaints
 

@@ -64,12 +64,13 @@ def _matches(term: Object, node: LiveNode) -> bool:
     """Whether all parts of a term hold; an empty term matches nothing."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     return bool(expressions or fields) and (
-        all(_holds(part, node.labels) for part in expressions)
-        and all(_holds(part, {"metadata.name": node.name}) for part in fields)
+        all(holds(part, node.labels) for part in expressions)
+        and all(holds(part, {"metadata.name": node.name}) for part in fields)
     )
 
 
-def _holds(part: Object, labels: Mapping[str, str]) -> bool:
+def holds(part: Object, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet an expression of a selector."""
     test = _TESTS.get(part["operator"])
     return test is not None and test(labels.get(part["key"]), part.get("values") or [])
 

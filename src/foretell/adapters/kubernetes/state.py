@@ -25,7 +25,10 @@ from foretell.decide.placement.fleet import Fleet
 from foretell.decide.placement.moves import Running
 from foretell.decide.placement.tasks import Task
 from foretell.decide.placement.waiting import Waiter, Waiting
+from foretell.machines import Resources
 
+#: Takes a pod and its JSON, which is None once the pod is gone.
+Listener = Callable[[Pod, Object | None], None]
 _MOST_RULES = 1_000  # sets of rules whose nodes are remembered
 
 
@@ -52,6 +55,7 @@ class Record:
     assumed: str = ""
     own: str = ""
     counted: str = ""  # the node whose room it takes
+    target: str = ""  # the node that a move chose for it
     _task: tuple[Mapping[str, str], Task, list[str]] | None = field(default=None, repr=False)
 
     @property
@@ -72,6 +76,8 @@ class State:
         Counts of changes that may have made room, and of pods that are new and have no node.
     changed
         Notified at each of these changes.
+    listeners
+        Called, with the lock held, for each pod that a watch shows or that is gone.
     """
 
     def __init__(
@@ -91,6 +97,8 @@ class State:
         self.records: dict[str, Record] = {}
         self.unbound: dict[str, Record] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.listeners: list[Listener] = []
+        self._holds: dict[str, tuple[str, Resources]] = {}
         self.n_room = self.n_arrived = 0
         self._n_seen = 0
         self._is_stale = True
@@ -123,6 +131,9 @@ class State:
             where = np.array([self.index[r.counted] for r in placed])
             np.add.at(fleet.used.T, where, np.array([fleet.taken(r.pod.needs) for r in placed]))
             np.add.at(fleet.n_tasks, where, 1)
+        for name, needs in self._holds.values():
+            if name in self.index:
+                fleet.take(self.index[name], fleet.taken(needs))
         for record in self.unbound.values():
             if record.own in self.index:
                 fleet.reserved[self.index[record.own]] = True
@@ -154,9 +165,22 @@ class State:
         need = chooser.fleet.need(task.needs)
         if need is None:
             return None
+        if target := self.target_of(record):
+            return target
         own = self.index.get(record.own)
         found = chooser.choose(task, need, own, self.allowed(record.pod.rules))
         return None if found is None else chooser.fleet.names[found]
+
+    def target_of(self, record: Record) -> str:
+        """Return the node that a move chose for a pod, if it can take it now; empty otherwise."""
+        if not record.target:
+            return ""
+        self.release(record.pod.uid)
+        fleet = self.fleet
+        place, need = self.index.get(record.target), fleet.need(record.pod.needs)
+        if place is None or need is None or not self.allowed(record.pod.rules)[place]:
+            return ""
+        return record.target if place in fleet.fitting(need) else ""
 
     def usable(self, record: Record) -> Allowed:
         """Say which nodes would have room for a pod if they were empty and ready."""
@@ -202,12 +226,20 @@ class State:
         ]
 
     def waiting(self, scheduler: str | None = None) -> Waiting:
-        """Return the pods that have no node, of one scheduler or of all."""
+        """Return the pods that wait for room, of one scheduler or of all.
+
+        Those that no node could take even if it were empty are not among them.
+        """
         found, fleet = Waiting(), self.fleet
         for record in self.pending(scheduler):
             need = fleet.need(record.pod.needs)
-            if need is not None:
-                found.add(Waiter(record.order, self.task(record)[0], need))
+            if need is not None and self.usable(record).any():
+                found.add(
+                    Waiter(
+                        record.order, self.task(record)[0], need,
+                        allowed=self.allowed(record.pod.rules),
+                    )
+                )  # fmt: skip
         return found
 
     def pending(self, scheduler: str | None = None) -> list[Record]:
@@ -249,6 +281,26 @@ class State:
                 return
             for name in filter(self.index.__contains__, (old, node)):
                 self._chooser.fleet.reserved[self.index[name]] = name == node
+
+    def hold(self, key: str, node: str, needs: Resources) -> None:
+        """Keep room on a node for a pod that is yet to come."""
+        with self.lock:
+            self.release(key)
+            self._holds[key] = (node, needs)
+            if not self._is_stale and node in self.index:
+                fleet = self._chooser.fleet
+                fleet.take(self.index[node], fleet.taken(needs))
+
+    def release(self, key: str) -> None:
+        """Give back room that was kept, if any was."""
+        with self.lock:
+            node, needs = self._holds.pop(key, ("", Resources()))
+            if not node:
+                return
+            if not self._is_stale and node in self.index:
+                fleet = self._chooser.fleet
+                fleet.give_back(self.index[node], fleet.taken(needs))
+            self._notify(room=True)
 
     def _recount(self, record: Record, is_gone: bool = False) -> None:
         """Move what a pod takes to where it is now."""
@@ -302,6 +354,7 @@ class State:
         record = self.records.get(pod.uid)
         if record is None:
             if pod.is_finished:
+                self._tell(pod, item)
                 return
             record = Record(pod, self._n_seen, self.clock())
             self._n_seen += 1
@@ -311,6 +364,11 @@ class State:
                 record.placed_s -= _age_s(pod.started)
         else:
             self._place(record, pod, is_new=False)
+        self._tell(pod, item)
+
+    def _tell(self, pod: Pod, item: Object | None) -> None:
+        for listener in self.listeners:
+            listener(pod, item)
 
     def _place(self, record: Record, pod: Pod, *, is_new: bool) -> None:
         was_open = not is_new and _is_open(record.pod)
@@ -342,12 +400,15 @@ class State:
             self.reserve(record, "")
             self._recount(record, is_gone=True)
             self._notify(room=True)
+        if record is not None:
+            self._tell(record.pod, None)
 
     def put_namespace(self, item: Object) -> None:
         """Take the annotations of a namespace."""
         name, found = item["metadata"]["name"], foretell_annotations(item)
         if self.namespaces.get(name) != found:
             self.namespaces[name] = found
+            self._notify(arrived=True)  # its pods may be decided now, or otherwise
 
     def drop_namespace(self, name: str) -> None:
         """Take that a namespace is gone."""

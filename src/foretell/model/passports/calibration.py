@@ -23,7 +23,7 @@ from foretell.model.passports.known_errors import (
     known_errors,
 )
 from foretell.model.passports.measured_range import MeasuredRange
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 
 Array = NDArray[np.float64]
 
@@ -42,8 +42,9 @@ _TOLERANCE = 1e-9
 _OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
 _OWN = 0.75
-#: With this many levels held out, intervals are twice as wide as the spread among them.
-_LEVELS_THAT_TELL = 1
+#: The runs of one level are wrong together. With this many levels held out, of a category or
+#: between those of a column, intervals are twice as wide as the spread among them.
+_LEVELS_THAT_TELL, _LEVELS_THAT_TELL_BETWEEN = 1, 2
 _MOST_LEVELS_KNOWN = 100
 #: Errors at a distance count as known if this many configurations lie as far out. Up to a factor
 #: of two, one is enough.
@@ -128,14 +129,15 @@ class Calibration(pydantic.BaseModel):
         Residuals in units of the size expected there.
     between_size, between_sizes
         The size of residuals between levels: of a column not rehearsed, and of those rehearsed.
+        Larger if few levels were held out.
     base, slope, slopes
         The size of residuals grows from the base with the distance, measured in ranges: with a
         slope for a column not rehearsed, and with slopes below and above the range for the others.
     reaches
         The largest ratio below and above the range of each column at which errors are known.
     unknown, unknown_widening
-        Residuals when the level of a category is not known. The runs of one level are wrong
-        together, so few levels tell little, and intervals are this much wider.
+        Residuals when the level of a category is not known. Few levels tell little, so intervals
+        are this much wider.
     errors
         The mean relative error by question, column and direction.
     """
@@ -198,15 +200,17 @@ class Calibration(pydantic.BaseModel):
 
         It is NaN outside the range of a column along which nothing is known.
         """
-        inside = np.full(len(spot.ratio), _or(error_of(self.errors, Question.INSIDE), self.inside))
+        inside = np.full(
+            len(spot.ratio), _or(error_of(self.errors, QuestionKind.INSIDE), self.inside)
+        )
         between, unknown = np.zeros((2, len(inside)))
         for name, is_between in zip(spot.names, spot.between.T, strict=True):
             size = self.between_sizes.get(name, self.between_size)
-            error = error_of(self.errors, Question.BETWEEN, name)
+            error = error_of(self.errors, QuestionKind.BETWEEN, name)
             error = float(np.expm1(size)) if np.isnan(error) else error
             between = np.maximum(between, np.where(is_between, error, 0.0))
         for name, is_unknown in spot.unknown.items():
-            error = _or(error_of(self.errors, Question.UNKNOWN, name), self.unknown)
+            error = _or(error_of(self.errors, QuestionKind.UNKNOWN, name), self.unknown)
             unknown = np.maximum(unknown, np.where(is_unknown, error, 0.0))
         beyond = error_beyond(self.errors, spot.names, spot.distance, spot.ratio)
         elsewhere = np.maximum(np.maximum(between, beyond), unknown)
@@ -273,7 +277,7 @@ class Spot:
         """Which rows leave the range of some column."""
         return np.asarray((self.distance != 0).any(axis=1))
 
-    def by_column(self) -> Iterator[tuple[Question, str, int, NDArray[np.bool_]]]:
+    def by_column(self) -> Iterator[tuple[QuestionKind, str, int, NDArray[np.bool_]]]:
         """Yield which rows lie between the values of a column, and beyond its range on one side.
 
         A row beyond several ranges counts for the column along which it is farthest out.
@@ -281,11 +285,11 @@ class Spot:
         is_beyond = self.is_beyond & ~self.is_unknown
         for j, name in enumerate(self.names):
             is_between = self.between[:, j] & ~self.is_beyond & ~self.is_unknown
-            yield Question.BETWEEN, name, 0, is_between
+            yield QuestionKind.BETWEEN, name, 0, is_between
             is_farthest = is_beyond & (np.abs(self.distance).argmax(axis=1) == j)
             for direction in (-1, 1):
                 is_there = is_farthest & (np.sign(self.distance[:, j]) == direction)
-                yield Question.BEYOND, name, direction, is_there
+                yield QuestionKind.BEYOND, name, direction, is_there
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +304,7 @@ class Rehearsed:
         The number of each run's configuration. Repeats share it.
     """
 
-    kind: Question
+    kind: QuestionKind
     columns: tuple[str, ...]
     direction: int
     residuals: Array
@@ -333,19 +337,19 @@ def calibrate(
         Columns with enough values to be rehearsed. Those that were not, because there are many,
         get what the others have on average.
     """
-    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in Question}
-    inside = _residuals(of_kind[Question.INSIDE])
+    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in QuestionKind}
+    inside = _residuals(of_kind[QuestionKind.INSIDE])
     guess = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
     if not len(inside):  # too few points for any fold
         inside = np.concatenate([guess, scatter])
     least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
-    levels = of_kind[Question.UNKNOWN]
+    levels = of_kind[QuestionKind.UNKNOWN]
     return Calibration(
         inside=Residuals.of(inside),
-        **_between(of_kind[Question.BETWEEN], inside, least, log_range, cuttable),
-        **_beyond(of_kind[Question.BEYOND], inside, least, log_range, cuttable),
+        **_between(of_kind[QuestionKind.BETWEEN], inside, least, log_range, cuttable),
+        **_beyond(of_kind[QuestionKind.BEYOND], inside, least, log_range, cuttable),
         unknown=Residuals.of(_residuals(levels) if levels else guess),
-        unknown_widening=1 + _LEVELS_THAT_TELL / max(1, len(levels)),
+        unknown_widening=_widening(levels, _LEVELS_THAT_TELL),
         errors=known_errors([r.judged for r in rehearsed if len(r.residuals)]),
     )
 
@@ -372,10 +376,11 @@ def _between(
         for name, own in _by_column(folds, cuttable).items()
     }
     scaled = [f.residuals / sizes[f.columns[0]] for f in folds]
+    widening = _widening(folds, _LEVELS_THAT_TELL_BETWEEN)
     return {
         "between": Residuals.of(np.concatenate(scaled)),
-        "between_size": max(pooled, unrehearsed),
-        "between_sizes": sizes,
+        "between_size": max(widening * pooled, unrehearsed),
+        "between_sizes": {name: widening * size for name, size in sizes.items()},
     }
 
 
@@ -423,6 +428,11 @@ def _beyond(
             if any(ways)
         },
     }
+
+
+def _widening(folds: Sequence[Rehearsed], doubled_at: int) -> float:
+    """Return by how much to widen intervals, given how many levels were held out."""
+    return 1 + doubled_at / max(1, len(folds))
 
 
 def _by_column(folds: Sequence[Rehearsed], cuttable: Sequence[str]) -> dict[str, list[Rehearsed]]:

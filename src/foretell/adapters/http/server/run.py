@@ -11,7 +11,7 @@ import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from foretell.errors import Option, UsageError
 
 _KEEP_ALIVE_S = 75
 _STOP_S = 3
+_RENEW_S = 5.0  # how often files of certificates are looked at
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Tls:
                     option=Option("client_ca"),
                     remedy=("it must be a PEM file",),
                 ) from None
+
+    def stamps(self) -> list[tuple[int, int, int]]:
+        """Return what changes when a file is replaced; raise an OSError if one is not there."""
+        stats = [path.stat() for path in (self.certificate, self.key)]
+        return [(stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats]
 
     def settings(self) -> dict[str, Any]:
         """Return it as uvicorn wants it."""
@@ -145,7 +151,7 @@ def run_server(
         timeout_graceful_shutdown=_STOP_S,
         **({} if tls is None else tls.settings()),
     )
-    server = _Server(config, on_ready)
+    server = _Server(config, on_ready, tls)
     asyncio.run(server.serve(sockets=[opened]))
     if not server.was_ready:
         raise UsageError("the server could not start; the reason is printed above")
@@ -154,9 +160,12 @@ def run_server(
 class _Server(uvicorn.Server):
     """A server that reports when it is ready, and stops on a signal without raising it again."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[], None], tls: Tls | None = None
+    ) -> None:
         super().__init__(config)
-        self._on_ready = on_ready
+        self._on_ready, self._tls = on_ready, tls
+        self._renewal: asyncio.Task[None] | None = None
         self.was_ready = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -164,7 +173,15 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.should_exit:
             self.was_ready = True
+            if self._tls is not None and self.config.ssl is not None:
+                self._renewal = asyncio.create_task(_renew(self._tls, self.config.ssl))
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -177,6 +194,21 @@ class _Server(uvicorn.Server):
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+
+async def _renew(tls: Tls, context: ssl.SSLContext) -> None:
+    """Use the certificate of new files for new connections; one that is wrong is left alone."""
+    seen = tls.stamps()
+    while True:
+        await asyncio.sleep(_RENEW_S)
+        try:
+            stamps = tls.stamps()
+            if stamps != seen:
+                replace(tls)  # a new one checks the files
+                context.load_cert_chain(tls.certificate, tls.key)
+                seen = stamps
+        except (OSError, UsageError) as error:
+            logging.getLogger(__name__).warning("the old certificate stays: %s", error)
 
 
 class _Deadline:

@@ -11,10 +11,10 @@ import time
 import pytest
 import urllib3
 
-from .control_plane import RefusedError, wait_until
-from .kubelets import SECONDS, pod
-from .proxy import CuttingProxy
-from .replicas import Replicas
+from ..control_plane import RefusedError, wait_until
+from ..kubelets import SECONDS, pod
+from ..proxy import CuttingProxy
+from ..replicas import Replicas
 
 CLUSTER = """
 [[node_type]]
@@ -83,6 +83,7 @@ class Load:
         wanted = {f"default/{name}" for name in self.names}
 
         def are_done():
+            assert not self.kubelets.overfull
             return wanted <= {name for _, name, _, _ in list(self.kubelets.finished)}
 
         def missing():
@@ -93,7 +94,6 @@ class Load:
         self._is_over = True
         if self._watch is not None:
             self._watch.close()
-        assert not self.kubelets.overfull
         started = [name for _, name, _ in self.kubelets.started]
         assert len(started) == len(set(started)) == len(wanted)
         assert all(len(nodes) == 1 for nodes in self.nodes.values())

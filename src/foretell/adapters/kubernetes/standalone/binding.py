@@ -93,7 +93,7 @@ class Binder(Closeable):
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            # A pod of the same name that was made meanwhile has another id, and is not bound.
+            # Servers from 1.24 on refuse a new pod of the same name, which has another id.
             "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
         }

@@ -4,9 +4,10 @@ import contextlib
 
 import pytest
 
-from .control_plane import wait_until
-from .kubelets import SECONDS, node_of, pod
-from .replicas import Replicas
+from ..control_plane import wait_until
+from ..kubelets import SECONDS, node_of, pod
+from ..replicas import Replicas
+from ..test_manifests import apply, documents
 
 CLUSTER = """
 [policy]
@@ -209,6 +210,62 @@ def test_a_user_without_rights_is_told_what_to_do(
     assert expected in replica.text
     assert "rbac.yaml" in replica.text or "--kubeconfig FILE" in replica.text
     assert "Traceback" not in replica.text
+
+
+def test_the_account_in_the_manifest_has_the_rights_it_needs_and_no_others(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api = control_plane.api()
+    apply(api, "rbac.yaml")
+    apply(api, "standalone.yaml")
+    account = "/api/v1/namespaces/foretell/serviceaccounts/foretell-standalone/token"
+    token = api.create(account, {"spec": {}})["status"]["token"]
+    own = control_plane.api(token=token)
+    review = own.create("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+                        {"spec": {"namespace": "foretell"}})  # fmt: skip
+    granted = {
+        (verb, resource)
+        for rule in review["status"]["resourceRules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        if not resource.startswith("selfsubject")  # which everybody has
+    }
+    assert granted == {
+        *((verb, what) for verb in ("list", "watch") for what in ("nodes", "pods", "namespaces")),
+        ("get", "pods"), ("create", "pods/binding"), ("patch", "pods/status"),
+        ("create", "events"), ("create", "leases"), ("get", "leases"), ("update", "leases"),
+    }  # fmt: skip
+
+    # The scheduler works as it is started in the Deployment, with these rights alone.
+    deployment = next(d for d in documents("standalone.yaml") if d["kind"] == "Deployment")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    kept = [word for word in container["args"] if word.startswith("--") and "--port" not in word]
+    kubeconfig = control_plane.kubeconfig("foretell", token=token)
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        kubelets.add("f1", {"type": "fast"})
+        replica = replicas.start(*kept)
+        api.create(PODS, task("bound"))
+        api.create(PODS, task("waits", cpu=40))
+        assert node_of(api, "bound") == "f1"
+        wait_until(lambda: condition(api, "waits"), "a condition")
+        wait_until(lambda: dict(events(api, "bound")).get("Scheduled"), "an event")
+        assert "(403)" not in replica.text
+
+
+def test_a_right_that_is_missing_is_named_at_the_start(
+    control_plane, template, cluster_file, tmp_path
+):
+    api = control_plane.api()
+    apply(api, "rbac.yaml")  # an extender binds nothing, and needs no lease
+    account = "/api/v1/namespaces/foretell/serviceaccounts/foretell/token"
+    token = api.create(account, {"spec": {}})["status"]["token"]
+    kubeconfig = control_plane.kubeconfig("foretell", token=token)
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        replica = replicas.start(is_ready=False)
+        wait_until(lambda: not replica.is_alive(), lambda: replica.text)
+    assert "create pods/binding" in replica.text
+    assert "update leases in default" in replica.text
+    assert "standalone.yaml" in replica.text
 
 
 def test_a_node_of_two_types_is_refused_at_the_start(control_plane, kubelets, template, tmp_path):

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from foretell.adapters.http.server.run import listen, run_server, url_of
-from foretell.adapters.kubernetes.client import check_access, own_namespace
+from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
 from foretell.adapters.kubernetes.lease import LeaseSettings
 from foretell.adapters.kubernetes.live import Live
+from foretell.adapters.kubernetes.moves.moving import MoveReport
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
-from foretell.adapters.kubernetes.standalone import SCHEDULER_NAME, Decision, Standalone
+from foretell.adapters.kubernetes.standalone.scheduler import SCHEDULER_NAME, Decision, Standalone
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.errors import Option, UsageError
 
 _DNS_NAME = 63  # the longest name of a scheduler, which is also the name of its lease
@@ -60,20 +62,32 @@ class StandaloneSettings:
         return LeaseSettings(self.namespace or own_namespace(), self.name, self.lease_s)
 
 
+def _rights(lease: LeaseSettings) -> list[Right]:
+    """Return what binding pods takes, besides reading what there is."""
+    group, at = "coordination.k8s.io", lease.namespace
+    return [
+        Right("create", "pods/binding"),
+        Right("get", "pods"),
+        Right("patch", "pods/status"),
+        Right("create", "events"),
+        Right("create", "leases", group, at),
+        *(Right(verb, "leases", group, at, lease.name) for verb in ("get", "update")),
+    ]
+
+
 def run_standalone(
     live: Live,
     service: ServiceSettings,
     settings: StandaloneSettings,
     *,
-    tell: Callable[[Decision], None] = lambda _: None,
+    tell: Callable[[Decision | MoveReport], None] = lambda _: None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Place pods until a signal stops it; ``on_ready`` gets the address of health and counts."""
     lease = settings.lease
     if lease is not None:
-        leases = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases"
-        check_access(live.api, {f"leases in {lease.namespace}": leases})
-    opened = listen(service.host, service.port, refusal=service.refusal)
+        check_rights(live.api, _rights(lease))
+    opened = listen(service.host, service.port, refusal=None)  # health and counts are no secrets
     url = url_of(opened, service.tls)
     with opened, live:
         live.start()
@@ -97,8 +111,12 @@ def run_standalone(
             thread.start()
 
         app = make_service(service, live.metrics, lambda: live.watches.are_current)
+        upkeep = Upkeep(
+            live, is_leader=lambda: scheduler.is_leader, is_dry=settings.is_dry, tell=tell
+        )
         try:
-            run_server(app, service.limits, opened, start, tls=service.tls)
+            with upkeep:
+                run_server(app, service.limits, opened, start, tls=service.tls)
         finally:
             scheduler.stop()
             if thread.ident is not None:

@@ -1,23 +1,26 @@
-"""A scheduler of its own: pods that name it are placed by predicted time and energy, and bound."""
+"""The loop of the scheduler: which pods to try, when, and what to say about those that wait."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from foretell.adapters.kubernetes.binding import Binder, Binding, Outcome
 from foretell.adapters.kubernetes.client import Api
 from foretell.adapters.kubernetes.events import FAILED, SCHEDULED, WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.standalone.binding import Binder, Binding, Outcome
 from foretell.adapters.kubernetes.state import Record, State
 from foretell.adapters.kubernetes.watching import LOG, BackOff, Watches
 from foretell.decide.placement.estimates import Estimate
+from foretell.decide.placement.moves import Running
 from foretell.decide.placement.reserving import first_room
+from foretell.machines import Resources
 from foretell.spaces.quantities import ENERGY, TIME, write_quantity
 from foretell.wording import counted
 
@@ -67,7 +70,25 @@ class _Attempts:
     back_off: BackOff = field(default_factory=lambda: BackOff(_FIRST_S, _MOST_S))
     not_before_s: float = 0.0
     told: str = ""
+    has_complained: bool = False
     is_new: bool = True
+
+
+@dataclass(eq=False)
+class _Pass:
+    """What one pass has found so far.
+
+    Attributes
+    ----------
+    together
+        Nodes of pods that were placed together, by the id of the pod.
+    no_room
+        Why there is no room for pods with certain needs and rules: they fit, or not, together.
+    """
+
+    together: dict[str, str]
+    no_room: dict[tuple[Resources, str], tuple[str, str]] = field(default_factory=dict)
+    running: list[Running] | None = None
 
 
 class Standalone:
@@ -117,7 +138,7 @@ class Standalone:
             while not self._stopping.is_set():
                 self._wait()
                 if self._may_decide():
-                    self._pass()
+                    self.place_pending()
                 if self._binder:
                     self._binder.resolve()
         finally:
@@ -171,13 +192,13 @@ class Standalone:
         """Return how long to wait at most."""
         if not self._attempts and not (self._binder and self._binder.n_doubtful):
             return _MOST_S
-        now_s = time.monotonic()
+        now_s = self.state.clock()
         due = [a.not_before_s - now_s for a in self._attempts.values() if a.not_before_s > now_s]
         return max(0.0, min([self._idle.next_s(), *due]))
 
     # One pass
 
-    def _pass(self) -> None:
+    def place_pending(self) -> None:
         """Try all pods that wait, by arrival."""
         with self.state.lock:
             self._seen = (self.state.n_room, self.state.n_arrived)
@@ -185,8 +206,7 @@ class Standalone:
             self._attempts = {
                 uid: tried for uid, tried in self._attempts.items() if uid in self.state.unbound
             }
-            together = self._assigned(pending)
-        no_room: dict[tuple[bytes, str], str] = {}
+            found = _Pass(self._assigned(pending))
         for record in pending:
             if not self._may_decide():
                 self._seen = (-1, -1)  # the others are tried as soon as that is possible again
@@ -195,19 +215,23 @@ class Standalone:
                 if record.assumed or record.pod.node or record.pod.uid not in self.state.unbound:
                     continue
                 start_s = time.perf_counter()
-                decision = self._decide(record, together.get(record.pod.uid), no_room)
-            self._count(decision, time.perf_counter() - start_s)
+                decision = self._decide(record, found)
             if decision is not None:
-                self._place(record, decision)
+                self._count(decision, time.perf_counter() - start_s)
+                self._tell(decision)
+                if self._binder:
+                    self._binder.submit(Binding(record, decision.node))
 
     def _is_due(self, record: Record) -> bool:
-        tried = self._attempts.setdefault(record.pod.uid, _Attempts())
-        if record.pod.unchecked:
-            fields = ", ".join(record.pod.unchecked)
-            self._refuse(record, "unchecked", f"{fields} is not checked by {self.name}: give the "
-                         "pod another scheduler, such as default-scheduler")  # fmt: skip
+        pod = record.pod
+        tried = self._attempts.setdefault(pod.uid, _Attempts())
+        if pod.unchecked:
+            self._refuse(record, "unchecked", f"{', '.join(pod.unchecked)} is not checked by "
+                         f"{self.name}: give the pod another scheduler, such as default-scheduler",
+                         )  # fmt: skip
             return False
-        return tried.not_before_s <= time.monotonic()
+        # The namespace may have annotations for it; the watch of namespaces brings them.
+        return pod.namespace in self.state.namespaces and tried.not_before_s <= self.state.clock()
 
     def _assigned(self, pending: Sequence[Record]) -> dict[str, str]:
         """Place pods that are new together, if the policy does that."""
@@ -230,25 +254,20 @@ class Standalone:
             if node is not None
         }
 
-    def _decide(
-        self, record: Record, assigned: str | None, no_room: dict[tuple[bytes, str], str]
-    ) -> Decision | None:
+    def _decide(self, record: Record, found: _Pass) -> Decision | None:
         """Choose a node and count the pod there; None if it must wait."""
         state = self.state
         task, complaints = state.task(record)
-        if complaints and self._events and not self._attempts[record.pod.uid].told:
-            self._attempts[record.pod.uid].told = "annotations"
-            for text in complaints:
-                self._events.tell(record.pod, WRONG_ANNOTATION, text, "Warning")
-        # Pods with the same needs and rules have room, or not, together.
-        alike = (state.fleet.taken(record.pod.needs).tobytes(), record.pod.rules.key)
-        node = None
-        if record.own or alike not in no_room:
-            node = assigned if self._still_fits(record, assigned) else state.choose(record)
+        self._complain(record, complaints)
+        node, alike = None, (record.pod.needs, record.pod.rules.key)
+        if record.own or record.target or alike not in found.no_room:
+            assigned = found.together.get(record.pod.uid)
+            keeps = not record.target and self._still_fits(record, assigned)
+            node = assigned if keeps else state.choose(record)
         if node is None:
-            if alike not in no_room:
-                no_room[alike] = self._why_not(record)
-            self._let_wait(record, no_room[alike])
+            if alike not in found.no_room:
+                found.no_room[alike] = self._why_not(record)
+            self._let_wait(record, found, found.no_room[alike])
             return None
         state.reserve(record, "")
         state.assume(record, node)
@@ -262,12 +281,6 @@ class Standalone:
             state.chooser.estimates.of(task).by_type[kind],
         )
 
-    def _count(self, decision: Decision | None, seconds: float) -> None:
-        if self.metrics is not None and decision is not None:
-            self.metrics.decision_seconds.observe(seconds)
-            is_known = decision.estimate.time.is_known or decision.estimate.energy.is_known
-            self.metrics.decisions.labels("all" if is_known else "none").inc()
-
     def _still_fits(self, record: Record, node: str | None) -> bool:
         """Whether a node that was assigned before other pods were placed still has room."""
         state = self.state
@@ -276,10 +289,11 @@ class Standalone:
         need, place = state.fleet.need(record.pod.needs), state.index[node]
         return need is not None and place in state.fleet.fitting(need)
 
-    def _place(self, record: Record, decision: Decision) -> None:
-        self._tell(decision)
-        if self._binder:
-            self._binder.submit(Binding(record, decision.node))
+    def _count(self, decision: Decision, seconds: float) -> None:
+        if self.metrics is not None:
+            self.metrics.decision_seconds.observe(seconds)
+            is_known = decision.estimate.time.is_known or decision.estimate.energy.is_known
+            self.metrics.decisions.labels("all" if is_known else "none").inc()
 
     def _on_end(self, binding: Binding, outcome: Outcome, why: str) -> None:
         pod = binding.record.pod
@@ -293,26 +307,27 @@ class Standalone:
         with self.state.lock:
             tried = self._attempts.get(pod.uid)
             if tried is not None:
-                tried.not_before_s = time.monotonic() + tried.back_off.next_s()
+                tried.not_before_s = self.state.clock() + tried.back_off.next_s()
 
     # Pods that wait
 
-    def _let_wait(self, record: Record, why: str) -> None:
-        state = self.state
-        if not state.usable(record).any():
-            self._refuse(record, "beyond", f"no node could take it, even if it were empty: {why}")
-            return
-        self._refuse(record, "waits", f"no node has room now: {why}")
+    def _let_wait(self, record: Record, found: _Pass, why: tuple[str, str]) -> None:
+        """Say why a pod waits; keep a node free for it if it has waited long."""
+        state, policy = self.state, self.state.cluster.policy
+        self._refuse(record, *why)
         if record.own and not self._can_keep(record):
             state.reserve(record, "")
         waited_s = state.clock() - record.seen_s
         is_overtaken = self._last_placed > record.order
-        if record.own or not is_overtaken or waited_s < state.cluster.policy.reserve_after_s:
+        if record.own or not is_overtaken or waited_s < policy.reserve_after_s:
             return
         need = state.fleet.need(record.pod.needs)
-        assert need is not None, "a node could take it"
+        if need is None:
+            return
+        if found.running is None:
+            found.running = [running for _, running in state.running()]
         usable = state.usable(record) & state.fleet.ready
-        node = first_room(state.chooser, need, [r for _, r in state.running()], usable)
+        node = first_room(state.chooser, need, found.running, usable)
         if node is not None:
             state.reserve(record, state.fleet.names[node])
             LOG.warning("%s has waited %.0f s: node %s is kept free for it", record.pod.title,
@@ -325,6 +340,16 @@ class Standalone:
             self.state.usable(record)[place] and self.state.fleet.ready[place]
         )
 
+    def _complain(self, record: Record, complaints: Sequence[str]) -> None:
+        """Say once what is wrong with the annotations of a pod."""
+        tried = self._attempts[record.pod.uid]
+        if complaints and not tried.has_complained:
+            tried.has_complained = True
+            for text in complaints:
+                LOG.warning("%s: %s", record.pod.title, text)
+                if self._events:
+                    self._events.tell(record.pod, WRONG_ANNOTATION, text, "Warning")
+
     def _refuse(self, record: Record, kind: str, text: str) -> None:
         """Say why a pod has no node: once for each kind of reason."""
         tried = self._attempts[record.pod.uid]
@@ -336,13 +361,12 @@ class Standalone:
             self._events.tell(record.pod, FAILED, text, "Warning")
             self._events.set_unschedulable(record.pod, text)
 
-    def _why_not(self, record: Record) -> str:
-        """Say why no node takes a pod, the most frequent reasons first."""
-        counts: dict[str, int] = {}
-        for why in self.state.why_not(record).values():
-            counts[why] = counts.get(why, 0) + 1
-        if not counts:
-            return "there are no nodes"
-        ranked = sorted(counts.items(), key=lambda pair: -pair[1])
-        parts = [f"{counted(n, 'node')}: {why}" for why, n in ranked[:_MOST_REASONS]]
-        return "; ".join(parts) + ("; ..." if len(ranked) > _MOST_REASONS else "")
+    def _why_not(self, record: Record) -> tuple[str, str]:
+        """Return the kind of reason why no node takes a pod, and say it for people."""
+        counts = Counter(self.state.why_not(record).values())
+        parts = [f"{counted(n, 'node')}: {why}" for why, n in counts.most_common(_MOST_REASONS)]
+        why = "; ".join(parts) + ("; ..." if len(counts) > _MOST_REASONS else "")
+        if self.state.usable(record).any():
+            return "waits", f"no node has room now: {why}"
+        why = why or "there are no nodes"
+        return "beyond", f"no node could take it, even if it were empty: {why}"
