@@ -276,7 +276,11 @@ def _draw_weights(found: Simulation, weights: tuple[float, ...]) -> plt.Figure:
         figure, panels = plt.subplots(1, 2, figsize=(9, 3.6))
         parts = (("total_j", "energy with idle nodes"), ("mean_completion_s", "mean completion"))
         for axes, (name, words) in zip(panels, parts, strict=True):
-            for policy, marker, color in (("geometric", "o", BLUE), ("heats", "s", ORANGE)):
+            # Where both are the same, the larger squares show around the dots.
+            for policy, look, size, color in (
+                ("heats", "s:", 10, ORANGE),
+                ("geometric", "o-", 5, BLUE),
+            ):
                 chosen = [o for o in found.outcomes if o.choice.name == policy]
                 intervals = [found.against_first(o, name) for o in chosen]
                 means = [100 * i.mean for i in intervals]
@@ -285,7 +289,8 @@ def _draw_weights(found: Simulation, weights: tuple[float, ...]) -> plt.Figure:
                     weights,
                     means,
                     halves,
-                    marker=marker,
+                    fmt=look,
+                    markersize=size,
                     color=color,
                     capsize=3,
                     label=f"{policy} (simulated)",
