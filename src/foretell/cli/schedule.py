@@ -16,7 +16,7 @@ from foretell.errors import Option, UsageError
 if TYPE_CHECKING:
     from foretell.adapters.kubernetes import extender
     from foretell.adapters.kubernetes.live import Live
-    from foretell.adapters.kubernetes.moves.moving import MoveReport
+    from foretell.adapters.kubernetes.moves.report import MoveReport
     from foretell.adapters.kubernetes.service import ServiceSettings
     from foretell.adapters.kubernetes.standalone import scheduler
 
@@ -153,7 +153,7 @@ def _run_standalone(
 def _teller(
     as_json: bool,
 ) -> Callable[[extender.Decision | scheduler.Decision | MoveReport], None]:
-    from foretell.adapters.kubernetes.moves.moving import MoveReport
+    from foretell.adapters.kubernetes.moves.report import MoveReport
 
     def tell(news: extender.Decision | scheduler.Decision | MoveReport) -> None:
         if as_json:

@@ -35,7 +35,10 @@ _KINDS = (
     "/api/v1/nodes",
     "/apis/coordination.k8s.io/v1/leases",
 )
-_RIGHTS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+_RIGHTS = tuple(
+    f"/apis/rbac.authorization.k8s.io/v1/{kind}"
+    for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+)
 _NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 
 
@@ -384,9 +387,9 @@ class ControlPlane:
 
     def _take_rights_back(self, api):
         for kind in _RIGHTS:
-            for item in api.list(f"/apis/rbac.authorization.k8s.io/v1/{kind}"):
+            for item in api.list(kind):
                 if item["metadata"]["name"].startswith("foretell"):
-                    api.delete(_path(f"/apis/rbac.authorization.k8s.io/v1/{kind}", item))
+                    api.delete(_path(kind, item))
 
     def close(self):
         """End all servers."""

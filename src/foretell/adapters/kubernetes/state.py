@@ -213,17 +213,15 @@ class State:
 
     def running(self) -> list[tuple[Record, Running]]:
         """Return the pods that have a node, in the form that rules about them use."""
-        fleet = self.fleet
-        return [
-            (
-                r,
-                Running(
-                    self.task(r)[0], fleet.taken(r.pod.needs), self.index[r.counted], r.placed_s
-                ),
-            )
-            for r in self.records.values()
-            if r.counted in self.index
-        ]
+        found = ((record, self.running_of(record)) for record in self.records.values())
+        return [(record, running) for record, running in found if running is not None]
+
+    def running_of(self, record: Record) -> Running | None:
+        """Return a pod in the form that rules about it use; None if it is on no node."""
+        need, place = self.fleet.taken(record.pod.needs), self.index.get(record.counted)
+        if place is None:
+            return None
+        return Running(self.task(record)[0], need, place, record.placed_s)
 
     def waiting(self, scheduler: str | None = None) -> Waiting:
         """Return the pods that wait for room, of one scheduler or of all.

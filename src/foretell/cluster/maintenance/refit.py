@@ -24,6 +24,7 @@ from foretell.model.fit import fit_model
 from foretell.model.saved.model import SavedModel, load_model
 from foretell.spaces.quantities import TIME, quantity_of_name
 
+_FAR = 0.25  # beyond the recent range by this share, an old run is kept; nearer, recent ones tell
 _NEWEST = 0.2  # the share of tasks that judges, and does not train
 
 
@@ -130,7 +131,9 @@ def older_runs(file: ModelFile, recent: pd.DataFrame) -> pd.DataFrame:
             outside |= ~runs[name].astype(str).isin(recent[name].astype(str)).to_numpy()
         else:
             values = runs[name].to_numpy(dtype=float)
-            outside |= (values < recent[name].min()) | (values > recent[name].max())
+            low, high = float(recent[name].min()), float(recent[name].max())
+            outside |= values < low - _FAR * abs(low)
+            outside |= values > high + _FAR * abs(high)
     return runs[outside][[*file.model.columns, file.model.target]]
 
 

@@ -77,7 +77,7 @@ class Vote:
         beyond = _first(mean(QuestionKind.BEYOND), between, unknown)
         inside = _first(inside, unknown)
         n_columns = len(measured.low)
-        power = _inside_power(fold for fold in folds if fold.kind == Question.INSIDE)
+        power = _inside_power(fold for fold in folds if fold.kind == QuestionKind.INSIDE)
         own_between = [
             _INSIDE_IN_BETWEEN * inside
             + (1 - _INSIDE_IN_BETWEEN)

@@ -39,9 +39,10 @@ class Started:
         self.live = Live(cluster(migration), Connection(control_plane.kubeconfig()))
         self.live.start()
         self.reports = []
+        self.is_leader = True
         self.moving = Moving(
-            self.live.api, self.live.state, lambda: self.live.watches.are_current, is_dry=is_dry,
-            tell=self._tell, patience=patience,
+            self.live.api, self.live.state, lambda: self.live.watches.are_current,
+            lambda: self.is_leader, is_dry=is_dry, tell=self._tell, patience=patience,
         )  # fmt: skip
         self.n_looks = 0
         look = self.moving.look
@@ -300,6 +301,42 @@ def test_who_starts_next_takes_over_a_copy_that_was_left(api, kubelets, start):
     wait_until(lambda: names(api) == ["job-move-1"], "the source is gone")
     second.look_again()
     assert len(second.reports) == 1
+
+
+def test_who_does_not_lead_any_more_leaves_its_moves_to_the_next(api, kubelets, start):
+    kubelets.add("s1", {"type": "slow"})
+    kubelets.add("f1", {"type": "fast"})
+    run(api, job("job"))
+    api.patch(f"{PODS}/job", {"metadata": {"annotations": {START_SECONDS: "never"}}})
+    first = start()
+    wait_until(lambda: names(api) == ["job", "job-move-1"], "a copy")
+    first.is_leader = False
+    wait_until(lambda: first.moving.n_under_way == 0, "it gives up")
+    second = start()
+    wait_until(lambda: second.moving.n_under_way, "it is taken over")
+    ready = {"type": "Ready", "status": "True"}
+    api.patch(f"{PODS}/job-move-1/status", {"status": {"phase": "Running", "conditions": [ready]}})
+    second.wait_for("moved")
+    wait_until(lambda: names(api) == ["job-move-1"], "the source is gone")
+    first.is_leader = True  # it leads again, and must not take the copy for its own
+    first.look_again()
+    assert names(api) == ["job-move-1"]
+    assert first.reports == []
+
+
+@pytest.mark.parametrize("migratable", ["restart", "never"])
+def test_a_pod_that_claims_to_be_a_copy_evicts_nobody_elses(api, kubelets, start, migratable):
+    kubelets.add("f1", {"type": "fast"})
+    there = "/api/v1/namespaces/kube-system/pods"
+    victim = api.create(there, job("victim", "f1", {"foretell/migratable": migratable}))
+    own = api.create(PODS, job("own", "f1", {"foretell/migratable": "never"}))
+    for i, uid in enumerate((victim["metadata"]["uid"], own["metadata"]["uid"])):
+        run(api, job(f"liar-{i}", "f1", {"foretell/copy-of": uid}))
+    started = start()
+    started.look_again()
+    assert started.reports == []
+    assert not api.get(f"{there}/victim")["metadata"].get("deletionTimestamp")
+    assert names(api) == ["liar-0", "liar-1", "own"]
 
 
 def test_while_the_api_server_is_away_nothing_is_lost(api, kubelets, start, control_plane):

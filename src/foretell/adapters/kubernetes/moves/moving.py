@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from foretell.adapters.kubernetes.client import Api, ApiError, Object
 from foretell.adapters.kubernetes.moves.evictions import Evictions
 from foretell.adapters.kubernetes.moves.history import History
+from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.moves.steps import (
     MoveUnderWay,
     Patience,
@@ -25,37 +24,11 @@ from foretell.adapters.kubernetes.state import Record, State
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.closeable import Closeable
 from foretell.decide.placement.moves import Mover, Running
+from foretell.decide.placement.waiting import Waiting
 
 #: Pods of these owners belong to a node.
 _STAYING = ("DaemonSet", "Node")
 _STEP_S = 0.5
-
-
-@dataclass(frozen=True)
-class MoveReport:
-    """A move, and how it ended.
-
-    Attributes
-    ----------
-    result
-        *moved*, *kept* where it was, gone *elsewhere*; *planned* if this is a dry run.
-    """
-
-    pod: str
-    source: str
-    target: str
-    result: str
-    reason: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return dict(vars(self))
-
-    def __str__(self) -> str:
-        words = {"moved": "moved", "planned": "would move", "kept": "does not move",
-                 "elsewhere": "was to move"}  # fmt: skip
-        why = f": {self.reason}" if self.reason else ""
-        return f"{self.pod} {words[self.result]} from {self.source} to {self.target}{why}"
 
 
 class Moving(Closeable):
@@ -63,8 +36,10 @@ class Moving(Closeable):
 
     Parameters
     ----------
-    may_act
-        Whether changes of the cluster are seen, and this replica decides; while not, nothing moves.
+    are_current
+        Whether all changes of the cluster are seen; while not, moves wait.
+    is_leader
+        Whether this replica decides; when it does no more, another one takes its moves over.
     is_dry
         Only tell what would move.
     tell
@@ -75,15 +50,18 @@ class Moving(Closeable):
         self,
         api: Api,
         state: State,
-        may_act: Callable[[], bool],
+        are_current: Callable[[], bool],
+        is_leader: Callable[[], bool] = lambda: True,
         *,
         is_dry: bool = False,
         tell: Callable[[MoveReport], None] = lambda _: None,
         patience: Patience | None = None,
     ) -> None:
-        self.state, self._may_act, self._is_dry, self._tell = state, may_act, is_dry, tell
+        self.state, self._is_dry, self._tell = state, is_dry, tell
+        self._is_leader = is_leader
         self.rules = state.cluster.migration
         self._mover = Mover(self.rules, state.chooser)
+        self._are_current = are_current
         self._around = Surroundings(
             api, state, Evictions(api), self._may_act, patience or Patience()
         )
@@ -94,6 +72,9 @@ class Moving(Closeable):
         self._stopping, self._news = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="moves", daemon=True)
         state.listeners.append(self._listen)
+
+    def _may_act(self) -> bool:
+        return self._is_leader() and self._are_current()
 
     def start(self) -> None:
         """Begin to look for moves."""
@@ -126,6 +107,9 @@ class Moving(Closeable):
 
     def step(self) -> None:
         """Go on with the moves under way, and look for others when it is time."""
+        if not self._is_leader():
+            with self.state.lock:
+                self._give_up()
         if not self._may_act():
             return
         self._advance()
@@ -229,7 +213,7 @@ class Moving(Closeable):
                 source = self.state.records.get(record.pod.annotations.get(COPY_OF, ""))
                 if source is None or busy & {record.pod.uid, source.pod.uid}:
                     continue
-                if source.pod.is_deleting or record.pod.is_deleting:
+                if not self._is_left_over(record, source):
                     continue
                 move = MoveUnderWay(
                     source.pod, record.pod.node, self._history(source), self._history(record),
@@ -238,27 +222,61 @@ class Moving(Closeable):
                 )  # fmt: skip
                 self._under_way[source.pod.uid] = (move, await_copy(move, self._around))
 
+    def _is_left_over(self, copy: Record, source: Record) -> bool:
+        """Whether a copy and its pod both run; nobody can name a pod that is not theirs to move."""
+        return (
+            copy.pod.namespace == source.pod.namespace
+            and bool(copy.pod.node)
+            and self.state.task(source)[0].migratable != "never"
+            and not source.pod.is_deleting
+            and not copy.pod.is_deleting
+        )
+
     def _planned(self) -> list[MoveUnderWay]:
-        """Return the moves that the policy wants now; room is held for each."""
+        """Return the moves that the policy wants now; room is held for each.
+
+        The lock is given back after each pod, for decisions must not wait long.
+        """
         found = []
         with self.state.lock:
-            busy, waiting = self._busy(), self.state.waiting()
-            for record, running in self.state.running():
-                if record.pod.uid in busy or not _can_leave(record):
-                    continue
-                history = self._history(record)
-                _recall(running, history, self.state.index)
-                now_s = self.state.clock()
-                allowed = self.state.allowed(record.pod.rules)
-                move = self._mover.find(running, waiting, now_s, allowed)
-                if move is None:
-                    continue
-                self._mover.note(running, now_s)
-                target = self.state.fleet.names[move.to]
-                self.state.hold(record.pod.uid, target, record.pod.needs)
-                after = history.after(record.counted, move.share, now_s)
-                found.append(MoveUnderWay(record.pod, target, history, after))
+            busy = self._busy()
+            records = [r for r in self.state.records.values() if self._may_leave(r, busy)]
+        waiting = _Waiting(self.state)
+        for record in records:
+            with self.state.lock:
+                move = self._find(record, waiting.now())
+            if move is not None:
+                found.append(move)
         return found
+
+    def _find(self, record: Record, waiting: Waiting) -> MoveUnderWay | None:
+        """Find a move for a pod, and hold the room for it."""
+        running = self.state.running_of(record)
+        if running is None or self.state.records.get(record.pod.uid) is not record:
+            return None
+        history, now_s = self._history(record), self.state.clock()
+        _recall(running, history, self.state.index)
+        move = self._mover.find(running, waiting, now_s, self.state.allowed(record.pod.rules))
+        if move is None:
+            return None
+        self._mover.note(running, now_s)
+        target = self.state.fleet.names[move.to]
+        self.state.hold(record.pod.uid, target, record.pod.needs)
+        after = history.after(record.counted, move.share, now_s)
+        return MoveUnderWay(record.pod, target, history, after)
+
+    def _may_leave(self, record: Record, busy: set[str]) -> bool:
+        """Whether a pod runs and may move, and nothing ties it to its node."""
+        pod = record.pod
+        return (
+            pod.uid not in busy
+            and pod.phase == "Running"
+            and pod.is_ready
+            and not pod.is_deleting
+            and not pod.unchecked
+            and (pod.owner is None or pod.owner.kind not in _STAYING)
+            and self.state.task(record)[0].migratable != "never"
+        )
 
     def _busy(self) -> set[str]:
         moves = [move for move, _ in self._under_way.values()]
@@ -274,16 +292,21 @@ class Moving(Closeable):
         return found
 
 
-def _can_leave(record: Record) -> bool:
-    """Whether a pod runs, and nothing ties it to its node."""
-    pod = record.pod
-    return (
-        pod.phase == "Running"
-        and pod.is_ready
-        and not pod.is_deleting
-        and not pod.unchecked
-        and (pod.owner is None or pod.owner.kind not in _STAYING)
-    )
+class _Waiting:
+    """The pods that wait, made again only when nodes or pods have changed."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen: tuple[object, int, int] | None = None
+        self._found = Waiting()
+
+    def now(self) -> Waiting:
+        """Return them; the lock is held."""
+        state = self._state
+        seen = (state.fleet, state.n_room, state.n_arrived)
+        if seen != self._seen:
+            self._seen, self._found = seen, state.waiting()
+        return self._found
 
 
 def _recall(running: Running, history: History, index: dict[str, int]) -> None:

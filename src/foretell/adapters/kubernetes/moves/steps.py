@@ -90,7 +90,7 @@ class Surroundings:
     api: Api
     state: State
     evictions: Evictions
-    are_current: Callable[[], bool]
+    may_act: Callable[[], bool]
     patience: Patience = Patience()
 
     def now_s(self) -> float:
@@ -140,7 +140,7 @@ def await_copy(move: MoveUnderWay, around: Surroundings) -> Steps:
     budget_s: float | None = None
     while not move.has_left:
         why = _copy_problem(move, around, end_s if budget_s is None else budget_s)
-        if not why and _is_up(move.successor) and around.are_current():
+        if not why and _is_up(move.successor) and around.may_act():
             if budget_s is None:
                 budget_s = around.now_s() + around.patience.hold_s
             try:
@@ -221,7 +221,7 @@ def _evict(move: MoveUnderWay, around: Surroundings) -> Generator[None, None, st
         if not around.has_target(move):
             return f"node {move.target} was lost"
         try:
-            if around.are_current() and around.evictions.evict(move.pod) != "refused":
+            if around.may_act() and around.evictions.evict(move.pod) != "refused":
                 return ""
         except ApiError as error:
             if not _is_passing(error):
@@ -242,6 +242,8 @@ def _note_history(move: MoveUnderWay, pod: Pod, around: Surroundings) -> None:
 
 def _delete_copy(move: MoveUnderWay, around: Surroundings) -> Generator[None, None, None]:
     """Delete the copy, however long the API server is away."""
+    while not around.may_act():  # another replica may have taken over
+        yield
     copy = move.successor
     if move.copy is None or copy is None:
         return

@@ -12,7 +12,7 @@ from foretell.adapters.http.server.run import listen, run_server, url_of
 from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
 from foretell.adapters.kubernetes.lease import LeaseSettings
 from foretell.adapters.kubernetes.live import Live
-from foretell.adapters.kubernetes.moves.moving import MoveReport
+from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
 from foretell.adapters.kubernetes.standalone.scheduler import SCHEDULER_NAME, Decision, Standalone
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep

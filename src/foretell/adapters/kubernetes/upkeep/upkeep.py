@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
 from foretell.adapters.kubernetes.live import Live
-from foretell.adapters.kubernetes.moves.moving import MoveReport, Moving
+from foretell.adapters.kubernetes.moves.moving import Moving
+from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.upkeep.maintaining import Maintaining
 from foretell.adapters.kubernetes.upkeep.recording import Recorder
 from foretell.closeable import Closeable
@@ -90,14 +91,18 @@ class Upkeep(Closeable):
             lease.start()
             is_leader = lambda: lease.is_held  # noqa: E731 - a name for the type
 
-        def may_act() -> bool:
-            return live.watches.are_current and (is_leader is None or is_leader())
-
         def tell(report: MoveReport) -> None:
             live.metrics.moves.labels(report.result).inc()
             self._tell(report)
 
         self.moving = self._stack.enter_context(
-            Moving(live.api, live.state, may_act, is_dry=is_dry, tell=tell)
+            Moving(
+                live.api,
+                live.state,
+                lambda: live.watches.are_current,
+                is_leader or (lambda: True),
+                is_dry=is_dry,
+                tell=tell,
+            )
         )
         self.moving.start()
