@@ -15,15 +15,17 @@ from foretell.measure.measure import measure_sweep
 from foretell.measure.running import cpu_limit
 from foretell.measure.running.cpu_limit import CpuLimit
 
-#: Uses 0.5 s of CPU time, half of it in a child, and prints how long that took.
+#: When told to, uses 0.5 s of CPU time, half of it in a child, and prints how long that took.
 BUSY = """
 import os, time
+input()
 began = time.perf_counter()
 for is_child in (True, False):
     if is_child and (pid := os.fork()):
         os.waitpid(pid, 0)
         continue
-    while time.process_time() < 0.25: pass
+    before = time.process_time()
+    while time.process_time() < before + 0.25: pass
     if is_child: os._exit(0)
 print(time.perf_counter() - began)
 """
@@ -38,9 +40,10 @@ def limit(request):
 
 
 def test_a_process_and_its_child_take_as_long_as_their_share_of_a_core_demands(limit):
-    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", BUSY], **pipes)
     with limit.held(process.pid, 0.25):
-        wall_s = float(process.communicate(timeout=60)[0])
+        wall_s = float(process.communicate("go\n", timeout=60)[0])
     # Whatever else runs: 0.5 s at a quarter of a core, but for what it may use at once.
     assert wall_s >= (0.5 - 0.1) / 0.25
 
