@@ -51,7 +51,7 @@ bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.standalone
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program
+studies: study-ray-training study-vgg-layers study-any-program study-placement
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

@@ -556,6 +556,7 @@ def test_every_policy_is_described():
 
 STUDIES = {
     "any-program": "runs.csv",
+    "placement": "runs.csv",
     "ray-training": "actors.csv",
     "vgg-layers": "runs.csv",
 }

@@ -9,11 +9,12 @@ import pytest
 from foretell.cluster.models import open_estimates
 from foretell.decide.placement.choose import read_policy
 from foretell.decide.placement.cluster import read_cluster
+from foretell.decide.placement.optimum import solve_timed
 from foretell.decide.placement.tasks import read_task
 from foretell.errors import UsageError
 from foretell.simulate.arrivals import Arrival, made_up
 from foretell.simulate.cluster import Scene
-from foretell.simulate.figures import best_cost, figures_of, mean_cost
+from foretell.simulate.figures import best_cost, figures_of, mean_cost, timed_problem
 
 
 def scene_of(cluster, arrivals=None, seed=0):
@@ -245,6 +246,16 @@ def test_the_best_schedule_is_that_found_by_trying_all(H, seed):
     assert found <= exact * (1 + 1e-6)  # slots are cut so that it is never too high
     assert found >= exact * 0.85
     assert all(mean_cost(p) >= exact * (1 - 1e-9) for p in played)
+
+
+def test_at_equal_waits_the_best_schedule_cannot_wait_for_a_frugal_node():
+    scene = scene_of(PAIR, [(0, "cpu=2,work=10"), (1, "cpu=2,work=10")])
+    played = scene.play(read_policy("geometric:H=1"))
+    assert played.tasks["wait_s"].tolist() == [0, 0]  # the second takes the fast node, at 5 × 20 J
+    patient = timed_problem(scene, [played], 1.0)
+    prompt = timed_problem(scene, [played], 1.0, may_wait_more=False)
+    assert solve_timed(patient) == pytest.approx(2)
+    assert solve_timed(prompt) == pytest.approx(1 + 5)
 
 
 def test_there_is_no_best_schedule_of_a_large_scene():

@@ -53,6 +53,8 @@ def list_configurations(sweep: Sweep, workload: Workload) -> list[Configuration]
     kept = [c for c in _derived(sweep, workload, rules, wanted) if rules.allows(c)]
     if not kept:
         raise UsageError("no configuration is left: 'only' and 'exclude' rule out all of them")
+    for configuration in kept:
+        sweep.cpu_limit_of(configuration)  # refuses an impossible limit before anything runs
     return kept
 
 

@@ -108,6 +108,7 @@ class Sweep(pydantic.BaseModel):
     seed: Annotated[int, pydantic.Field(ge=0, lt=2**32)] = 0
     time_limit_s: Positive | None = None
     memory_limit_mib: Positive | None = None
+    cpu_limit: Positive | str | None = None
     expected_s: Positive | None = None
     warm_up: Count = 0
     retries: Count = 0
@@ -144,9 +145,9 @@ class Sweep(pydantic.BaseModel):
         """Return the workload, ready to run; ``folder`` is where its own modules may lie."""
         workload = load_workload(self.workload, folder)
         workload.check(self.names)
-        in_needs = self._needs_depend_on()  # jobs see these in OMP_NUM_THREADS
+        outside = self._outside_depends_on()  # jobs see needs in OMP_NUM_THREADS
         for name in workload.ignored(self.names):
-            if self._varies(name) and name not in in_needs:
+            if self._varies(name) and name not in outside:
                 raise UsageError(
                     f"parameters.{name}: varies, and no part of the workload uses it; write "
                     f"{{{name}}} where the program takes it, or repeats = n to run it n times"
@@ -159,10 +160,20 @@ class Sweep(pydantic.BaseModel):
             return workload.needs(configuration)
         return self.needs.of(configuration)
 
-    def _needs_depend_on(self) -> set[str]:
-        """Return the columns that the needs of a run depend on."""
+    def cpu_limit_of(self, configuration: Mapping[str, Any]) -> float | None:
+        """Return how many cores a run may keep busy; None if as many as there are."""
+        if not isinstance(self.cpu_limit, str):
+            return self.cpu_limit
+        cpus = read_amount(Expression(self.cpu_limit).value(configuration), "cpu_limit")
+        if cpus <= 0:
+            raise UsageError(f"cpu_limit: must be above 0, not {cpus:g}")
+        return cpus
+
+    def _outside_depends_on(self) -> set[str]:
+        """Return the columns that the needs and the limit of a run depend on."""
         found: set[str] = set()
-        texts = [text for _, text in self.needs or () if isinstance(text, str)]
+        given = [*(text for _, text in self.needs or ()), self.cpu_limit]
+        texts = [text for text in given if isinstance(text, str)]
         while texts:
             new = set(Expression(texts.pop()).names) - found
             found |= new
@@ -249,7 +260,8 @@ def _expressions(sweep: Sweep) -> list[tuple[str, str]]:
     found = [("only", text) for text in sweep.only] + [("exclude", text) for text in sweep.exclude]
     found += [(f"derive.{name}", text) for name, text in sweep.derive.items()]
     needs = [(f"needs.{name}", text) for name, text in sweep.needs or ()]
-    return found + [(place, text) for place, text in needs if isinstance(text, str)]
+    given = [*needs, ("cpu_limit", sweep.cpu_limit)]
+    return found + [(place, text) for place, text in given if isinstance(text, str)]
 
 
 def _placed(place: str, check: Callable[[Any], object], value: Any) -> None:

@@ -80,6 +80,22 @@ def best_cost(scene: Scene, played: Sequence[Played], H: float) -> float | None:
 
     Waiting counts, and so may be worth it. Schedules that are known bound how long it lasts.
     """
+    problem = timed_problem(scene, played, H)
+    total = None if problem is None else solve_timed(problem)
+    return None if total is None else total / len(scene.arrivals)
+
+
+def timed_problem(
+    scene: Scene, played: Sequence[Played], H: float, *, may_wait_more: bool = True
+) -> TimedProblem | None:
+    """Return a small scene as a problem over time; None if it is too large.
+
+    Parameters
+    ----------
+    may_wait_more
+        Whether a task may start later than in all schedules that are known. At H = 1 waiting costs
+        nothing, and otherwise the best schedule lets everything wait for the most frugal node.
+    """
     fleet = Fleet.of(scene.cluster)
     n_tasks, n_nodes = len(scene.arrivals), len(fleet)
     if not (0 < n_tasks <= MOST_TASKS and 0 < n_nodes <= MOST_NODES) or scene.noise:
@@ -93,14 +109,11 @@ def best_cost(scene: Scene, played: Sequence[Played], H: float) -> float | None:
     needs = []
     for i, arrival in enumerate(scene.arrivals):
         need = fleet.need(arrival.task.needs)
-        if need is None:
+        if need is None or not (usable := fleet.room(need) & fleet.ready).any():
             return None
         needs.append(need)
         true = scene.truth.of(arrival.task)
         times, energies = (of[fleet.type_of] for of in (true.time_s, true.energy_j))
-        usable = fleet.room(need) & fleet.ready
-        if not usable.any():
-            return None
         weight = H if arrival.task.H is None else arrival.task.H
         energy = (energies / energies[usable].min()) ** weight
         wait = np.maximum(starts - arrival.at_s, 0.0)
@@ -108,7 +121,7 @@ def best_cost(scene: Scene, played: Sequence[Played], H: float) -> float | None:
         costs[i] = energy[:, None] * ratio ** (1 - weight)
         costs[i][:, starts + slot_s <= arrival.at_s] = np.inf
         costs[i][~usable] = np.inf
+        if not may_wait_more:
+            costs[i][:, starts > max(p.tasks["start_s"].iloc[i] for p in played)] = np.inf
         lengths[i] = np.maximum(np.floor(times / slot_s).astype(np.int64) - 1, 0)
-    free = fleet.capacity - fleet.used
-    total = solve_timed(TimedProblem(costs, lengths, np.array(needs), free))
-    return None if total is None else total / n_tasks
+    return TimedProblem(costs, lengths, np.array(needs), fleet.capacity - fleet.used)

@@ -100,6 +100,14 @@ def test_a_task_that_nearly_ended_stays():
     assert Setting().find(395.0) is None
 
 
+def test_a_task_that_should_have_ended_stays_whatever_the_limits():
+    setting = Setting("geometric:H=0.5")
+    limits = {"min_remaining_s": 0.0, "start_s": 0.0}
+    setting.mover.rules = setting.mover.rules.model_copy(update=limits)
+    assert setting.find(399.0) is not None
+    assert setting.find(401.0) is None
+
+
 def test_moves_count_the_energy_that_the_policy_counts():
     """A node that is empty but for this task could be switched off."""
     power = {"idle_w": 10, "busy_w": 12, "can_power_off": True}

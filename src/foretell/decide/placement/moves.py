@@ -72,8 +72,8 @@ class Mover:
             return None
         done = (now_s - running.started_s) / time_s
         left = max(0.0, running.share - done)
-        if left * time_s < self.rules.min_remaining_s:
-            return None
+        if left == 0 or left * time_s < self.rules.min_remaining_s:
+            return None  # it should have ended by now, or is about to
         share = left if running.task.migratable == "resume" else 1.0
         found = self.chooser.candidates(running.task, running.need, allowed=allowed)
         banned = {n for n, at_s in running.left.items() if now_s - at_s < self.rules.cooldown_s}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import psutil
 from foretell.measure.meters import METERS, Meter, Setting, Tree
 from foretell.measure.meters.memory import resident_bytes
 from foretell.measure.meters.panel import Panel
+from foretell.measure.running.cpu_limit import CpuLimit
 from foretell.measure.running.runner_process import Failure, RunnerProcess
 from foretell.measure.sweep import Sweep, reserved_names
 from foretell.measure.workloads import Workload
@@ -100,6 +102,7 @@ class Supervisor:
         self._workload = workload
         self._meters = meters
         self._runner: RunnerProcess | None = None
+        self._limit: CpuLimit | None = None
         self._is_aborted = False
 
     def measure(self, configuration: Mapping[str, Any]) -> Measured:
@@ -139,6 +142,9 @@ class Supervisor:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+        if self._limit is not None:
+            self._limit.close()
+            self._limit = None
 
     def _make(self, configuration: Mapping[str, Any], panel: Panel, values: dict[str, Any]) -> None:
         """Make one run, noting what is measured; raise a Failure if it goes wrong."""
@@ -148,7 +154,7 @@ class Supervisor:
             self._runner = RunnerProcess(self._sweep, self._workload)
         runner = self._runner
         runner.request({"configuration": dict(configuration)})
-        answer = self._answer(runner, panel, values)
+        answer = self._answer(runner, panel, values, self._sweep.cpu_limit_of(configuration))
         if answer["wall_time_s"] is not None:
             values["wall_time_s"] = answer["wall_time_s"]
         stages = {f"{name}_s": seconds for name, seconds in answer["stages_s"].items()}
@@ -163,13 +169,18 @@ class Supervisor:
             raise Failure(Status(answer["status"]), answer["reason"])
 
     def _answer(
-        self, runner: RunnerProcess, panel: Panel, values: dict[str, Any]
+        self,
+        runner: RunnerProcess,
+        panel: Panel,
+        values: dict[str, Any],
+        cpu_limit: float | None,
     ) -> dict[str, Any]:
         """Wait for the job to begin, watch it, and return the answer of the runner."""
         limit_s = self._sweep.time_limit_s or float("inf")
         message = self._expected(runner, _ANSWER_LIMIT_S + limit_s, "the job did not begin")
         if message.get("event") == "begin":
-            self._watch(runner, panel, values)
+            with self._limited(runner, cpu_limit):
+                self._watch(runner, panel, values)
             runner.say_go()
             message = self._expected(
                 runner, _ANSWER_LIMIT_S, "the job ended, and its results did not come"
@@ -178,6 +189,16 @@ class Supervisor:
         if not isinstance(answer, dict):
             raise Failure(Status.FAILED, "its process sent an unexpected message")
         return answer
+
+    def _limited(
+        self, runner: RunnerProcess, cpu_limit: float | None
+    ) -> AbstractContextManager[None]:
+        """Limit the CPU time of the job, but not of what prepares it."""
+        if cpu_limit is None:
+            return nullcontext()
+        if self._limit is None:
+            self._limit = CpuLimit()
+        return self._limit.held(runner.pid, cpu_limit, is_job=self._workload.is_job)
 
     def _expected(self, runner: RunnerProcess, limit_s: float, otherwise: str) -> dict[str, Any]:
         deadline = time.monotonic() + limit_s

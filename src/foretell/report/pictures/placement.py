@@ -103,8 +103,10 @@ def draw_front(points: Sequence[Point], palette: Palette) -> Figure:
             linewidth=1.0 if len(own) > 1 else 0.0, label=short(family, 24),
         )  # fmt: skip
         for label, time_s, energy_j in _apart(own, points):
+            # Below the marker where the line to the next point would cross the label.
+            rises = any(p.time_s > time_s and p.energy_j > energy_j for p in own)
             axes.annotate(
-                short(label, 24), (time_s, energy_j / 1e3), xytext=(5, 5),
+                short(label, 24), (time_s, energy_j / 1e3), xytext=(5, -12 if rises else 5),
                 textcoords="offset points", fontsize=8,
             )  # fmt: skip
     fit_axis(axes.xaxis, np.array([p.time_s for p in points]))
