@@ -64,3 +64,31 @@ def test_without_spread_and_outliers_a_run_takes_its_true_time():
     law, _, random = draw_law("amdahl", 0)
     frame = pd.DataFrame({c.name: [c.values[0], c.values[-1]] for c in law.columns})
     assert Noise(0.0, 0.0).draw(law.truth(frame), random) == pytest.approx(law.truth(frame))
+
+
+def test_switches_that_exclude_each_other_are_never_on_together():
+    groups = {}
+    task = draw_task("switches", "holdout", 1)
+    for name in task.train.columns:
+        if name.startswith("g"):
+            groups.setdefault(name.split("_")[0], []).append(name)
+    assert groups
+    for names in groups.values():
+        assert (task.train[names].sum(axis=1) == 1).all()
+
+
+def test_near_its_limit_a_stream_waits_far_longer_than_with_operators_to_spare():
+    for seed in range(20):
+        law, _, _ = draw_law("stream", seed)
+        ends = {c.name: [c.values[0], c.values[-1 if c.grows else 0]] for c in law.columns}
+        crowded, spare = law.truth(pd.DataFrame(ends))
+        assert crowded > spare
+
+
+def test_a_step_of_a_rule_is_where_its_conditions_meet():
+    law, _, random = draw_law("rules", 0)
+    frame = pd.DataFrame({c.name: random.choice(c.values, 500) for c in law.columns})
+    amounts = [c.name for c in law.columns if c.grows]
+    # Between two values of an amount nothing but its power changes.
+    moved = frame.assign(**{name: frame[name] * 1.01 for name in amounts})
+    assert np.ptp(law.truth(moved) / law.truth(frame)) < 1e-9

@@ -14,10 +14,11 @@ from foretell.cli._output import echo, echo_unchanged
 from foretell.errors import Option, UsageError
 
 if TYPE_CHECKING:
-    from foretell.adapters.kubernetes import extender, standalone
+    from foretell.adapters.kubernetes import extender
     from foretell.adapters.kubernetes.live import Live
     from foretell.adapters.kubernetes.moves.report import MoveReport
     from foretell.adapters.kubernetes.service import ServiceSettings
+    from foretell.adapters.kubernetes.standalone import scheduler
 
 
 @click.command()
@@ -131,7 +132,7 @@ def _run_extender(live: Live, settings: ServiceSettings, *, dry_run: bool, as_js
 def _run_standalone(
     live: Live, service: ServiceSettings, given: dict[str, Any], *, dry_run: bool, as_json: bool
 ) -> None:
-    from foretell.adapters.kubernetes.running import StandaloneSettings, run_standalone
+    from foretell.adapters.kubernetes.standalone.run import StandaloneSettings, run_standalone
 
     name = given["scheduler_name"]
     settings = StandaloneSettings(name, given["lease_namespace"], given["lease_seconds"], dry_run)
@@ -151,10 +152,10 @@ def _run_standalone(
 
 def _teller(
     as_json: bool,
-) -> Callable[[extender.Decision | standalone.Decision | MoveReport], None]:
+) -> Callable[[extender.Decision | scheduler.Decision | MoveReport], None]:
     from foretell.adapters.kubernetes.moves.report import MoveReport
 
-    def tell(news: extender.Decision | standalone.Decision | MoveReport) -> None:
+    def tell(news: extender.Decision | scheduler.Decision | MoveReport) -> None:
         if as_json:
             kind = "move" if isinstance(news, MoveReport) else "decision"
             echo_unchanged(json.dumps({kind: news.to_json()}) + "\n")

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -53,9 +54,9 @@ def find_servers():
 
 
 def free_port():
-    """Return a port that nobody listens on now."""
+    """Return a port that nobody listens on now, and that no client is given by the system."""
     while True:
-        port = random.SystemRandom().randrange(32_100, 60_000)
+        port = random.SystemRandom().randrange(20_000, 32_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -96,6 +97,10 @@ class Server:
     def text(self):
         """The end of what it printed."""
         return self._log.read_text(errors="replace")[-4000:]
+
+    def has_said(self, words):
+        """Whether it printed some words."""
+        return words in self._log.read_text(errors="replace")
 
     def is_alive(self):
         """Whether it still runs."""
@@ -201,7 +206,7 @@ class ControlPlane:
         key = ["openssl", "genrsa", "-out", str(self.folder / "accounts.key"), "2048"]
         subprocess.run(key, check=True, capture_output=True)
         self.etcd = self.api_server = None
-        self._running = []
+        self._running, self._numbers = [], itertools.count()
 
     @property
     def ca(self):
@@ -308,49 +313,56 @@ class ControlPlane:
 
     def scheduler(self, configuration=None, user="system:kube-scheduler"):
         """Start kube-scheduler; ``configuration`` has its profiles and extenders."""
-        described = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1beta1",
-            "kind": "KubeSchedulerConfiguration",
-            **(configuration or {}),
-            "clientConnection": {
-                "kubeconfig": str(self.kubeconfig(user)),
-                "qps": 500,
-                "burst": 1000,
-            },
-            "leaderElection": {"leaderElect": False},
-        }
-        path = self.folder / f"scheduler-{os.urandom(4).hex()}.json"
-        path.write_text(json.dumps(described))
-        port = free_port()
-        server = self._start(
-            "kube-scheduler", f"--config={path}", "--bind-address=127.0.0.1",
-            f"--secure-port={port}", "--port=0", f"--cert-dir={self.folder / 'scheduler'}",
-            "--v=2",
-        )  # fmt: skip
-        wait_until(
-            lambda: not server.is_alive() or "Serving securely" in server.text, "kube-scheduler"
-        )
-        assert server.is_alive(), server.text
-        return server
+
+        def options():
+            # Its plain ports are fixed ones unless the configuration has others.
+            plain = f"127.0.0.1:{free_port()}"
+            described = {
+                "apiVersion": "kubescheduler.config.k8s.io/v1beta1",
+                "kind": "KubeSchedulerConfiguration",
+                **(configuration or {}),
+                "clientConnection": {
+                    "kubeconfig": str(self.kubeconfig(user)),
+                    "qps": 500,
+                    "burst": 1000,
+                },
+                "leaderElection": {"leaderElect": False},
+                "healthzBindAddress": plain,
+                "metricsBindAddress": plain,
+            }
+            path = self.folder / f"scheduler-{os.urandom(4).hex()}.json"
+            path.write_text(json.dumps(described))
+            return [f"--config={path}"]
+
+        return self._start_serving("kube-scheduler", options)
 
     def controllers(self, names="*"):
         """Start kube-controller-manager, with all or some of its controllers."""
-        port = free_port()
-        kubeconfig = self.kubeconfig("system:kube-controller-manager")
-        server = self._start(
-            "kube-controller-manager", f"--kubeconfig={kubeconfig}", "--leader-elect=false",
-            "--bind-address=127.0.0.1", f"--secure-port={port}", "--port=0",
-            f"--cert-dir={self.folder / 'controllers'}", f"--controllers={names}",
-            "--kube-api-qps=500", "--kube-api-burst=1000", "--v=2",
-        )  # fmt: skip
-        wait_until(
-            lambda: not server.is_alive() or "Serving securely" in server.text, "controllers"
-        )
-        assert server.is_alive(), server.text
-        return server
+        options = [
+            "--leader-elect=false", f"--controllers={names}", "--port=0",
+            f"--kubeconfig={self.kubeconfig('system:kube-controller-manager')}",
+            "--kube-api-qps=500", "--kube-api-burst=1000",
+        ]  # fmt: skip
+        return self._start_serving("kube-controller-manager", lambda: options)
+
+    def _start_serving(self, name, options):
+        """Start a server, on other ports if another process took one of them meanwhile."""
+        for _ in range(3):
+            server = self._start(
+                name, *options(), "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
+                f"--cert-dir={self.folder / name}", "--v=2",
+            )  # fmt: skip
+            wait_until(
+                lambda server=server: not server.is_alive() or server.has_said("Serving securely"),
+                name,
+            )
+            if server.is_alive():
+                return server
+        raise AssertionError(server.text)
 
     def _start(self, name, *options):
-        log = self.folder / f"{name}-{len(self._running)}.log"
+        # Each has a file of its own, so that what an earlier one said is not taken for its words.
+        log = self.folder / f"{name}-{next(self._numbers)}.log"
         server = Server([self.servers / name, *options], log)
         self._running.append(server)
         return server
@@ -369,11 +381,15 @@ class ControlPlane:
         for kind in _KINDS:
             for item in api.list(kind):
                 api.delete(_path(kind, item), **_NOW)
-        for kind in _RIGHTS:
-            own = (i for i in api.list(kind) if i["metadata"]["name"].startswith("foretell"))
-            list(map(lambda item, kind=kind: api.delete(_path(kind, item)), own))
         for item in api.list("/api/v1/namespaces"):
             api.delete(f"/api/v1/namespaces/{item['metadata']['name']}/events")
+        self._take_rights_back(api)
+
+    def _take_rights_back(self, api):
+        for kind in _RIGHTS:
+            for item in api.list(kind):
+                if item["metadata"]["name"].startswith("foretell"):
+                    api.delete(_path(kind, item))
 
     def close(self):
         """End all servers."""

@@ -12,7 +12,7 @@ from .control_plane import wait_until
 #: Imports what the command needs, and then starts a process for each line that it reads.
 _TEMPLATE = """
 import json, os, signal, sys
-import foretell.cli.cluster, foretell.adapters.kubernetes.running, kubernetes.client
+import foretell.cli.cluster, foretell.adapters.kubernetes.standalone.run, kubernetes.client
 import foretell.cli
 
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them

@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from .control_plane import wait_until
+from .control_plane import PATIENCE_S, wait_until
 from .kubelets import node_of, pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -50,7 +50,7 @@ def extend(foretell, control_plane, cluster_file):
             "cluster", "schedule", cluster_file, "--mode", "extender", "--port", "0", "--json",
             "--kubeconfig", known, *options,
         )  # fmt: skip
-        assert run.reaches(lambda: '"url"' in run.text), run.text
+        assert run.reaches(lambda: '"url"' in run.text, PATIENCE_S), run.text
         return run, json.loads(run.text.splitlines()[0])["url"]
 
     return start
@@ -323,7 +323,7 @@ def test_an_api_server_that_is_away_or_refuses_is_named_with_what_to_do(
         for path in cases
     }
     for path, expected in cases.items():
-        assert runs[path].wait() == 2
+        assert runs[path].wait(PATIENCE_S) == 2
         assert expected in " ".join(runs[path].text.split())
         assert "Traceback" not in runs[path].text
 
@@ -340,7 +340,7 @@ def test_an_address_that_others_can_reach_needs_a_certificate(
     }
     runs = {options: foretell(*common, *options) for options in cases}
     for options, expected in cases.items():
-        assert runs[options].wait() == 2
+        assert runs[options].wait(PATIENCE_S) == 2
         assert expected in runs[options].text
 
 
@@ -349,5 +349,5 @@ def test_a_corrupt_model_keeps_it_from_starting(control_plane, foretell, cluster
     text = cluster_file.read_text().replace('time_s = "iterations"', 'models = "bad.foretell"')
     cluster_file.write_text(text)
     run = foretell("cluster", "schedule", cluster_file, "--kubeconfig", control_plane.kubeconfig())
-    assert run.wait() == 2
+    assert run.wait(PATIENCE_S) == 2
     assert "node type frugal, models" in run.text

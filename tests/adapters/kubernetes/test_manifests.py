@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .control_plane import wait_until
+from .control_plane import PATIENCE_S, wait_until
 from .kubelets import node_of, pod
 from .test_extender import CLUSTER, PODS, WORK, certificates, described, extender_of
 
@@ -112,7 +112,7 @@ def test_the_account_of_the_extender_has_the_rights_it_needs_and_no_others(
             word = word.replace(old, str(new))
         words.append(word)
     run = foretell(*words, "--kubeconfig", kubeconfig, "--json")
-    assert run.reaches(lambda: '"url"' in run.text), run.text
+    assert run.reaches(lambda: '"url"' in run.text, PATIENCE_S), run.text
     url = json.loads(run.text.splitlines()[0])["url"]
 
     # kube-scheduler asks as in scheduler-configuration.yaml, by address and with more patience.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from foretell.model.automatic.folds import Fold
-from foretell.model.automatic.vote import Vote, relative_errors, trimmed_mean
+from foretell.model.automatic.vote import Vote, combined, relative_errors, trimmed_mean
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.techniques._base import State
 
@@ -76,14 +77,27 @@ def test_errors_too_small_to_matter_make_no_difference():
 
 def test_rehearsed_votes_are_weighed_as_the_same_question_is_later():
     votes = np.array([[0.0, 9.0, 2.0]])
-    combined = []
+    rehearsed = []
     for direction, nodes in ((1, 16.0), (-1, 0.5)):
-        combined.append(SPECIALISTS.rehearsed(fold("beyond", NODES, direction=direction), votes))
-        asked = trimmed_mean(votes, SPECIALISTS.weights(np.array([[nodes, 20]])))
-        assert combined[-1] == pytest.approx(asked)
-    assert combined[0] > combined[1] + 1  # the second member knows what is above
+        rehearsed.append(SPECIALISTS.rehearsed(fold("beyond", NODES, direction=direction), votes))
+        asked = combined(votes, SPECIALISTS.weights(np.array([[nodes, 20]])))
+        assert rehearsed[-1] == pytest.approx(asked)
+    assert rehearsed[0] > rehearsed[1] + 1  # the second member knows what is above
     inside = SPECIALISTS.rehearsed(fold("inside"), votes)
-    assert inside == pytest.approx(trimmed_mean(votes, SPECIALISTS.weights(np.array([[2.0, 20]]))))
+    assert inside == pytest.approx(combined(votes, SPECIALISTS.weights(np.array([[2.0, 20]]))))
+
+
+def test_inside_the_data_the_best_member_gets_more_weight_from_many_points_than_from_few():
+    def best_weight(n_points):
+        errors = ([0.02, 0.04, 0.04], [0.02, 0.04, 0.04])
+        held = np.array_split(np.arange(n_points), 2)
+        folds = [replace(fold("inside"), test=part) for part in held]
+        judged = vote(*zip(folds, errors, strict=True), n_members=3)
+        return judged.weights(np.array([[2.0, 20]]))[0, 0]
+
+    few, some, many = (best_weight(n) for n in (8, 60, 120))
+    assert few < some < many < 0.95
+    assert few == pytest.approx(4 / 6)  # the inverse squares of the errors
 
 
 def test_a_vote_survives_saving():
@@ -137,6 +151,23 @@ def test_one_wild_vote_moves_nothing_much():
 def test_the_only_one_with_weight_decides():
     votes = np.array([[1.0, 5.0, 9.0]])
     assert trimmed_mean(votes, np.array([[0.0, 1.0, 0.0]])) == pytest.approx([5])
+
+
+def test_members_that_agree_are_not_lowered_and_the_others_the_more_they_disagree():
+    votes = np.array([[2.0, 2.0, 2.0], [1.9, 2.0, 2.1], [1.8, 2.0, 2.2], [0.0, 2.0, 4.0]])
+    below = trimmed_mean(votes, equal(votes)) - combined(votes, equal(votes))
+    assert below[0] == 0
+    assert below[2] == pytest.approx(4 * below[1])  # as a variance grows
+    assert below[2] < below[3] < 2.0  # and yet among the votes
+
+
+def test_where_votes_scatter_like_the_target_the_lowered_one_has_the_smaller_relative_error():
+    random = np.random.default_rng(0)
+    votes = random.normal(0, 0.6, (4000, 5))
+    truth = np.exp(random.normal(0, 0.6, 4000))
+    middle, lowered = trimmed_mean(votes, equal(votes)), combined(votes, equal(votes))
+    errors = [np.abs(np.exp(of) / truth - 1).mean() for of in (middle, lowered)]
+    assert errors[1] < 0.9 * errors[0]
 
 
 def some_votes():

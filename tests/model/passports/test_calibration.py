@@ -68,7 +68,7 @@ def held(calibration, place, residuals, level=0.9):
 #: Errors grow from 2 % inside to a fifth at a distance of one range above the nodes.
 GROWING = of(
     rehearsed(INSIDE, normal(0.02)),
-    rehearsed(BETWEEN, normal(0.03)),
+    *(rehearsed(BETWEEN, of_level) for of_level in np.split(normal(0.03), 4)),
     rehearsed(BEYOND, normal(0.1, seed=1), 0.5),
     rehearsed(BEYOND, normal(0.2, seed=2), 1.0),
     rehearsed(BEYOND, normal(0.02, seed=3), 0.7, SIZE, -1),
@@ -142,6 +142,16 @@ def test_a_column_left_out_of_the_rehearsals_is_taken_for_the_others():
     found = of(*FEW)
     assert width(found, spot(nodes=1.0)) == pytest.approx(width(found, spot(size=1.0)))
     assert width(found, spot(between=True)) < 0.2
+
+
+def test_few_levels_held_out_between_others_make_intervals_wider():
+    def width_from(n_levels):
+        residuals = np.split(normal(0.3, 120), n_levels)
+        folds = [rehearsed(BETWEEN, own) for own in residuals]
+        return width(of(rehearsed(INSIDE, normal(0.01)), *folds), spot(between=True))
+
+    one, two, six = (width_from(n) for n in (1, 2, 6))
+    assert one > 1.2 * two > 1.2 * six  # the runs of one level are wrong together
 
 
 def test_a_column_with_too_few_values_to_rehearse_is_less_certain_outside_and_between():

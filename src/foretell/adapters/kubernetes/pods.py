@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, get_args
 
 from foretell.adapters.kubernetes.client import Object
@@ -21,6 +23,7 @@ _H, _MIGRATABLE = f"{PREFIX}H", f"{PREFIX}migratable"
 MOVES, COPY_OF, ENERGY = f"{PREFIX}moves", f"{PREFIX}copy-of", f"{PREFIX}energy-j"
 _NO_FEATURES = {_H, _MIGRATABLE, MOVES, COPY_OF, ENERGY, PREFIX}
 _MIGRATABLE_VALUES: tuple[str, ...] = get_args(Migratable)
+_KEPT = 4_096  # needs of that many different pods are remembered
 _FINISHED = ("Succeeded", "Failed")
 #: Volumes that are the same on every node; all others may tie a pod to some nodes.
 _ANYWHERE = {"configMap", "downwardAPI", "emptyDir", "gitRepo", "hostPath", "image", "nfs",
@@ -133,29 +136,38 @@ def foretell_annotations(item: Object) -> dict[str, str]:
 
 def read_needs(spec: Object) -> Resources:
     """Return what a pod asks for: that of its containers, or of the largest step before them."""
-    running = Resources()
-    for container in spec.get("containers") or ():
-        running += _requests(container)
+    first = [
+        (c.get("restartPolicy") == "Always", _requests(c)) for c in _all(spec, "initContainers")
+    ]
+    containers = [_requests(c) for c in _all(spec, "containers")]
+    return _needs(json.dumps([containers, first, _requests(spec), spec.get("overhead") or {}]))
+
+
+@lru_cache(maxsize=_KEPT)  # most pods are copies of few, and are seen several times
+def _needs(asked: str) -> Resources:
+    containers, first, whole, overhead = json.loads(asked)
+    running = sum(map(Resources.read, containers), Resources())
     starting, beside = [], Resources()
-    for container in spec.get("initContainers") or ():
-        needs = _requests(container)
-        if container.get("restartPolicy") == "Always":  # it goes on beside the others
-            beside += needs
+    for goes_on, requests in first:
+        if goes_on:  # beside the containers, and beside later steps
+            beside += Resources.read(requests)
             starting.append(beside)
         else:
-            starting.append(beside + needs)
-    total = _largest([running + beside, *starting])
-    given = (spec.get("resources") or {}).get("requests") or {}  # those of the pod as a whole
-    whole = Resources.read(given)
-    if "cpu" in given:
-        total = replace(total, cpus=whole.cpus)
-    if "memory" in given:
-        total = replace(total, memory_bytes=whole.memory_bytes)
-    return total + Resources.read(spec.get("overhead") or {})
+            starting.append(beside + Resources.read(requests))
+    total, of_pod = _largest([running + beside, *starting]), Resources.read(whole)
+    if "cpu" in whole:
+        total = replace(total, cpus=of_pod.cpus)
+    if "memory" in whole:
+        total = replace(total, memory_bytes=of_pod.memory_bytes)
+    return total + Resources.read(overhead)
 
 
-def _requests(container: Object) -> Resources:
-    return Resources.read((container.get("resources") or {}).get("requests") or {})
+def _all(spec: Object, kind: str) -> list[Object]:
+    return spec.get(kind) or []
+
+
+def _requests(part: Object) -> Object:
+    return (part.get("resources") or {}).get("requests") or {}
 
 
 def _largest(parts: Sequence[Resources]) -> Resources:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foretell.model.automatic.runs_made import RunsMade
-from foretell.model.automatic.vote import Vote, trimmed_mean
+from foretell.model.automatic.vote import Vote, combined
 from foretell.model.techniques._base import Array, Regressor, State, weighted_quantiles
 from foretell.model.techniques._state import (
     join_states,
@@ -35,7 +35,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleRegressor(Regressor):
-    """The middle half of the members' votes on the log of the target, and the runs made."""
+    """The middle half of the members' votes, lowered where they disagree, and the runs made."""
 
     members: tuple[Member, ...]
     vote: Vote
@@ -84,7 +84,7 @@ class EnsembleRegressor(Regressor):
         return votes, weights
 
     def _log_prediction(self, votes: Array, weights: Array) -> Array:
-        return np.clip(trimmed_mean(votes, weights) + self.shift, self.low, self.high)
+        return np.clip(combined(votes, weights) + self.shift, self.low, self.high)
 
     def _with_runs(self, x: Array, log_y: Array) -> Array:
         """Combine what the members say with the runs made at the same configurations."""

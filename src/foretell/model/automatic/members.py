@@ -62,8 +62,8 @@ MEMBERS: Mapping[str, MemberSpec] = {
     "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}),  # more would flatten slopes of few runs
 }
 #: One of each kind: a smooth process, a rough one with few axes, laws with and without a process
-#: for what they leave over, trees, and one that stays constant outside the data.
-USUAL = ("LogGP", "SparseGP", "Hybrid", "ScalingLaw", "LightTrees", "FlatGP")
+#: for what they leave over, trees, one that stays constant outside the data, and the simplest law.
+USUAL = ("LogGP", "SparseGP", "Hybrid", "ScalingLaw", "LightTrees", "FlatGP", "PowerLaw")
 #: Fitted to explain, whether they vote or not.
 LAWS = ("ScalingLaw", "PowerLaw")
 #: With so few runs, only laws and one process vote: the others would have too little to learn from.

@@ -42,8 +42,9 @@ _TOLERANCE = 1e-9
 _OPTIMISM = 1.1
 #: How much the folds of a column count against those of all columns.
 _OWN = 0.75
-#: With this many levels held out, intervals are twice as wide as the spread among them.
-_LEVELS_THAT_TELL = 1
+#: The runs of one level are wrong together. With this many levels held out, of a category or
+#: between those of a column, intervals are twice as wide as the spread among them.
+_LEVELS_THAT_TELL, _LEVELS_THAT_TELL_BETWEEN = 1, 2
 _MOST_LEVELS_KNOWN = 100
 #: Errors at a distance count as known if this many configurations lie as far out. Up to a factor
 #: of two, one is enough.
@@ -128,14 +129,15 @@ class Calibration(pydantic.BaseModel):
         Residuals in units of the size expected there.
     between_size, between_sizes
         The size of residuals between levels: of a column not rehearsed, and of those rehearsed.
+        Larger if few levels were held out.
     base, slope, slopes
         The size of residuals grows from the base with the distance, measured in ranges: with a
         slope for a column not rehearsed, and with slopes below and above the range for the others.
     reaches
         The largest ratio below and above the range of each column at which errors are known.
     unknown, unknown_widening
-        Residuals when the level of a category is not known. The runs of one level are wrong
-        together, so few levels tell little, and intervals are this much wider.
+        Residuals when the level of a category is not known. Few levels tell little, so intervals
+        are this much wider.
     errors
         The mean relative error by question, column and direction.
     """
@@ -347,7 +349,7 @@ def calibrate(
         **_between(of_kind[QuestionKind.BETWEEN], inside, least, log_range, cuttable),
         **_beyond(of_kind[QuestionKind.BEYOND], inside, least, log_range, cuttable),
         unknown=Residuals.of(_residuals(levels) if levels else guess),
-        unknown_widening=1 + _LEVELS_THAT_TELL / max(1, len(levels)),
+        unknown_widening=_widening(levels, _LEVELS_THAT_TELL),
         errors=known_errors([r.judged for r in rehearsed if len(r.residuals)]),
     )
 
@@ -374,10 +376,11 @@ def _between(
         for name, own in _by_column(folds, cuttable).items()
     }
     scaled = [f.residuals / sizes[f.columns[0]] for f in folds]
+    widening = _widening(folds, _LEVELS_THAT_TELL_BETWEEN)
     return {
         "between": Residuals.of(np.concatenate(scaled)),
-        "between_size": max(pooled, unrehearsed),
-        "between_sizes": sizes,
+        "between_size": max(widening * pooled, unrehearsed),
+        "between_sizes": {name: widening * size for name, size in sizes.items()},
     }
 
 
@@ -425,6 +428,11 @@ def _beyond(
             if any(ways)
         },
     }
+
+
+def _widening(folds: Sequence[Rehearsed], doubled_at: int) -> float:
+    """Return by how much to widen intervals, given how many levels were held out."""
+    return 1 + doubled_at / max(1, len(folds))
 
 
 def _by_column(folds: Sequence[Rehearsed], cuttable: Sequence[str]) -> dict[str, list[Rehearsed]]:

@@ -11,10 +11,10 @@ import time
 import pytest
 import urllib3
 
-from .control_plane import RefusedError, wait_until
-from .kubelets import SECONDS, pod
-from .proxy import CuttingProxy
-from .replicas import Replicas
+from ..control_plane import RefusedError, wait_until
+from ..kubelets import SECONDS, pod
+from ..proxy import CuttingProxy
+from ..replicas import Replicas
 
 CLUSTER = """
 [[node_type]]

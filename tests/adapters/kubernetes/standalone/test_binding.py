@@ -4,13 +4,13 @@ import queue
 
 import pytest
 
-from foretell.adapters.kubernetes.binding import Binder, Binding
 from foretell.adapters.kubernetes.client import connect
+from foretell.adapters.kubernetes.standalone.binding import Binder, Binding
 from foretell.adapters.kubernetes.state import StateHandler, open_state
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
 
-from .control_plane import wait_until
-from .test_standalone import PODS, task
+from ..control_plane import wait_until
+from .test_command import PODS, task
 
 CLUSTER = {"node_type": [{"name": "any", "selector": {"type": "any"}, "capacity": {"cpu": 4}}]}
 

@@ -14,7 +14,7 @@ from foretell.adapters.kubernetes.lease import LeaseSettings
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.service import ServiceSettings, make_service
-from foretell.adapters.kubernetes.standalone import SCHEDULER_NAME, Decision, Standalone
+from foretell.adapters.kubernetes.standalone.scheduler import SCHEDULER_NAME, Decision, Standalone
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.errors import Option, UsageError
 

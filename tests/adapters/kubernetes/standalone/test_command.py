@@ -4,10 +4,10 @@ import contextlib
 
 import pytest
 
-from .control_plane import wait_until
-from .kubelets import SECONDS, node_of, pod
-from .replicas import Replicas
-from .test_manifests import apply, documents
+from ..control_plane import wait_until
+from ..kubelets import SECONDS, node_of, pod
+from ..replicas import Replicas
+from ..test_manifests import apply, documents
 
 CLUSTER = """
 [policy]

@@ -1,4 +1,4 @@
-"""A scheduler of its own: pods that name it are placed by predicted time and energy, and bound."""
+"""The loop of the scheduler: which pods to try, when, and what to say about those that wait."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from foretell.adapters.kubernetes.binding import Binder, Binding, Outcome
 from foretell.adapters.kubernetes.client import Api
 from foretell.adapters.kubernetes.events import FAILED, SCHEDULED, WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.standalone.binding import Binder, Binding, Outcome
 from foretell.adapters.kubernetes.state import Record, State
 from foretell.adapters.kubernetes.watching import LOG, BackOff, Watches
 from foretell.decide.placement.estimates import Estimate
