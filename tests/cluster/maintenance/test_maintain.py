@@ -15,7 +15,8 @@ import foretell
 from foretell.cli._main import cli
 from foretell.cluster.maintenance import maintain, promote
 from foretell.cluster.maintenance.completed import Ending, completed_task
-from foretell.cluster.maintenance.maintain import last_round_s, maintain_models, open_completed
+from foretell.cluster.maintenance.maintain import maintain_models
+from foretell.cluster.maintenance.places import last_round_s, open_completed
 from foretell.cluster.models import open_estimates
 from foretell.cluster.simulate import simulate_cluster
 from foretell.decide.placement.cluster import read_cluster

@@ -16,6 +16,7 @@ from typing import Any
 
 from foretell.cluster.maintenance.completed import CompletedTask, CompletedTasks
 from foretell.cluster.maintenance.outcome import Maintained, ModelOutcome
+from foretell.cluster.maintenance.places import COMPLETED, ROUNDS, records_folder
 from foretell.cluster.maintenance.promote import discard_older, promote
 from foretell.cluster.maintenance.refit import (
     Lesson,
@@ -27,11 +28,11 @@ from foretell.cluster.maintenance.refit import (
 from foretell.decide.placement.cluster import Cluster, read_cluster
 from foretell.errors import ForetellError, StorageError, UsageError
 from foretell.files.directory import LOCK, locked
-from foretell.files.journal import Journal, read_journal
+from foretell.files.journal import Journal
 from foretell.model.saved.model import model_files
 from foretell.wording import counted
 
-_ROUNDS, _COMPLETED, _FITS, _REPLACED = "rounds.journal", "completed", "fits", "replaced"
+_FITS, _REPLACED = "fits", "replaced"
 _FINGERPRINT = {"records": "rounds of maintenance"}
 _N_REPLACED = 3  # of each model
 
@@ -64,31 +65,10 @@ def maintain_models(
     if not files:
         raise UsageError("no node type has models, so there are none to maintain; name some")
     _make(folder)
-    with locked(folder / LOCK, folder), Journal(folder / _ROUNDS, _FINGERPRINT) as journal:
+    with locked(folder / LOCK, folder), Journal(folder / ROUNDS, _FINGERPRINT) as journal:
         return _Round(read, folder, journal, time.time() if now_s is None else now_s).run(
             files, n_jobs
         )
-
-
-def records_folder(cluster: Cluster) -> Path | None:
-    """Return where a cluster stores completed tasks and the work of maintenance."""
-    records = cluster.maintenance.records
-    return None if records is None else cluster.folder / records
-
-
-def open_completed(cluster: Cluster) -> CompletedTasks | None:
-    """Return the store of completed tasks; None if the cluster file names none."""
-    folder = records_folder(cluster)
-    return None if folder is None else CompletedTasks(folder / _COMPLETED)
-
-
-def last_round_s(cluster: Cluster) -> float | None:
-    """Return when the last round of maintenance began; None if there was none."""
-    folder = records_folder(cluster)
-    if folder is None or not (folder / _ROUNDS).exists():
-        return None
-    started = [r for r in read_journal(folder / _ROUNDS) if r["kind"] == "started"]
-    return float(started[-1]["until_s"]) if started else None
 
 
 def _paths(cluster: Cluster) -> dict[str, list[Path]]:
@@ -124,7 +104,7 @@ class _Round:
 
     def run(self, files: Sequence[ModelFile], n_jobs: int | None) -> Maintained:
         since_s = self.until_s - self.rules.window_s
-        tasks = CompletedTasks(self.folder / _COMPLETED).read(since_s, self.until_s)
+        tasks = CompletedTasks(self.folder / COMPLETED).read(since_s, self.until_s)
         outcomes = [self._maintain(file, file.usable(tasks), n_jobs) for file in files]
         self.journal.append([{"kind": "ended", "round": self.number}])
         shutil.rmtree(self.folder / _FITS, ignore_errors=True)

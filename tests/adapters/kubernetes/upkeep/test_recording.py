@@ -12,7 +12,7 @@ from foretell.adapters.kubernetes.upkeep import maintaining
 from foretell.adapters.kubernetes.upkeep.maintaining import Maintaining
 from foretell.adapters.kubernetes.upkeep.recording import run_span
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
-from foretell.cluster.maintenance.maintain import open_completed
+from foretell.cluster.maintenance.places import open_completed
 from foretell.decide.placement.cluster import read_cluster
 
 from ..control_plane import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.closeable import Closeable
-from foretell.cluster.maintenance.maintain import last_round_s
+from foretell.cluster.maintenance.places import last_round_s
 from foretell.decide.placement.cluster import Cluster
 from foretell.errors import ForetellError
 

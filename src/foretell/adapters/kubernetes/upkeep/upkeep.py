@@ -14,7 +14,7 @@ from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.upkeep.maintaining import Maintaining
 from foretell.adapters.kubernetes.upkeep.recording import Recorder
 from foretell.closeable import Closeable
-from foretell.cluster.maintenance.maintain import open_completed
+from foretell.cluster.maintenance.places import open_completed
 
 _LEASE = "foretell-moves"
 
