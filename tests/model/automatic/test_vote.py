@@ -161,6 +161,12 @@ def test_members_that_agree_are_not_lowered_and_the_others_the_more_they_disagre
     assert below[2] < below[3] < 2.0  # and yet among the votes
 
 
+def test_a_vote_at_the_end_of_the_band_stays_there_even_if_some_members_are_far_below():
+    votes = np.array([[0.0, 7.0, 7.0, 7.0, 7.0, 7.0]])
+    assert combined(votes, equal(votes), -1.0, 7.0) == 7.0
+    assert combined(votes, equal(votes), -1.0, 8.0) < 7.0
+
+
 def test_where_votes_scatter_like_the_target_the_lowered_one_has_the_smaller_relative_error():
     random = np.random.default_rng(0)
     votes = random.normal(0, 0.6, (4000, 5))
