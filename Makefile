@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check bench bench-cluster studies clean
+.PHONY: demo test check kubernetes bench bench-cluster studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -13,7 +13,7 @@ $(VENV)/.runtime: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,serve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes]'
 	touch $@
 
 # The pages are tested in a real browser. Where none is and none can be installed, those tests are skipped.
@@ -27,6 +27,11 @@ demo: $(VENV)/.runtime
 test: $(VENV)/.dev $(VENV)/.browser
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
+# A real Kubernetes control plane for the tests of schedulers, built once into a cache outside this folder; about ten
+# minutes. Without it those tests are skipped. KUBEBUILDER_ASSETS names a folder with servers that are built already.
+kubernetes:
+	sh tests/install-kubernetes
+
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,9 +43,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.serve
 
-# What placement by predictions saves and costs; all figures are simulated. About five minutes.
+# What placement by predictions saves and costs (simulated), how fast the extender answers, and how many pods per second
+# the standalone scheduler binds (both measured, with `make kubernetes`). About eight minutes.
 bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.kubernetes
+	$(BIN)/python -m benchmarks.standalone
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
 studies: study-ray-training study-vgg-layers study-any-program

@@ -20,6 +20,23 @@ from hypothesis import settings
 
 import foretell as package
 
+
+def _load_with_one_thread():
+    """Load the two libraries for linear algebra so that neither starts threads.
+
+    Tests run in as many processes as there are cores. Threads of these libraries then wait for one
+    another, and waiting takes more processor time than the work. The environment stays as it was:
+    processes that tests start must see to it themselves.
+    """
+    name = "OPENBLAS_NUM_THREADS"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name, "1")
+        import numpy  # noqa: F401
+        import scipy.linalg  # noqa: F401
+
+
+_load_with_one_thread()
+
 # A busy machine is slow, and that is no failure.
 settings.register_profile("foretell", deadline=None)
 settings.load_profile("foretell")

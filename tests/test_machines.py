@@ -110,7 +110,20 @@ def test_amounts_are_non_negative_numbers(name, wrong):
 
 @pytest.mark.parametrize(
     ("text", "amount"),
-    [("2", 2), ("500m", 0.5), ("1Gi", 2**30), ("1.5Ki", 1536), ("2k", 2000), (".5M", 5e5), (7, 7)],
+    [
+        ("2", 2),
+        ("500m", 0.5),
+        ("1Gi", 2**30),
+        ("1.5Ki", 1536),
+        ("2k", 2000),
+        (".5M", 5e5),
+        (7, 7),
+        ("1e3", 1000),
+        ("12E2", 1200),
+        ("2E", 2e18),
+        ("1Ei", 2**60),
+        ("1500000n", 0.0015),
+    ],
 )
 def test_amounts_are_read_as_kubernetes_writes_them(text, amount):
     assert read_amount(text) == amount

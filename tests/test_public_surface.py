@@ -15,10 +15,12 @@ def test_every_public_name_is_there():
 def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
         "Advice", "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
-        "ForetellError", "ForetellRegressor", "Learned", "ModelError", "NothingUsableError",
+        "ForetellError", "ForetellRegressor", "Learned", "Maintained", "ModelError",
+        "NothingUsableError",
         "Placement", "Plan", "Predictor", "SavedModel", "Score", "Simulation", "StorageError",
         "UsageError", "advise",
-        "fit_model", "learn_plan", "load_model", "load_models", "make_plan",
+        "fit_model", "hand_off_placement", "learn_plan", "load_model", "load_models",
+        "maintain_models", "make_plan",
         "measure_sweep", "place_task", "read_dataset", "score_model", "simulate_cluster",
         "write_report",
     }  # fmt: skip

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from foretell.adapters.placement_handoff import hand_off_placement as hand_off_placement
+    from foretell.cluster.maintenance.maintain import maintain_models as maintain_models
+    from foretell.cluster.maintenance.outcome import Maintained as Maintained
     from foretell.cluster.place import place_task as place_task
     from foretell.cluster.simulate import Simulation as Simulation
     from foretell.cluster.simulate import simulate_cluster as simulate_cluster
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
 
 #: The public names by module. They are imported on first use, so that `import foretell` is quick.
 _NAMES = {
+    "foretell.adapters.placement_handoff": ("hand_off_placement",),
+    "foretell.cluster.maintenance.maintain": ("maintain_models",),
+    "foretell.cluster.maintenance.outcome": ("Maintained",),
     "foretell.cluster.place": ("place_task",),
     "foretell.cluster.simulate": ("Simulation", "simulate_cluster"),
     "foretell.dataset": ("Dataset", "read_dataset"),

@@ -14,9 +14,13 @@ from foretell.errors import UsageError
 #: Amounts are multiples of a millionth, so that adding and subtracting never leaves a remainder.
 _DECIMALS = 6
 _MOST_K2 = 1.0  # e^100 already exceeds any power
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
-_SUFFIXES = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
-             "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}  # fmt: skip
+_QUANTITY = re.compile(
+    r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2}|n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?"
+)
+_SUFFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3,
+             "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
+             "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50,
+             "Ei": 2.0**60}  # fmt: skip
 #: Other names of resources that foretell has its own names for.
 _SYNONYMS = {"cpu": "cpus", "memory": "memory_bytes", "gpu": "gpus", "nvidia.com/gpu": "gpus"}
 
@@ -32,7 +36,9 @@ def read_amount(value: float | str, name: str = "amount") -> float:
     found = _QUANTITY.fullmatch(value.strip())
     if found is None:
         raise UsageError(f"{name}: must be an amount such as 2, 500m or 1Gi, not '{value}'")
-    return _amount(name, float(found[1]) * _SUFFIXES[found[2] or ""])
+    suffix = found[2] or ""
+    factor = _SUFFIXES[suffix] if suffix in _SUFFIXES else float(f"1{suffix}")
+    return _amount(name, float(found[1]) * factor)
 
 
 def _amount(name: str, value: float) -> float:
@@ -233,6 +239,16 @@ class NodeType:
         if self.idle_w is None or self.busy_w is None:
             return None
         return self.idle_w + busy_share * (self.busy_w - self.idle_w)
+
+    def added_watts(self, cpus: float) -> float | None:
+        """Return the watts that a task with so many CPUs adds to an idle node; None if not known.
+
+        >>> NodeType("a", Resources(cpus=4), idle_w=10, busy_w=30).added_watts(2)
+        10.0
+        """
+        idle_w = self.watts(0.0)
+        busy_w = self.watts(min(1.0, cpus / self.capacity.cpus))
+        return None if idle_w is None or busy_w is None else busy_w - idle_w
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,8 @@ def test_unknown_option_of_a_file_is_warned_about_on_stderr_and_in_the_results(f
 def test_paths_resolve_against_the_campaign_file_when_not_found_here(folder, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     result = subprocess.run(
-        [sys.executable, "-m", "foretell", "fit", folder / "campaign.ini", "-o", "out", "-q"],
+        [sys.executable, "-m", "foretell", "fit", folder / "campaign.ini",
+         "-o", "out", "-j", "1", "-q"],
         cwd=elsewhere, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

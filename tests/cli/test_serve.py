@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 from foretell.adapters.http.models.settings import Limits
-from foretell.adapters.http.server.run import listen
+from foretell.adapters.http.server.run import listen, token_required
 from foretell.errors import UsageError
 
 
@@ -59,7 +59,7 @@ def test_the_library_writes_its_options_in_python(tmp_path):
     with pytest.raises(UsageError, match=r"max_rows=0: must be a positive number"):
         Limits(max_rows=0)
     with pytest.raises(UsageError, match=r"token_file='token'$"):
-        listen("0.0.0.0", 0, has_token=False)
+        listen("0.0.0.0", 0, refusal=token_required("0.0.0.0"))
 
 
 @pytest.mark.parametrize("way", ["Ctrl-C", "SIGTERM"])

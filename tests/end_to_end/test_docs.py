@@ -527,6 +527,7 @@ CLUSTER_TABLES = {
     "Top level": cluster_file.Cluster,
     "Policy": cluster_file.PolicyTable,
     "Migration": cluster_file.Migration,
+    "Maintenance": cluster_file.Maintenance,
     "Trace": cluster_file.TraceTable,
     "Node types": cluster_file.NodeTypeTable,
     "Nodes": cluster_file.NodeTable,

@@ -434,18 +434,23 @@ def test_worker_uses_one_thread_even_in_libraries_it_loads_later(launch_code):
 
 def test_single_thread_is_for_a_while_and_leaves_the_environment_alone(monkeypatch):
     import numpy  # noqa: F401 - there must be something to limit
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def counts():
+        return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
 
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    before = {library["filepath"]: library["num_threads"] for library in threadpool_info()}
-    with single_threaded():
-        assert {library["num_threads"] for library in threadpool_info()} == {1}
-        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+    with threadpool_limits(2):
+        before = counts()
+        assert set(before.values()) == {2}
+        with single_threaded():
+            assert set(counts().values()) == {1}
+            assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+        after = counts()
+    assert {path: after[path] for path in before} == before
     assert os.environ["OMP_NUM_THREADS"] == "2"
     assert "MKL_NUM_THREADS" not in os.environ
-    after = {library["filepath"]: library["num_threads"] for library in threadpool_info()}
-    assert {path: after[path] for path in before} == before
 
 
 def test_blocks_of_rows_are_joined_in_order_whatever_the_number_of_threads():

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import NOTHING_USABLE, echo, echo_json
+from foretell.cli._output import NOTHING_USABLE, echo, echo_json, echo_unchanged
+from foretell.cli.schedule import schedule
 from foretell.wording import counted
 
 cluster_argument = option.path_argument("cluster")
@@ -24,6 +25,9 @@ def command(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         echo(ctx.get_help())
+
+
+command.add_command(schedule)
 
 
 @command.command()
@@ -69,7 +73,6 @@ def probe(
 @cluster_argument
 @click.option(
     "--task",
-    required=True,
     metavar="NAME=VALUE,...",
     help="What the task needs, and its features: cpu=2,memory=1Gi,iterations=800.",
 )
@@ -78,18 +81,39 @@ def probe(
 )
 @click.option("--policy", metavar="POLICY", help="How nodes are scored, instead of the file's way.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides among equals.")
+@click.option(
+    "--as",
+    "form",
+    metavar="FORM",
+    help="Print it for another scheduler: peaks, affinity or kueue; peaks needs no task.",
+)
 @option.json("Print the ranked nodes as JSON.")
 def place(
-    cluster: Path, task: str, weight: str | None, policy: str | None, seed: int, as_json: bool
+    cluster: Path,
+    task: str | None,
+    weight: str | None,
+    policy: str | None,
+    seed: int,
+    form: str | None,
+    as_json: bool,
 ) -> None:
     """Rank the nodes for a task, and say why others are out.
 
     The exit code is 1 when no node can take the task.
     """
+    from foretell.adapters.placement_handoff import PEAKS, check_form, hand_off_placement
     from foretell.cluster.place import place_task
     from foretell.decide.placement.tasks import read_h
 
+    if form is not None:
+        check_form(form)
+    if task is None and form != PEAKS:
+        raise click.MissingParameter(param_hint="'--task'", param_type="option")
     H = None if weight is None else read_h(weight)
+    if form is not None:
+        echo_unchanged(hand_off_placement(cluster, task, form, H=H, policy=policy))
+        return
+    assert task is not None
     found = place_task(cluster, task, H=H, policy=policy, seed=seed)
     if as_json:
         echo_json(found.to_json())
@@ -153,3 +177,25 @@ def simulate(
     if not as_json and (advice := recommendation(sweep)):
         echo(advice)
     echo(f"{report.path}   {report.n_bytes / 1000:.0f} kB", err=True)
+
+
+@command.command()
+@cluster_argument
+@option.jobs
+@option.json("Print what became of each model as JSON.")
+def maintain(cluster: Path, jobs: int | None, as_json: bool) -> None:
+    """Refit models on the tasks that completed, and promote those that are not worse.
+
+    A model is promoted if its error on the newest fifth of the tasks does not grow; the old one is
+    kept. After an interruption, the same command goes on. The exit code is 1 when no refit worked.
+    """
+    from foretell.cluster.maintenance.maintain import maintain_models
+    from foretell.executors import n_cores
+
+    found = maintain_models(cluster, n_jobs=n_cores() if jobs is None else jobs)
+    if as_json:
+        echo_json(found.to_json())
+    else:
+        echo(str(found))
+    if all(outcome.verdict == "failed" for outcome in found.models):
+        sys.exit(NOTHING_USABLE)

@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         from foretell.adapters.http.models.app import make_app
         from foretell.adapters.http.models.settings import Limits, Settings
         from foretell.adapters.http.models.store import ModelStore
-        from foretell.adapters.http.server.run import listen, run_server, url_of
+        from foretell.adapters.http.server.run import listen, run_server, token_required, url_of
         from foretell.adapters.http.server.settings import Access, RequestLimits
     except ModuleNotFoundError as error:
         raise UsageError(
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         read_only,
     )
     has_token = settings.access.token is not None
-    opened = listen(host, port, has_token=has_token)
+    opened = listen(host, port, refusal=None if has_token else token_required(host))
     url = url_of(opened)
 
     def on_ready() -> None:

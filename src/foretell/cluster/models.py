@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from foretell.decide.placement.cluster import Cluster, NodeTypeTable
@@ -36,12 +37,19 @@ def _load(
     return loaded[path]
 
 
-def reload_models(cluster: Cluster, estimates: Estimates) -> str | None:
-    """Load the models of a cluster again; if one cannot be used, keep all old ones and say why."""
+def reload_models(
+    cluster: Cluster, estimates: Estimates, lock: AbstractContextManager[object] | None = None
+) -> str | None:
+    """Load the models of a cluster again; if one cannot be used, keep all old ones and say why.
+
+    ``lock`` is held while they are exchanged, and not while they are loaded.
+    """
     try:
-        estimates.replace(type_models(cluster, load_predictors(cluster)))
+        models = type_models(cluster, load_predictors(cluster))
     except ForetellError as error:
         return str(error)
+    with lock or nullcontext():
+        estimates.replace(models)
     return None
 
 

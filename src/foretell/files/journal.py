@@ -50,7 +50,7 @@ class Journal(Closeable):
         try:
             if not self.records:
                 self._write([self._header])
-        except StorageError:
+        except BaseException:
             self.close()
             raise
         self.records = self.records[1:]
@@ -83,16 +83,10 @@ class Journal(Closeable):
     def _read(self) -> list[dict[str, Any]]:
         if not self._path.exists():
             return []
-        content = self._path.read_bytes()
-        records, sound = decode(content)
+        records, sound = _sound_records(self._path)
         if records:
             self._check_header(records[0])
-        if sound < len(content):
-            if not _is_cut_short(content[sound:]):
-                raise StorageError(
-                    f"{self._path} is damaged at byte {sound}, before its last line. Move it "
-                    "away to start again."
-                )
+        if sound < self._path.stat().st_size:
             with self._path.open("r+b") as file:
                 file.truncate(sound)
         return records
@@ -114,6 +108,25 @@ class Journal(Closeable):
                 f"{self._path} holds results from {reasons}; results are never mixed.",
                 remedy=("Give another place with ", Option("output"), ", or move that one away."),
             )
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """Read the records of a journal that another process may be writing to."""
+    try:
+        return _sound_records(path)[0][1:]
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}; check the path") from None
+
+
+def _sound_records(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """Return all records with the header, and where they end; refuse damage before the end."""
+    content = path.read_bytes()
+    records, sound = decode(content)
+    if sound < len(content) and not _is_cut_short(content[sound:]):
+        raise StorageError(
+            f"{path} is damaged at byte {sound}, before its last line. Move it away to start again."
+        )
+    return records, sound
 
 
 def is_journal(path: Path) -> bool:

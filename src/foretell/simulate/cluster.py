@@ -16,6 +16,7 @@ from foretell.decide.placement.cluster import Cluster
 from foretell.decide.placement.estimates import Estimates
 from foretell.decide.placement.fleet import Amounts
 from foretell.decide.placement.moves import Mover, Running
+from foretell.decide.placement.reserving import first_room
 from foretell.decide.placement.tasks import Task
 from foretell.decide.placement.waiting import Waiter, Waiting
 from foretell.errors import UsageError
@@ -293,32 +294,15 @@ class _Play:
         assert waiter is not None
         if job.running is not None or waiter.own is not None:
             return
-        if not self.waiting.was_overtaken(waiter) or (node := self._first_room(waiter)) is None:
+        node = None
+        if self.waiting.was_overtaken(waiter):
+            running = [job.running for job in self.running.values() if job.running is not None]
+            node = first_room(self.chooser, waiter.need, running, self._could_take(waiter.need))
+        if node is None:
             self.events.after(self.scene.cluster.policy.reserve_after_s, self._reserve, job)
             return
         waiter.own = node
         self.fleet.reserved[node] = True
-
-    def _first_room(self, waiter: Waiter) -> int | None:
-        """Return the node that is predicted to have room first."""
-        ends: dict[int, list[tuple[float, Amounts]]] = {}
-        for job in self.running.values():
-            running = job.running
-            assert running is not None
-            time_s = self.chooser.estimates.of(job.task).time_s[self.fleet.type_of[running.node]]
-            end_s = running.started_s + running.share * (0.0 if math.isnan(time_s) else time_s)
-            ends.setdefault(running.node, []).append((end_s, running.need))
-        best: tuple[float, int] | None = None
-        could = self._could_take(waiter.need) & ~self.fleet.reserved
-        for node in np.flatnonzero(could):
-            free = self.fleet.capacity[:, node] - self.fleet.used[:, node]
-            for end_s, need in sorted(ends.get(int(node), []), key=lambda pair: pair[0]):
-                free = free + need
-                if (waiter.need <= free).all():
-                    if best is None or end_s < best[0]:
-                        best = (end_s, int(node))
-                    break
-        return None if best is None else best[1]
 
     # Moves
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from foretell.decide.advise.error_field import ErrorField
 from foretell.decide.advise.run_value import WORTH, Choice
 from foretell.decide.plan.assess import Assessor, match_models
-from foretell.decide.plan.choose import Chooser
+from foretell.decide.plan.choose import PlanChooser
 from foretell.decide.question.objective import Question
 from foretell.decide.question.prices import Prices, Tariff
 from foretell.decide.question.space import Listed
@@ -35,7 +35,7 @@ def choice_of(times_s, size, noise=0.0, limits=None, allowed=None, doubtful=(), 
     field = ErrorField.of(np.full(2 * n, size), alike, noise)
     is_allowed = np.ones(n, dtype=bool) if allowed is None else np.array(allowed)
     figures = assessor.assess(frame, (0.5, 0.9))
-    chooser = Chooser(question, "time", ["time"])
+    chooser = PlanChooser(question, "time", ["time"])
     return Choice(figures, chooser, {"time": field}, is_allowed,
                   np.isin(np.arange(n), doubtful), np.arange(n), 0)  # fmt: skip
 

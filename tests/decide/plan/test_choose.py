@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.decide.plan.assess import Assessor, match_models
-from foretell.decide.plan.choose import Chooser, Shortlist, pareto
+from foretell.decide.plan.choose import PlanChooser, Shortlist, pareto
 from foretell.decide.question.objective import Question
 from foretell.decide.question.prices import Prices, Tariff
 from foretell.decide.question.space import Listed
@@ -59,7 +59,7 @@ def test_the_chosen_row_is_the_cheapest_that_is_allowed_and_keeps_the_limit(
     rows, most_s, confidence, allow_far
 ):
     question = Question({"deadline": most_s}, confidence, (confidence,), allow_far)
-    chooser = Chooser(question, "cost", ["time", "cost"])
+    chooser = PlanChooser(question, "cost", ["time", "cost"])
     found = chooser.chosen(figures_of(rows, [confidence]), confidence)
     factor = np.exp(0.1 * z(confidence))
     allowed = [
@@ -75,7 +75,7 @@ def test_the_chosen_row_is_the_cheapest_that_is_allowed_and_keeps_the_limit(
 @given(rows, st.floats(1, 60), st.integers(1, 30))
 def test_a_shortlist_of_parts_answers_like_all_rows_at_once(rows, most_s, size):
     question = Question({"deadline": most_s}, 0.9, (0.5, 0.9), False)
-    chooser = Chooser(question, "cost", ["time", "cost"])
+    chooser = PlanChooser(question, "cost", ["time", "cost"])
     whole, parts = figures_of(rows, (0.5, 0.9)), Shortlist(chooser)
     for start in range(0, len(rows), size):
         parts.add(figures_of(rows[start : start + size], (0.5, 0.9)))
@@ -92,7 +92,7 @@ def test_a_shortlist_of_parts_answers_like_all_rows_at_once(rows, most_s, size):
 
 def test_the_closest_row_exceeds_its_worst_limit_least():
     question = Question({"deadline": 10.0, "budget": 40.0}, 0.5, (0.5,), False)
-    chooser = Chooser(question, "cost", ["time", "cost"])
+    chooser = PlanChooser(question, "cost", ["time", "cost"])
     rows = [(2, 30), (8, 12), (1, 50)]  # 3 ×, 2.4 × (the cost) and 5 × too much
     assert chooser.closest(figures_of(rows, [0.5])).tolist() == [1]
 
@@ -101,6 +101,6 @@ def test_the_closest_row_exceeds_its_worst_limit_least():
 def test_the_best_rows_come_in_order_also_of_very_many(n):
     rows = [(1 + i % 50, 1 + (i * 7919) % 997) for i in range(3000)]
     figures = figures_of(rows, [0.5])
-    chooser = Chooser(Question({}, 0.5, (0.5,), True), "time", ["time", "cost"])
+    chooser = PlanChooser(Question({}, 0.5, (0.5,), True), "time", ["time", "cost"])
     found = chooser.best(figures, np.ones(len(rows), dtype=bool), n)
     assert sorted((s, w) for w, s in rows)[:n] == [(rows[i][1], rows[i][0]) for i in found]

@@ -18,9 +18,9 @@ from foretell.model.passports.calibration import (
     Spot,
     calibrate,
 )
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 
-INSIDE, BETWEEN, BEYOND, UNKNOWN = Question
+INSIDE, BETWEEN, BEYOND, UNKNOWN = QuestionKind
 NO_RESIDUALS = np.zeros(0)
 NODES, SIZE = "nodes", "size"
 

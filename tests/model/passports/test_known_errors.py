@@ -11,12 +11,12 @@ from foretell.model.passports.known_errors import (
     error_of,
     known_errors,
 )
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 
 NODES, SLOTS, SIZE = "nodes", "slots", "size"
 
 
-def judged(columns, direction, ratio, *errors, kind=Question.BEYOND):
+def judged(columns, direction, ratio, *errors, kind=QuestionKind.BEYOND):
     return Judged(kind, columns, direction, np.full(len(errors), ratio), np.array(errors))
 
 
@@ -74,12 +74,12 @@ def test_nothing_is_known_along_columns_that_were_not_cut():
 def test_questions_without_a_direction_have_their_own_errors():
     known = known_errors(
         [
-            judged((), 0, 1.0, 0.1, 0.3, kind=Question.INSIDE),
-            judged((NODES,), 0, 1.0, 0.4, kind=Question.BETWEEN),
-            judged(("machine",), 0, 1.0, 0.8, kind=Question.UNKNOWN),
+            judged((), 0, 1.0, 0.1, 0.3, kind=QuestionKind.INSIDE),
+            judged((NODES,), 0, 1.0, 0.4, kind=QuestionKind.BETWEEN),
+            judged(("machine",), 0, 1.0, 0.8, kind=QuestionKind.UNKNOWN),
         ]
     )
-    assert error_of(known, Question.INSIDE) == pytest.approx(0.2)
-    assert error_of(known, Question.BETWEEN, NODES) == pytest.approx(0.4)
-    assert error_of(known, Question.UNKNOWN, "machine") == pytest.approx(0.8)
-    assert np.isnan(error_of(known, Question.BETWEEN, SIZE))
+    assert error_of(known, QuestionKind.INSIDE) == pytest.approx(0.2)
+    assert error_of(known, QuestionKind.BETWEEN, NODES) == pytest.approx(0.4)
+    assert error_of(known, QuestionKind.UNKNOWN, "machine") == pytest.approx(0.8)
+    assert np.isnan(error_of(known, QuestionKind.BETWEEN, SIZE))

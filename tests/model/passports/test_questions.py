@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from foretell.model.passports.questions import QUESTIONS, Question, question_names
+from foretell.model.passports.questions import QUESTIONS, QuestionKind, question_names
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_an_unknown_level_comes_before_a_distance_and_that_before_a_gap():
 
 def test_every_name_is_listed_once():
     assert len(set(QUESTIONS)) == len(QUESTIONS)
-    assert {q.value for q in Question} - {"beyond"} <= set(QUESTIONS)
+    assert {q.value for q in QuestionKind} - {"beyond"} <= set(QUESTIONS)

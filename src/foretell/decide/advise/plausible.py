@@ -6,7 +6,7 @@ import numpy as np
 
 from foretell.decide.plan.answer import Plan
 from foretell.decide.plan.assess import Figures, join
-from foretell.decide.plan.choose import Chooser, Rows, Shortlist
+from foretell.decide.plan.choose import PlanChooser, Rows, Shortlist
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import LIMITS
 from foretell.decide.question.space import Grid
@@ -49,7 +49,7 @@ def plausible(planner: Planner) -> tuple[Plan, Figures]:
     return plan, both.take(np.flatnonzero(is_new))
 
 
-def _hopeful(chooser: Chooser, figures: Figures) -> Rows:
+def _hopeful(chooser: PlanChooser, figures: Figures) -> Rows:
     """Return the rows that are best if all goes well; only a few of those far outside the data."""
     missed = np.ones(len(figures))
     for word, most in chooser.question.limits.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foretell.decide.advise.error_field import Array, ErrorField
 from foretell.decide.plan.assess import Figures
-from foretell.decide.plan.choose import Chooser
+from foretell.decide.plan.choose import PlanChooser
 from foretell.decide.question.objective import LIMITS
 
 #: A smaller improvement does not count as a change of the plan.
@@ -66,7 +66,7 @@ class Choice:
     """
 
     figures: Figures
-    chooser: Chooser
+    chooser: PlanChooser
     fields: Mapping[str, ErrorField]
     is_allowed: NDArray[np.bool_]
     is_doubtful: NDArray[np.bool_]

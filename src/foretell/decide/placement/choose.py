@@ -19,7 +19,9 @@ from foretell.errors import Option, UsageError, suggest
 from foretell.files.typed import validated
 
 Array = NDArray[np.float64]
-_EQUAL = 1e-9  # scores that differ by less are the same
+Allowed = NDArray[np.bool_]
+#: Scores that differ by less are the same.
+EQUAL = 1e-9
 _SWITCH = {"on": True, "off": False}
 _ENERGIES: tuple[str, ...] = get_args(Energy)
 
@@ -126,12 +128,21 @@ class Ranking:
 
 
 class Chooser:
-    """Chooses nodes for tasks by a policy, from what is free now."""
+    """Chooses nodes for tasks by a policy, from what is free now.
+
+    The fleet may be exchanged, by one with the same types of nodes; by default it has the nodes of
+    the cluster file. ``allowed`` says which nodes a task may use, whatever room they have.
+    """
 
     def __init__(
-        self, cluster: Cluster, estimates: Estimates, choice: PolicyChoice, seed: int = 0
+        self,
+        cluster: Cluster,
+        estimates: Estimates,
+        choice: PolicyChoice,
+        seed: int = 0,
+        fleet: Fleet | None = None,
     ) -> None:
-        self.fleet = Fleet.of(cluster)
+        self.fleet = Fleet.of(cluster) if fleet is None else fleet
         self.estimates = estimates
         self.policy = choice.make()
         self.H, self.energy = choice.settings(cluster.policy)
@@ -141,25 +152,31 @@ class Chooser:
         """Return the weight of energy for a task: its own, or that of the policy."""
         return self.H if task.H is None else task.H
 
-    def candidates(self, task: Task, need: Amounts, own: int | None = None) -> Candidates:
+    def candidates(
+        self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
+    ) -> Candidates:
         """Return the nodes that can take a task now."""
         nodes = self.fleet.fitting(need, own)
+        if allowed is not None:
+            nodes = nodes[allowed[nodes]]
         return Candidates(self.fleet, nodes, need, self.estimates.of(task), self.energy)
 
-    def choose(self, task: Task, need: Amounts, own: int | None = None) -> int | None:
+    def choose(
+        self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
+    ) -> int | None:
         """Return the node for a task; None if none has room."""
-        candidates = self.candidates(task, need, own)
+        candidates = self.candidates(task, need, own, allowed)
         if not len(candidates.nodes):
             return None
         H = self.weight(task)
         scores, _ = self.scores(candidates, H)
         return int(candidates.nodes[self._winner(candidates, scores, H)])
 
-    def rank(self, task: Task, need: Amounts) -> Ranking:
+    def rank(self, task: Task, need: Amounts, allowed: Allowed | None = None) -> Ranking:
         """Return all nodes that can take a task now, the best first."""
-        candidates, H = self.candidates(task, need), self.weight(task)
+        candidates, H = self.candidates(task, need, allowed=allowed), self.weight(task)
         scores, is_known = self.scores(candidates, H)
-        order = np.lexsort((np.arange(len(scores)), self._preference(candidates, H), -scores))
+        order = np.lexsort((np.arange(len(scores)), self.preference(candidates, H), -scores))
         if len(order):
             winner = self._winner(candidates, scores, H)
             order = np.array([winner, *(i for i in order if i != winner)], dtype=np.int64)
@@ -178,33 +195,38 @@ class Chooser:
         return scores, is_known
 
     def _winner(self, candidates: Candidates, scores: Array, H: float) -> int:
-        best = np.flatnonzero(scores >= scores.max() - _EQUAL)
+        best = np.flatnonzero(scores >= scores.max() - EQUAL)
         if len(best) == 1:
             return int(best[0])
         if self.policy.ties == "random":
             return int(best[self.random.integers(len(best))])
-        return int(best[np.argmin(self._preference(candidates, H)[best])])
+        return int(best[np.argmin(self.preference(candidates, H)[best])])
 
-    def _preference(self, candidates: Candidates, H: float) -> NDArray[np.int64]:
+    def preference(self, candidates: Candidates, H: float) -> NDArray[np.int64]:
         """Return what decides among equal scores, the least first; then the name does."""
         if self.policy.ties != "by H":
             return np.zeros(len(candidates.nodes), dtype=np.int64)
         return candidates.cpus_left if H >= 0.5 else -candidates.cpus_left
 
-    def assign(self, tasks: Sequence[tuple[Task, Amounts]]) -> list[int | None] | None:
+    def assign(
+        self, tasks: Sequence[tuple[Task, Amounts]], allowed: Sequence[Allowed] | None = None
+    ) -> list[int | None] | None:
         """Place several tasks at once, if the policy does that."""
         if self.policy.together == "none" or len(tasks) < 2:
             return None
-        return self.policy.assign(self.problem(tasks))
+        return self.policy.assign(self.problem(tasks, allowed))
 
-    def problem(self, tasks: Sequence[tuple[Task, Amounts]]) -> Problem:
+    def problem(
+        self, tasks: Sequence[tuple[Task, Amounts]], allowed: Sequence[Allowed] | None = None
+    ) -> Problem:
         """Return the costs and needs of tasks, and what is free."""
         open_nodes = self.fleet.ready & ~self.fleet.reserved
         everywhere = np.arange(len(self.fleet))
         costs = np.full((len(tasks), len(self.fleet)), np.inf)
         for row, (task, need) in enumerate(tasks):
             whole = Candidates(self.fleet, everywhere, need, self.estimates.of(task), self.energy)
-            costs[row] = np.where(open_nodes, costs_of(whole, self.weight(task)), np.inf)
+            usable = open_nodes if allowed is None else open_nodes & allowed[row]
+            costs[row] = np.where(usable, costs_of(whole, self.weight(task)), np.inf)
         free = self.fleet.capacity - self.fleet.used
         return Problem(costs, np.array([need for _, need in tasks]), free)
 

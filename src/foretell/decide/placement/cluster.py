@@ -16,6 +16,7 @@ from foretell.files.text_file import FileKind
 from foretell.files.typed import read_typed
 from foretell.machines import Node, NodeType, PowerCurve, Resources
 from foretell.spaces.expressions import Expression
+from foretell.spaces.quantities import TIME, read_quantity
 from foretell.spaces.values import Scalar, Values
 
 CLUSTER_FILE = FileKind("cluster", "one [[node_type]]", (".toml",))
@@ -93,6 +94,51 @@ class Migration(pydantic.BaseModel):
     max_per_task: Annotated[int, pydantic.Field(ge=0)] = 2
     max_per_minute: Annotated[int, pydantic.Field(ge=0)] = 10
     start_s: Seconds = 5.0
+
+
+class Maintenance(pydantic.BaseModel):
+    """How models are kept true to the tasks that completed.
+
+    Attributes
+    ----------
+    records
+        The folder in which completed tasks are stored, and the work of maintenance; without it,
+        nothing is stored.
+    every_h
+        How often a live scheduler refits models.
+    window
+        How long ago a task may have completed to be used.
+    threshold
+        The relative error below which a task was well predicted.
+    keep_accurate
+        The share of well predicted tasks that is kept, for each type and class; each then counts
+        as many times as it stands for.
+    min_tasks
+        How many tasks must have completed before a model is refitted.
+    """
+
+    model_config = _STRICT
+
+    records: str | None = None
+    every_h: Positive = 24.0
+    window: str = "30d"
+    threshold: Share = 0.10
+    keep_accurate: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.25
+    min_tasks: Annotated[int, pydantic.Field(ge=5)] = 20
+
+    @pydantic.field_validator("window")
+    @classmethod
+    def _is_time(cls, value: str) -> str:
+        try:
+            read_quantity(value, TIME)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    @property
+    def window_s(self) -> float:
+        """The window in seconds."""
+        return read_quantity(self.window, TIME)
 
 
 class TraceTable(pydantic.BaseModel):
@@ -265,6 +311,7 @@ class Cluster(pydantic.BaseModel):
 
     policy: PolicyTable = PolicyTable()
     migration: Migration = Migration()
+    maintenance: Maintenance = Maintenance()
     trace: TraceTable | None = None
     node_type: Annotated[list[NodeTypeTable], pydantic.Field(min_length=1)]
     node: list[NodeTable] = []

@@ -7,7 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from foretell.predictor import (
     TRUST_MISSING,
     TRUST_NEAR,
     TRUST_UNKNOWN,
+    Forecast,
     Predictor,
 )
 from foretell.spaces.expressions import Expression
@@ -92,9 +93,8 @@ class ModelSource:
                 if len(rows) > 1:
                     return [figure for row in rows for figure in self.figures([row])]
                 return [_missing(f"the model of {self.predictor.target} needs '{name}'")]
-        frame = pd.DataFrame({c: [row[c] for row in rows] for c in self.predictor.columns})
         try:
-            found = self.predictor.forecast(frame, _LEVEL)
+            found = self._forecast(rows)
         except ForetellError as error:
             if len(rows) > 1:
                 return [figure for row in rows for figure in self.figures([row])]
@@ -104,6 +104,21 @@ class ModelSource:
             Figure(float(value), float(low), float(high), str(trust), remark).scaled(self.unit)
             for value, low, high, trust, remark in zip(*columns, strict=True)
         ]
+
+    def _forecast(self, rows: Sequence[Columns]) -> Forecast:
+        columns = self.predictor.columns
+        if len(rows) == 1 and isinstance(self.predictor, _PredictsRows):
+            return self.predictor.forecast_row({c: rows[0][c] for c in columns}, _LEVEL)
+        return self.predictor.forecast(
+            pd.DataFrame({c: [row[c] for row in rows] for c in columns}), _LEVEL
+        )
+
+
+@runtime_checkable
+class _PredictsRows(Protocol):
+    """A model that predicts one row in less time than a table of one row."""
+
+    def forecast_row(self, row: Columns, interval: float) -> Forecast: ...
 
 
 @dataclass(frozen=True)
@@ -149,14 +164,11 @@ class PowerSource:
 
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
         """Multiply times by watts."""
-        idle_w = self.node_type.watts(0.0)
-        assert idle_w is not None
         found = []
         for row, time in zip(rows, self.time.figures(rows), strict=True):
-            share = min(1.0, float(row["cpus"]) / self.node_type.capacity.cpus)
-            busy_w = self.node_type.watts(share)
-            assert busy_w is not None
-            found.append(time.scaled(busy_w - idle_w))
+            added_w = self.node_type.added_watts(float(row["cpus"]))
+            assert added_w is not None
+            found.append(time.scaled(added_w))
         return found
 
 
@@ -227,6 +239,14 @@ class TypeEstimates:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions of tasks, and the digests of the models that made them."""
+
+    digests: Sequence[str]
+    by_key: Mapping[tuple[object, ...], TypeEstimates]
+
+
 class Estimates:
     """Predicts tasks on every type of node, each only once.
 
@@ -248,15 +268,31 @@ class Estimates:
             found = self._known[task.key]
         return found
 
+    def knows(self, task: Task) -> bool:
+        """Whether a task has been predicted already."""
+        return task.key in self._known
+
     def prefetch(self, tasks: Iterable[Task]) -> None:
         """Predict many tasks at once, those that are not known yet."""
+        self.keep(self.predict_new(tasks))
+
+    def predict_new(self, tasks: Iterable[Task]) -> Predicted:
+        """Predict those tasks that are not known yet; nothing is remembered, as in ``keep``.
+
+        Another thread may use the estimates meanwhile.
+        """
+        models, digests = self.models, self._digests
         new = {task.key: task for task in tasks if task.key not in self._known}
-        if not new:
+        by_type = [self._predict(model, list(new.values())) for model in models] if new else []
+        found = zip(new, zip(*by_type, strict=True), strict=False)
+        return Predicted(digests, {key: TypeEstimates.of(estimates) for key, estimates in found})
+
+    def keep(self, predicted: Predicted) -> None:
+        """Remember predictions, unless they are those of models that are no longer in use."""
+        if predicted.digests != self._digests:
             return
-        by_type = [self._predict(model, list(new.values())) for model in self.models]
-        for key, estimates in zip(new, zip(*by_type, strict=True), strict=True):
-            self._known[key] = TypeEstimates.of(estimates)
-        while len(self._known) > max(_MOST_CACHED, len(new)):
+        self._known |= predicted.by_key
+        while len(self._known) > max(_MOST_CACHED, len(predicted.by_key)):
             self._known.popitem(last=False)
 
     def replace(self, models: Sequence[TypeModel]) -> None:

@@ -18,8 +18,8 @@ Amounts = NDArray[np.int64]
 
 PODS = "pods"
 _CPUS, _MEMORY = "cpus", "memory_bytes"
-_UNIT = {_MEMORY: 1}  # memory in bytes; all else in millionths, so that sums are exact
 _MILLIONTHS = 1_000_000
+_BYTES = (_MEMORY, "ephemeral-storage", "hugepages-")
 _UNLIMITED = 2**62
 
 
@@ -82,7 +82,7 @@ class Fleet:
     def _vector(self, resources: Resources) -> Amounts:
         amounts = resources.amounts()
         return np.array(
-            [round(amounts.get(n, 0.0) * _UNIT.get(n, _MILLIONTHS)) for n in self.resources],
+            [min(round(amounts.get(n, 0.0) * _unit(n)), _UNLIMITED) for n in self.resources],
             dtype=np.int64,
         )
 
@@ -90,6 +90,10 @@ class Fleet:
         """Return what a task takes of each resource; None if no node has a resource it needs."""
         if not resources.amounts().keys() <= self.row.keys():
             return None
+        return self.taken(resources)
+
+    def taken(self, resources: Resources) -> Amounts:
+        """Return what a task that runs takes of each resource that nodes have."""
         vector = self._vector(resources)
         vector[self.row[PODS]] = max(vector[self.row[PODS]], _MILLIONTHS)
         return vector
@@ -234,6 +238,11 @@ class Candidates:
     def take(self, kept: NDArray[np.bool_]) -> Candidates:
         """Keep some of the candidates."""
         return Candidates(self.fleet, self.nodes[kept], self.need, self.estimates, self.energy)
+
+
+def _unit(resource: str) -> int:
+    """Count bytes as they are and all else in millionths, so that sums are exact and small."""
+    return 1 if resource.startswith(_BYTES) else _MILLIONTHS
 
 
 def _label(resource: str) -> str:

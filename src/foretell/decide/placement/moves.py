@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foretell.decide.placement.choose import Chooser
+from foretell.decide.placement.choose import Allowed, Chooser
 from foretell.decide.placement.cluster import Migration
 from foretell.decide.placement.fleet import Amounts, Candidates
 from foretell.decide.placement.tasks import Task
@@ -55,8 +55,13 @@ class Mover:
         self.chooser = chooser
         self._recent: deque[float] = deque()
 
-    def find(self, running: Running, waiting: Waiting, now_s: float) -> Move | None:
-        """Return a move of a task, if there is one that is allowed and worth it."""
+    def find(
+        self, running: Running, waiting: Waiting, now_s: float, allowed: Allowed | None = None
+    ) -> Move | None:
+        """Return a move of a task, if there is one that is allowed and worth it.
+
+        ``allowed`` says which nodes the task may use, whatever room they have.
+        """
         if not self._may_move(running, now_s):
             return None
         fleet = self.chooser.fleet
@@ -70,7 +75,7 @@ class Mover:
         if left * time_s < self.rules.min_remaining_s:
             return None
         share = left if running.task.migratable == "resume" else 1.0
-        found = self.chooser.candidates(running.task, running.need)
+        found = self.chooser.candidates(running.task, running.need, allowed=allowed)
         banned = {n for n, at_s in running.left.items() if now_s - at_s < self.rules.cooldown_s}
         kept = np.array([n not in banned and n != running.node for n in found.nodes], dtype=bool)
         targets = found.take(kept)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell.decide.placement.fleet import Amounts, Fleet
 from foretell.decide.placement.tasks import Task
@@ -22,12 +23,15 @@ class Waiter:
         Its place in the order of arrival.
     own
         The node that is kept free for it.
+    allowed
+        Which nodes it may use, whatever room they have; None for all.
     """
 
     order: int
     task: Task
     need: Amounts
     own: int | None = None
+    allowed: NDArray[np.bool_] | None = None
 
 
 @dataclass(eq=False)
@@ -81,7 +85,8 @@ class Waiting:
         """Whether all waiting tasks fit, first fit, into what would be free on each node."""
         left = free.copy()
         for waiter in self:
-            fits = np.flatnonzero(fleet.ready & np.all(waiter.need[:, None] <= left, axis=0))
+            usable = fleet.ready if waiter.allowed is None else fleet.ready & waiter.allowed
+            fits = np.flatnonzero(usable & np.all(waiter.need[:, None] <= left, axis=0))
             if not len(fits):
                 return False
             left[:, fits[0]] -= waiter.need

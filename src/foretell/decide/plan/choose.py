@@ -29,7 +29,7 @@ _FRONT = (TIME, COST, ENERGY)
 
 
 @dataclass(frozen=True)
-class Chooser:
+class PlanChooser:
     """Ranks configurations by their scores, within limits that must hold with a probability.
 
     ``measured``: if given, all other configurations are doubtful; by default only those outside the
@@ -194,8 +194,8 @@ class Shortlist:
     ``keep``: says which rows matter.
     """
 
-    chooser: Chooser
-    keep: Callable[[Chooser, Figures], Rows] = Chooser.worth_keeping
+    chooser: PlanChooser
+    keep: Callable[[PlanChooser, Figures], Rows] = PlanChooser.worth_keeping
     figures: Figures | None = None
     n_seen: int = 0
     n_far: int = 0

@@ -13,7 +13,7 @@ import pandas as pd
 from foretell.dataset import Dataset
 from foretell.decide.plan.answer import Answer, Plan
 from foretell.decide.plan.assess import Assessor, Figures, match_models
-from foretell.decide.plan.choose import Chooser, Shortlist
+from foretell.decide.plan.choose import PlanChooser, Shortlist
 from foretell.decide.plan.search import search
 from foretell.decide.question.choices import space_of
 from foretell.decide.question.objective import LIMITS, PlanRequest, Question, read_request
@@ -55,7 +55,7 @@ class Planner:
 
     space: Space
     assessor: Assessor
-    chooser: Chooser
+    chooser: PlanChooser
     seed: int
 
     @classmethod
@@ -81,7 +81,7 @@ class Planner:
             question = replace(question, allow_far=True)
         check_known(assessor.kinds, question, asked.minimize)
         minimize = asked.minimize or (COST if COST in assessor.kinds else assessor.kinds[0])
-        return cls(space, assessor, Chooser(question, minimize, assessor.kinds), asked.seed)
+        return cls(space, assessor, PlanChooser(question, minimize, assessor.kinds), asked.seed)
 
     @cached_property
     def exhaustible(self) -> Space | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from foretell.decide.plan.assess import Assessor, Figures
-from foretell.decide.plan.choose import Chooser, Shortlist
+from foretell.decide.plan.choose import PlanChooser, Shortlist
 from foretell.decide.question.objective import EVEN
 from foretell.decide.question.space import Grid
 from foretell.predictor import Predictor
@@ -30,7 +30,7 @@ _PATIENCE = 3
 _REACH = 16.0
 
 
-def search(space: Grid, assessor: Assessor, chooser: Chooser, seed: int) -> Shortlist:
+def search(space: Grid, assessor: Assessor, chooser: PlanChooser, seed: int) -> Shortlist:
     """Look at a sample, then around the best found so far: along each column, and by jumps.
 
     Later steps look closer at long axes. Only the part of the space near the measured ranges is
@@ -111,7 +111,7 @@ def _drawn(space: Grid, seed: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:
+def _starts(chooser: PlanChooser, figures: Figures) -> list[dict[str, Any]]:
     """Return the configurations that answer a part of the question, and some of the front."""
     rows = [chooser.chosen(figures, certainty) for certainty in chooser.question.certainties]
     rows += [chooser.without(figures, word) for word in chooser.question.limits]
@@ -125,7 +125,7 @@ def _starts(chooser: Chooser, figures: Figures) -> list[dict[str, Any]]:
     ]
 
 
-def _objectives(chooser: Chooser, figures: Figures) -> tuple[float, ...]:
+def _objectives(chooser: PlanChooser, figures: Figures) -> tuple[float, ...]:
     """Return scores and predictions at each probability, rounded so that tiny gains end the search.
 
     Scores may be infinite if there are no intervals.

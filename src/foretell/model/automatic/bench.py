@@ -24,7 +24,7 @@ from foretell.model.automatic.members import (
 from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote, relative_errors
 from foretell.model.passports.measured_range import MeasuredRange
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 from foretell.model.techniques._base import (
     Array,
     Hyperparameter,
@@ -180,7 +180,7 @@ class Bench:
         """Return the residuals of the vote at points inside the data that it had not seen."""
         found = [np.zeros(0)]
         for fold, table in zip(folds, tables, strict=True):
-            if fold.kind == Question.INSIDE:
+            if fold.kind == QuestionKind.INSIDE:
                 votes = table[:, : vote.inside.shape[0]]
                 log_y = vote.rehearsed(self.renumbered(fold), votes) + self.merged.shift
                 found.append(self.points.log_y[fold.test] - log_y)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 from foretell.model.techniques._base import Array
 from foretell.model.techniques.points.axes import Groups
 
@@ -40,7 +40,7 @@ class Fold:
         1 where the largest values are predicted, -1 where the smallest are.
     """
 
-    kind: Question
+    kind: QuestionKind
     columns: tuple[int, ...]
     direction: int
     train: Rows
@@ -49,7 +49,7 @@ class Fold:
     def asked(self, x: Array) -> Array:
         """Return the rows to predict, without the level that is held out."""
         rows: Array = x[self.test]
-        if self.kind == Question.UNKNOWN:
+        if self.kind == QuestionKind.UNKNOWN:
             rows[:, list(self.columns)] = 0.0
         return rows
 
@@ -90,7 +90,7 @@ def _beyond(x: Array, use: Rows, column: int) -> list[Fold]:
             # A logarithm learned from positive values alone cannot predict at zero.
             loses_sign = values[held].min() <= 0 < values[~held].min(initial=np.inf)
             if (~held).sum() >= _LEAST_LEFT and not loses_sign:
-                folds.append(Fold(Question.BEYOND, (column,), direction, use[~held], use[held]))
+                folds.append(Fold(QuestionKind.BEYOND, (column,), direction, use[~held], use[held]))
     return folds
 
 
@@ -105,7 +105,7 @@ def _between(x: Array, use: Rows, column: int) -> list[Fold]:
     folds = []
     for start in np.unique(starts):
         held = np.isin(values, inner[start : start + block])
-        folds.append(Fold(Question.BETWEEN, (column,), 0, use[~held], use[held]))
+        folds.append(Fold(QuestionKind.BETWEEN, (column,), 0, use[~held], use[held]))
     return folds
 
 
@@ -113,7 +113,7 @@ def _unknown(x: Array, use: Rows, group: tuple[int, ...]) -> list[Fold]:
     """Leave out one level after the other; some other level must stay."""
     held = {column: x[use, column] != 0 for column in group}
     return [
-        Fold(Question.UNKNOWN, (column,), 0, use[~own], use[own])
+        Fold(QuestionKind.UNKNOWN, (column,), 0, use[~own], use[own])
         for column, own in held.items()
         if own.any() and (~own).sum() >= _LEAST_LEFT
     ]
@@ -128,7 +128,7 @@ def _inside(use: Rows, random: np.random.Generator) -> list[Fold]:
             held = np.zeros(len(use), dtype=bool)
             held[shuffled[k::n_folds]] = True
             if (~held).sum() > 1:
-                folds.append(Fold(Question.INSIDE, (), 0, use[~held], use[held]))
+                folds.append(Fold(QuestionKind.INSIDE, (), 0, use[~held], use[held]))
     return folds
 
 

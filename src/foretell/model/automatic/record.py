@@ -36,7 +36,7 @@ from foretell.model.campaigns.schema import Campaign
 from foretell.model.evidence import HeldOut, of_rehearsals
 from foretell.model.fitter import FLOOR_SHARE, FittedModel
 from foretell.model.passports.measured_range import training_levels, training_ranges
-from foretell.model.passports.questions import QUESTIONS, Question
+from foretell.model.passports.questions import QUESTIONS, QuestionKind
 from foretell.model.results.schema import (
     AUTOMATIC,
     Explanation,
@@ -246,7 +246,7 @@ class AutomaticRecord:
 
     def _explains(self) -> float | None:
         """Return what the ensemble explains of runs held out at known values, if there are any."""
-        found = [a for a in self.answers if a.fold.kind == Question.INSIDE]
+        found = [a for a in self.answers if a.fold.kind == QuestionKind.INSIDE]
         if not found:
             return None
         log_y, predicted = ([getattr(a, of) for a in found] for of in ("log_y", "combined"))

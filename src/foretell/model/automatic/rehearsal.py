@@ -12,7 +12,7 @@ from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.folds import Fold
 from foretell.model.passports.calibration import Calibration, Rehearsed, calibrate, relative_error
 from foretell.model.passports.measured_range import MeasuredRange, total_distance
-from foretell.model.passports.questions import Question, mean_by_question, question_names
+from foretell.model.passports.questions import QuestionKind, mean_by_question, question_names
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Answers:
     @property
     def questions(self) -> NDArray[np.str_]:
         """The name of the question that each run answers."""
-        if self.fold.kind == Question.BEYOND:
+        if self.fold.kind == QuestionKind.BEYOND:
             return question_names(self.ratio)
         return np.full(len(self.log_y), self.fold.kind.value)
 
@@ -59,7 +59,7 @@ def gather(bench: Bench, assembled: RehearsedEnsemble) -> list[Answers]:
         measured = MeasuredRange.of(bench.points.x[np.ix_(fold.train, numeric)])
         x = bench.points.x[np.ix_(fold.test, numeric)]
         ratio = measured.ratio(x)
-        if fold.kind == Question.BEYOND:
+        if fold.kind == QuestionKind.BEYOND:
             ratio = ratio[:, np.isin(numeric, fold.columns)]
         votes = table[:, : len(regressor.members)]
         combined = regressor.vote.rehearsed(bench.renumbered(fold), votes)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._state import read_array, read_number
-from foretell.model.techniques.points.merging import MergedRuns, group_medians
+from foretell.model.techniques.points.merging import MergedRuns, RepeatNoise, group_medians
 from foretell.model.techniques.points.robust import MOST_LOG
 
 #: In a file; of more configurations, some are drawn.
@@ -25,7 +25,6 @@ _MOST_POINTS = 5_000
 _NOISE_SHARE = 0.8
 _LEAST_NOISE = 1e-6
 _MEDIAN_TO_DEVIATION = 1.4826  # from the median of absolute residuals
-_MEAN_TO_DEVIATION = 1.2533  # from their mean
 _MOST_VARIANCE = 1e6
 #: Bits of a number that may differ: the same computation may end in other last digits.
 _ROUNDED_BITS = 10
@@ -67,7 +66,8 @@ class RunsMade:
             single = max(np.sqrt(_NOISE_SHARE) * error, merged.fitted.process.unexplained)
         is_repeated = n_runs > 1
         noise = np.full(len(points), single)
-        noise[is_repeated] = _repeat_noise(merged, log_y, n_runs)[is_repeated]
+        repeats = RepeatNoise.of(merged.log_y, log_y, merged.point)
+        noise[is_repeated] = np.maximum(repeats.pooled, repeats.own)[is_repeated]
         # The weight of a disturbed run is small; only repeats can show that it was none.
         weight = np.where(is_repeated, n_runs, np.minimum(points.weight, 1.0))
         variance = np.maximum(noise, _LEAST_NOISE) ** 2 / np.maximum(weight, _LEAST_NOISE)
@@ -145,18 +145,6 @@ class RunsMade:
         if not 0 <= vote_variance <= _MOST_VARIANCE:
             raise ValueError("the variance of a vote cannot be negative")
         return cls(x, log_y, variance, n_runs, vote_variance)
-
-
-def _repeat_noise(merged: MergedRuns, medians: Array, n_runs: NDArray[np.int64]) -> Array:
-    """Return the deviation of one run of each configuration: that of all repeats, or its own."""
-    is_repeated = n_runs > 1
-    if not is_repeated.any():
-        return np.zeros(len(n_runs))
-    total = np.bincount(merged.point, np.abs(merged.log_y - medians[merged.point]), len(n_runs))
-    free = np.sqrt(n_runs / np.maximum(n_runs - 1, 1))
-    pooled = (total * free)[is_repeated].sum() / n_runs[is_repeated].sum()
-    noise: Array = _MEAN_TO_DEVIATION * np.maximum(pooled, total * free / n_runs)
-    return noise
 
 
 def _rounded(x: Array) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from foretell.model.automatic.folds import Fold
 from foretell.model.passports.calibration import relative_error
 from foretell.model.passports.measured_range import MeasuredRange
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._state import read_array
 
@@ -32,7 +32,7 @@ _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # smaller errors count as equal
 _SILENCE = 100.0  # added to a log error, it leaves no weight
 #: How much the folds of a column count; the rest is the mean over all columns.
-_OWN = {Question.BETWEEN: 0.75, Question.BEYOND: 1.0}
+_OWN = {QuestionKind.BETWEEN: 0.75, QuestionKind.BEYOND: 1.0}
 #: How much inside folds count for questions between levels, and the other way round.
 _INSIDE_IN_BETWEEN = 0.3
 _BETWEEN_IN_INSIDE = 0.3
@@ -62,7 +62,7 @@ class Vote:
         logs = [np.log(np.maximum(e, _LEAST_ERROR)) for e in errors]
         marked = list(zip(folds, logs, strict=True))
 
-        def mean(kind: Question, column: int | None = None, direction: int = 0) -> Array | None:
+        def mean(kind: QuestionKind, column: int | None = None, direction: int = 0) -> Array | None:
             found = [
                 log
                 for fold, log in marked
@@ -73,20 +73,20 @@ class Vote:
             return np.mean(found, axis=0) if found else None
 
         unknown = np.zeros(n_members)
-        inside = mean(Question.INSIDE)
-        between = _first(mean(Question.BETWEEN), inside, unknown)
-        beyond = _first(mean(Question.BEYOND), between, unknown)
+        inside = mean(QuestionKind.INSIDE)
+        between = _first(mean(QuestionKind.BETWEEN), inside, unknown)
+        beyond = _first(mean(QuestionKind.BEYOND), between, unknown)
         inside = _first(inside, unknown)
         n_columns = len(measured.low)
-        power = _inside_power(fold for fold in folds if fold.kind == Question.INSIDE)
+        power = _inside_power(fold for fold in folds if fold.kind == QuestionKind.INSIDE)
         own_between = [
             _INSIDE_IN_BETWEEN * inside
             + (1 - _INSIDE_IN_BETWEEN)
-            * _mixed(_OWN[Question.BETWEEN], mean(Question.BETWEEN, j), between)
+            * _mixed(_OWN[QuestionKind.BETWEEN], mean(QuestionKind.BETWEEN, j), between)
             for j in range(n_columns)
         ]
         own_beyond = [
-            _mixed(_OWN[Question.BEYOND], mean(Question.BEYOND, j, direction), beyond)
+            _mixed(_OWN[QuestionKind.BEYOND], mean(QuestionKind.BEYOND, j, direction), beyond)
             for j in range(n_columns)
             for direction in (-1, 1)
         ]
@@ -106,9 +106,9 @@ class Vote:
         """Return the combined votes on a fold, weighted as for the question it rehearses."""
         columns = list(fold.columns)
         scores = self.inside
-        if fold.kind == Question.BETWEEN:
+        if fold.kind == QuestionKind.BETWEEN:
             scores = self.between[columns].mean(axis=0)
-        elif fold.kind == Question.BEYOND:
+        elif fold.kind == QuestionKind.BEYOND:
             above = 1 if fold.direction > 0 else 0
             scores = self.beyond[[2 * c + above for c in columns]].mean(axis=0)
         return combined(votes, np.tile(_weights(scores[None]), (len(votes), 1)))

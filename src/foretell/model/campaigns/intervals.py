@@ -16,7 +16,7 @@ from foretell.model.campaigns.validation.splits import (
 from foretell.model.passports.calibration import Calibration, Rehearsed, Spot, calibrate
 from foretell.model.passports.measured_range import total_distance
 from foretell.model.passports.passport import spot_in_table
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 from foretell.model.table import Table
 from foretell.spaces.levels import level_names
 
@@ -63,7 +63,7 @@ def campaign_calibration(
         return None, f"{n_rows} held out inside the measured range, and {_FEWEST} are needed"
     none = np.zeros(len(inside))
     each = np.arange(len(inside))
-    rehearsed = [Rehearsed(Question.INSIDE, (), 0, inside, none, none + 1, each)]
+    rehearsed = [Rehearsed(QuestionKind.INSIDE, (), 0, inside, none, none + 1, each)]
     rehearsed += _unknown(parts)
     for part in parts:
         rehearsed += part.elsewhere()
@@ -118,10 +118,12 @@ class _Residuals:
         found = {}
         for level in sorted({level for level in self.unknown_level if level is not None}):
             rows = np.array([own == level for own in self.unknown_level])
-            found[level] = self._taken(Question.UNKNOWN, rows, level[0])
+            found[level] = self._taken(QuestionKind.UNKNOWN, rows, level[0])
         return found
 
-    def _taken(self, kind: Question, rows: Mask, *columns: str, direction: int = 0) -> Rehearsed:
+    def _taken(
+        self, kind: QuestionKind, rows: Mask, *columns: str, direction: int = 0
+    ) -> Rehearsed:
         return Rehearsed(
             kind,
             columns,

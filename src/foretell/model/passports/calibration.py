@@ -23,7 +23,7 @@ from foretell.model.passports.known_errors import (
     known_errors,
 )
 from foretell.model.passports.measured_range import MeasuredRange
-from foretell.model.passports.questions import Question
+from foretell.model.passports.questions import QuestionKind
 
 Array = NDArray[np.float64]
 
@@ -200,15 +200,17 @@ class Calibration(pydantic.BaseModel):
 
         It is NaN outside the range of a column along which nothing is known.
         """
-        inside = np.full(len(spot.ratio), _or(error_of(self.errors, Question.INSIDE), self.inside))
+        inside = np.full(
+            len(spot.ratio), _or(error_of(self.errors, QuestionKind.INSIDE), self.inside)
+        )
         between, unknown = np.zeros((2, len(inside)))
         for name, is_between in zip(spot.names, spot.between.T, strict=True):
             size = self.between_sizes.get(name, self.between_size)
-            error = error_of(self.errors, Question.BETWEEN, name)
+            error = error_of(self.errors, QuestionKind.BETWEEN, name)
             error = float(np.expm1(size)) if np.isnan(error) else error
             between = np.maximum(between, np.where(is_between, error, 0.0))
         for name, is_unknown in spot.unknown.items():
-            error = _or(error_of(self.errors, Question.UNKNOWN, name), self.unknown)
+            error = _or(error_of(self.errors, QuestionKind.UNKNOWN, name), self.unknown)
             unknown = np.maximum(unknown, np.where(is_unknown, error, 0.0))
         beyond = error_beyond(self.errors, spot.names, spot.distance, spot.ratio)
         elsewhere = np.maximum(np.maximum(between, beyond), unknown)
@@ -275,7 +277,7 @@ class Spot:
         """Which rows leave the range of some column."""
         return np.asarray((self.distance != 0).any(axis=1))
 
-    def by_column(self) -> Iterator[tuple[Question, str, int, NDArray[np.bool_]]]:
+    def by_column(self) -> Iterator[tuple[QuestionKind, str, int, NDArray[np.bool_]]]:
         """Yield which rows lie between the values of a column, and beyond its range on one side.
 
         A row beyond several ranges counts for the column along which it is farthest out.
@@ -283,11 +285,11 @@ class Spot:
         is_beyond = self.is_beyond & ~self.is_unknown
         for j, name in enumerate(self.names):
             is_between = self.between[:, j] & ~self.is_beyond & ~self.is_unknown
-            yield Question.BETWEEN, name, 0, is_between
+            yield QuestionKind.BETWEEN, name, 0, is_between
             is_farthest = is_beyond & (np.abs(self.distance).argmax(axis=1) == j)
             for direction in (-1, 1):
                 is_there = is_farthest & (np.sign(self.distance[:, j]) == direction)
-                yield Question.BEYOND, name, direction, is_there
+                yield QuestionKind.BEYOND, name, direction, is_there
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +304,7 @@ class Rehearsed:
         The number of each run's configuration. Repeats share it.
     """
 
-    kind: Question
+    kind: QuestionKind
     columns: tuple[str, ...]
     direction: int
     residuals: Array
@@ -335,17 +337,17 @@ def calibrate(
         Columns with enough values to be rehearsed. Those that were not, because there are many,
         get what the others have on average.
     """
-    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in Question}
-    inside = _residuals(of_kind[Question.INSIDE])
+    of_kind = {kind: [r for r in rehearsed if r.kind == kind] for kind in QuestionKind}
+    inside = _residuals(of_kind[QuestionKind.INSIDE])
     guess = np.array([-1.0, 1.0]) * max(_UNREHEARSED * log_range, _LEAST_SIZE)
     if not len(inside):  # too few points for any fold
         inside = np.concatenate([guess, scatter])
     least = max(float(np.abs(inside).mean()), _LEAST_SIZE)
-    levels = of_kind[Question.UNKNOWN]
+    levels = of_kind[QuestionKind.UNKNOWN]
     return Calibration(
         inside=Residuals.of(inside),
-        **_between(of_kind[Question.BETWEEN], inside, least, log_range, cuttable),
-        **_beyond(of_kind[Question.BEYOND], inside, least, log_range, cuttable),
+        **_between(of_kind[QuestionKind.BETWEEN], inside, least, log_range, cuttable),
+        **_beyond(of_kind[QuestionKind.BEYOND], inside, least, log_range, cuttable),
         unknown=Residuals.of(_residuals(levels) if levels else guess),
         unknown_widening=_widening(levels, _LEVELS_THAT_TELL),
         errors=known_errors([r.judged for r in rehearsed if len(r.residuals)]),

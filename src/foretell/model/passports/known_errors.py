@@ -10,7 +10,12 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
-from foretell.model.passports.questions import BEYOND_QUESTIONS, FURTHER, Question, question_names
+from foretell.model.passports.questions import (
+    BEYOND_QUESTIONS,
+    FURTHER,
+    QuestionKind,
+    question_names,
+)
 
 Array = NDArray[np.float64]
 Direction = Literal["", "below", "above"]
@@ -44,7 +49,7 @@ class KnownError(pydantic.BaseModel):
 class Judged:
     """Runs held out by one fold: the columns it cut, on which side, and how far off each was."""
 
-    kind: Question
+    kind: QuestionKind
     columns: tuple[str, ...]
     direction: int
     ratio: Array
@@ -53,7 +58,7 @@ class Judged:
     @property
     def questions(self) -> NDArray[np.str_]:
         """The name of the question that each run asks."""
-        if self.kind == Question.BEYOND:
+        if self.kind == QuestionKind.BEYOND:
             return question_names(self.ratio)
         return np.full(len(self.error), self.kind.value)
 
@@ -61,7 +66,7 @@ class Judged:
 def known_errors(judged: Sequence[Judged]) -> list[KnownError]:
     """Average errors by column, direction and question."""
     found: dict[tuple[str, tuple[str, ...], Direction], list[Array]] = {}
-    for kind in Question:
+    for kind in QuestionKind:
         of_kind = [fold for fold in judged if fold.kind == kind]
         for columns, folds in _changed_together(of_kind).items():
             for fold in folds:
@@ -137,7 +142,7 @@ def _by_question(known: Iterable[KnownError]) -> dict[str, float]:
     return errors
 
 
-def error_of(known: Iterable[KnownError], question: Question, column: str = "") -> float:
+def error_of(known: Iterable[KnownError], question: QuestionKind, column: str = "") -> float:
     """Return the error of a question that has no direction; NaN if it is not known."""
     for found in known:
         if found.question == question.value and (column in found.columns or not column):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-class Question(StrEnum):
+class QuestionKind(StrEnum):
     """Where a configuration lies relative to those measured.
 
     A model may be right on one of these and wrong on another, so each is rehearsed by itself.
@@ -31,11 +31,11 @@ BEYOND_QUESTIONS = tuple(f"{ratio:g}x" for ratio in _RATIOS)
 FURTHER = "further"
 #: The names of all questions, in the order of tables.
 QUESTIONS: tuple[str, ...] = (
-    Question.INSIDE.value,
-    Question.BETWEEN.value,
+    QuestionKind.INSIDE.value,
+    QuestionKind.BETWEEN.value,
     *BEYOND_QUESTIONS,
     FURTHER,
-    Question.UNKNOWN.value,
+    QuestionKind.UNKNOWN.value,
 )
 
 
@@ -49,10 +49,10 @@ def question_names(
     >>> question_names(np.array([1.0, 1.4, 2.0, 8.0])).tolist()
     ['inside', '1.5x', '2x', 'further']
     """
-    inside = np.where(is_between, Question.BETWEEN.value, Question.INSIDE.value)
+    inside = np.where(is_between, QuestionKind.BETWEEN.value, QuestionKind.INSIDE.value)
     beyond = np.array([*BEYOND_QUESTIONS, FURTHER])[np.searchsorted(_RATIO_ENDS, ratio)]
     names = np.where(ratio > 1, beyond, inside)
-    return np.where(is_unknown, Question.UNKNOWN.value, names)
+    return np.where(is_unknown, QuestionKind.UNKNOWN.value, names)
 
 
 def mean_by_question(

@@ -359,9 +359,16 @@ def load_model(path: str | Path) -> SavedModel:
 
 def load_models(path: str | Path) -> list[SavedModel]:
     """Read a model file, the best model of a directory, or that of each target fitted there."""
+    return [load_model(file) for file in model_files(path)]
+
+
+def model_files(path: str | Path) -> list[Path]:
+    """List the files that ``load_models`` reads."""
     path = Path(path)
-    targets = _target_directories(path)
-    return [load_model(directory) for directory in targets] or [load_model(path)]
+    try:
+        return [directory / BEST for directory in _target_directories(path)] or [_model_file(path)]
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}; check the path") from None
 
 
 def _target_directories(path: Path) -> list[Path]:

@@ -108,3 +108,17 @@ def test_a_level_without_any_effect_has_no_negative_share(seed):
     assert (shares >= 0).all()
     assert shares[1:] == pytest.approx(0, abs=1e-9)
     LightTreesRegressor.from_state(fitted.to_state(), 3)
+
+
+def test_the_trees_are_those_of_scikit_learns_forest():
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    random = np.random.default_rng(0)
+    x = random.uniform(1, 9, (40, 1))
+    y, weight = random.lognormal(0, 1, 40), random.uniform(0.1, 3, 40)
+    grown = fit(x, y, weight, n_estimators=7).trees
+    forest = ExtraTreesRegressor(7, max_features=1.0, random_state=0)
+    forest.fit(np.log(x), np.log(y), sample_weight=weight)
+    for ours, theirs in zip(grown.trees, forest.estimators_, strict=True):
+        assert (ours.children_left == theirs.tree_.children_left).all()
+        assert (ours.n_node_samples == theirs.tree_.n_node_samples).all()

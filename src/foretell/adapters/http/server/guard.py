@@ -35,7 +35,7 @@ _HEADERS = [
 #: ``[::1].evil.com`` as ``::1``.
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/?#@\\\s]+))(?::[0-9]{0,5})?", re.ASCII)
 #: How much of a refused body is still read, so that the client can read the answer.
-_DRAIN_BYTES, _DRAIN_S = 2**22, 1.0
+_DRAIN_BYTES, _DRAIN_S = 2**24, 1.0
 
 
 class Guard:
@@ -127,7 +127,7 @@ class Guard:
         """Refuse a body whose own header says that it is too large."""
         length = headers.get(b"content-length", "0")
         if length.isdecimal() and int(length) > self._limits.max_body_bytes:
-            raise _body_too_large(self._limits.max_body_bytes)
+            raise _body_too_large(self._limits)
 
 
 class _Exchange:
@@ -137,7 +137,7 @@ class _Exchange:
         self.started = time.perf_counter()
         self.status = 0
         self._receive, self._send = receive, send
-        self._max_bytes = limits.max_body_bytes
+        self._limits = limits
         self._until = self.started + limits.request_s
         self._n_bytes = 0
         names = {name for name, _ in scope["headers"]}
@@ -156,8 +156,8 @@ class _Exchange:
             ) from None
         self._n_bytes += len(message.get("body", b""))
         self._is_read = not message.get("more_body", False)
-        if self._n_bytes > self._max_bytes:
-            raise _body_too_large(self._max_bytes)
+        if self._n_bytes > self._limits.max_body_bytes:
+            raise _body_too_large(self._limits)
         return message
 
     async def send(self, message: Message) -> None:
@@ -183,10 +183,10 @@ class _Exchange:
             return
 
 
-def _body_too_large(max_bytes: int) -> ProblemError:
+def _body_too_large(limits: RequestLimits) -> ProblemError:
     return ProblemError(
         problems.TOO_LARGE,
-        f"a request may have at most {max_bytes:,} bytes; send less at once",
+        f"a request may have at most {limits.max_body_bytes:,} bytes; {limits.too_large}",
     )
 
 

@@ -7,10 +7,13 @@ import ipaddress
 import logging
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import h11
 import uvicorn
@@ -25,10 +28,61 @@ from foretell.errors import Option, UsageError
 
 _KEEP_ALIVE_S = 75
 _STOP_S = 3
+_RENEW_S = 5.0  # how often files of certificates are looked at
 
 
-def listen(host: str, port: int, *, has_token: bool) -> socket.socket:
-    """Open the socket; an address that other machines can reach requires a token."""
+@dataclass(frozen=True)
+class Tls:
+    """The certificate of a server, its key, and whose clients are let in: all, or those of a CA."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def __post_init__(self) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{self.certificate} and {self.key} are no certificate with its key: "
+                f"{_reason(error)}",
+                option=Option("cert"),
+                remedy=("both must be PEM files, and the key must have no password",),
+            ) from None
+        if self.client_ca is not None:
+            try:
+                context.load_verify_locations(self.client_ca)
+            except (OSError, ValueError) as error:
+                raise UsageError(
+                    f"{self.client_ca} has no certificates: {_reason(error)}",
+                    option=Option("client_ca"),
+                    remedy=("it must be a PEM file",),
+                ) from None
+
+    def stamps(self) -> list[tuple[int, int, int]]:
+        """Return what changes when a file is replaced; raise an OSError if one is not there."""
+        stats = [path.stat() for path in (self.certificate, self.key)]
+        return [(stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats]
+
+    def settings(self) -> dict[str, Any]:
+        """Return it as uvicorn wants it."""
+        found: dict[str, Any] = {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
+        if self.client_ca is not None:
+            found |= {"ssl_ca_certs": str(self.client_ca), "ssl_cert_reqs": ssl.CERT_REQUIRED}
+        return found
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def listen(host: str, port: int, *, refusal: UsageError | None) -> socket.socket:
+    """Open the socket; ``refusal`` is raised if other machines can reach the address."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError, OverflowError):
@@ -38,14 +92,9 @@ def listen(host: str, port: int, *, has_token: bool) -> socket.socket:
             remedy=("the usual one is ", Option("host", "127.0.0.1")),
         ) from None
     family, kind, protocol, _, address = found[0]
-    if not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback and not has_token:
-        raise UsageError(
-            f"other machines can reach {host}, so a token is required",
-            remedy=(
-                "write one to a file with `openssl rand -hex 32 > token`, and name the file with ",
-                Option("token_file", "token"),
-            ),
-        )
+    is_loopback = ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback
+    if refusal is not None and not is_loopback:
+        raise refusal
     opened = socket.socket(family, kind, protocol)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,22 +102,38 @@ def listen(host: str, port: int, *, has_token: bool) -> socket.socket:
         opened.listen(1024)
     except (OSError, OverflowError) as error:
         opened.close()
-        reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"cannot listen on {host}, port {port}: {reason}",
+            f"cannot listen on {host}, port {port}: {_reason(error)}",
             remedy=("choose another port with ", Option("port")),
         ) from None
     return opened
 
 
-def url_of(opened: socket.socket) -> str:
+def token_required(host: str) -> UsageError:
+    """Return why a server that needs a token does not start without one."""
+    return UsageError(
+        f"other machines can reach {host}, so a token is required",
+        remedy=(
+            "write one to a file with `openssl rand -hex 32 > token`, and name the file with ",
+            Option("token_file", "token"),
+        ),
+    )
+
+
+def url_of(opened: socket.socket, tls: Tls | None = None) -> str:
     """Return the address of a socket, as a browser expects it."""
     host, port = opened.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if tls is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def run_server(
-    app: ASGIApp, limits: RequestLimits, opened: socket.socket, on_ready: Callable[[], None]
+    app: ASGIApp,
+    limits: RequestLimits,
+    opened: socket.socket,
+    on_ready: Callable[[], None],
+    *,
+    tls: Tls | None = None,
 ) -> None:
     """Serve an application until a signal stops it."""
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
@@ -84,8 +149,9 @@ def run_server(
         h11_max_incomplete_event_size=limits.max_head_bytes,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_STOP_S,
+        **({} if tls is None else tls.settings()),
     )
-    server = _Server(config, on_ready)
+    server = _Server(config, on_ready, tls)
     asyncio.run(server.serve(sockets=[opened]))
     if not server.was_ready:
         raise UsageError("the server could not start; the reason is printed above")
@@ -94,9 +160,12 @@ def run_server(
 class _Server(uvicorn.Server):
     """A server that reports when it is ready, and stops on a signal without raising it again."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[], None], tls: Tls | None = None
+    ) -> None:
         super().__init__(config)
-        self._on_ready = on_ready
+        self._on_ready, self._tls = on_ready, tls
+        self._renewal: asyncio.Task[None] | None = None
         self.was_ready = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -104,7 +173,15 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.should_exit:
             self.was_ready = True
+            if self._tls is not None and self.config.ssl is not None:
+                self._renewal = asyncio.create_task(_renew(self._tls, self.config.ssl))
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -117,6 +194,21 @@ class _Server(uvicorn.Server):
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+
+async def _renew(tls: Tls, context: ssl.SSLContext) -> None:
+    """Use the certificate of new files for new connections; one that is wrong is left alone."""
+    seen = tls.stamps()
+    while True:
+        await asyncio.sleep(_RENEW_S)
+        try:
+            stamps = tls.stamps()
+            if stamps != seen:
+                replace(tls)  # a new one checks the files
+                context.load_cert_chain(tls.certificate, tls.key)
+                seen = stamps
+        except (OSError, UsageError) as error:
+            logging.getLogger(__name__).warning("the old certificate stays: %s", error)
 
 
 class _Deadline:

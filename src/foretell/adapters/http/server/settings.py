@@ -47,12 +47,15 @@ class RequestLimits:
         Size of the request line and all headers.
     request_s
         Seconds that reading a request may take, and again seconds that answering it may take.
+    too_large
+        What a client whose body is too large should do.
     """
 
     max_body_bytes: int = 20_000_000
     max_head_bytes: int = 16_384
     max_connections: int = 500
     request_s: float = 30.0
+    too_large: str = "send less at once"
 
     def __post_init__(self) -> None:
         require_positive(self)
@@ -61,7 +64,7 @@ class RequestLimits:
 def require_positive(limits: object) -> None:
     """Refuse limits that are zero, negative or not a number."""
     for name, value in vars(limits).items():
-        if not value > 0:
+        if not isinstance(value, str) and not value > 0:
             raise UsageError(
                 f"must be a positive number, not {value:g}", option=Option(name, f"{value:g}")
             )

@@ -21,7 +21,8 @@ _ROUNDS = 6
 _TAIL = 1.0  # degrees of freedom of the Student distribution: a few percent of runs are far off
 _FEWEST_REPEATS = 8
 _LEAST_SCALE = 1e-9
-_MEAN_TO_DEVIATION = 1.2533  # likewise from their mean
+_LEAST_NOISE = 1e-6
+_MEAN_TO_DEVIATION = 1.2533  # from the mean distance to the median
 #: With this many runs, the best shift counts half; with fewer, less.
 _SHIFT_RUNS = 20
 _MOST_SHIFT = 0.05  # so that very noisy runs do not move predictions away from all of them
@@ -62,7 +63,9 @@ def merge(rows: TrainingRows) -> tuple[Points, NDArray[np.int64]]:
     first, point = first[order], rank[point.ravel()]
     medians = group_medians(log_y, point, len(first))
     weight = np.bincount(point, rows.weight).astype(float)
-    noise = _repeat_noise(log_y, medians, point)
+    repeats = RepeatNoise.of(log_y, medians, point)
+    is_known = repeats.n_repeats >= _FEWEST_REPEATS and repeats.pooled > _LEAST_NOISE
+    noise = repeats.pooled if is_known else None
     return Points(rows.x[first], medians, weight, rows.groups, noise), point
 
 
@@ -116,14 +119,32 @@ def group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Arr
     return medians
 
 
-def _repeat_noise(log_y: Array, medians: Array, point: NDArray[np.int64]) -> float | None:
-    """Estimate the deviation of one run from the distance of repeats to their median."""
-    count = np.bincount(point)[point]
-    repeated = count > 1
-    if repeated.sum() < _FEWEST_REPEATS:
-        return None
-    distance = np.abs(log_y - medians[point])[repeated]
-    noise = _MEAN_TO_DEVIATION * np.mean(
-        distance * np.sqrt(count[repeated] / (count[repeated] - 1))
-    )
-    return float(noise) if noise > 1e-6 else None
+@dataclass(frozen=True, eq=False)
+class RepeatNoise:
+    """The deviation of one run, from the distance of repeats to the median of their point.
+
+    Attributes
+    ----------
+    pooled
+        Over all repeats; 0 if there are none.
+    own
+        Of each point by itself; 0 where it has one run.
+    n_repeats
+        How many runs have others at the same point.
+    """
+
+    pooled: float
+    own: Array
+    n_repeats: int
+
+    @classmethod
+    def of(cls, log_y: Array, medians: Array, point: NDArray[np.int64]) -> RepeatNoise:
+        """Estimate it from logs of the target, and the point of each run."""
+        n_runs = np.bincount(point, minlength=len(medians))
+        is_repeated = n_runs > 1
+        distance = np.bincount(point, np.abs(log_y - medians[point]), len(medians))
+        # A median is nearer to the runs that it comes from than to others.
+        factor = _MEAN_TO_DEVIATION * np.sqrt(n_runs / np.maximum(n_runs - 1, 1))
+        total = np.where(is_repeated, factor * distance, 0.0)
+        n_repeats = int(n_runs[is_repeated].sum())
+        return cls(float(total.sum()) / max(n_repeats, 1), total / n_runs, n_repeats)

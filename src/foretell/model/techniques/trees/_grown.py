@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from foretell.model.techniques._base import Array, Params, TrainingRows
-from foretell.model.techniques._values import count_or_share, one_of
+from foretell.model.techniques._base import Array, Hyperparameter, Params, TrainingRows
+from foretell.model.techniques._values import count_or_share, one_of, optional, whole
 from foretell.model.techniques.trees._flat import (
     LibraryTrees,
     Tree,
@@ -25,7 +25,7 @@ from foretell.model.techniques.trees._flat import (
 
 # friedman_mse is an alias: scikit-learn found that its splits always were those of squared_error,
 # says so since 1.9, and drops the word in 1.11.
-read_criterion = one_of(
+_read_criterion = one_of(
     {
         "mse": "squared_error",
         "squared_error": "squared_error",
@@ -50,6 +50,27 @@ def read_max_features(value: Any) -> str | int | float | None:
     if isinstance(value, float) and value == 1:
         return None
     return count_or_share(least=1)(value)
+
+
+#: The options of every tree; a technique has defaults and a search of its own.
+_TREE_OPTIONS = (
+    Hyperparameter("criterion", "mse", _read_criterion),
+    Hyperparameter("max_depth", 3, optional(whole(least=1)), prior="uniformint(2,20)"),
+    Hyperparameter("max_features", "auto", read_max_features),
+    Hyperparameter(
+        "min_samples_split",
+        2,
+        count_or_share(least=2, one_is_share=True),
+        grid=(2,),
+        prior="choice(2)",
+    ),
+    Hyperparameter("min_samples_leaf", 1, count_or_share(least=1), prior="uniformint(1,10)"),
+)
+
+
+def tree_options(**changes: dict[str, Any]) -> tuple[Hyperparameter, ...]:
+    """Return the options of trees with some of their attributes changed, by name of the option."""
+    return tuple(replace(option, **changes.get(option.name, {})) for option in _TREE_OPTIONS)
 
 
 class SingleRows:

@@ -81,6 +81,7 @@ class XGBoostTechnique(Technique):
         matrix, columns = prepared.distinct if params["colsample_bytree"] == 1 else prepared.full
         settings = {
             "objective": "reg:squarederror",
+            # "exact" took 1.7 times as long on 1,448 rows, and applies gamma differently.
             "tree_method": "hist",
             "max_bin": _BINS,
             "nthread": 1,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretell.model.techniques._base import Hyperparameter, Params, Technique, TrainingRows
+from foretell.model.techniques._base import Params, Technique, TrainingRows
 from foretell.model.techniques._state import require_runs
-from foretell.model.techniques._values import count_or_share, optional, whole
 from foretell.model.techniques.trees._flat import TreeRegressor
 from foretell.model.techniques.trees._grown import (
     GrownTrees,
     SingleRows,
-    read_criterion,
-    read_max_features,
+    tree_options,
     tree_settings,
 )
 
@@ -23,30 +21,10 @@ class DecisionTreeTechnique(Technique):
     name = "DecisionTree"
     limit = "max_depth"
     regressor = TreeRegressor
-    hyperparameters = (
-        Hyperparameter("criterion", "mse", read_criterion),
-        Hyperparameter(
-            "max_depth",
-            3,
-            optional(whole(least=1)),
-            grid=(3, 5, 8, 12, None),
-            prior="uniformint(2,20)",
-        ),
-        Hyperparameter("max_features", "auto", read_max_features),
-        Hyperparameter(
-            "min_samples_split",
-            0.01,
-            count_or_share(least=2, one_is_share=True),
-            grid=(2,),
-            prior="choice(2)",
-        ),
-        Hyperparameter(
-            "min_samples_leaf",
-            0.01,
-            count_or_share(least=1),
-            grid=(1, 2, 5),
-            prior="uniformint(1,10)",
-        ),
+    hyperparameters = tree_options(
+        max_depth={"grid": (3, 5, 8, 12, None)},
+        min_samples_split={"default": 0.01},
+        min_samples_leaf={"default": 0.01, "grid": (1, 2, 5)},
     )
 
     def merges_repeats(self, params: Params) -> bool:

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell.model.techniques._base import (
     Array,
@@ -84,8 +85,6 @@ class LightTreesTechnique(LogTechnique):
 
     def fit(self, prepared: TrainingRows, params: Params, seed: int) -> LightTreesRegressor:
         """Grow the trees one after the other; fewer trees are the first of these."""
-        from sklearn.ensemble import ExtraTreesRegressor
-
         rows = prepared
         axes = Axes.of(rows.x, rows.groups)
         seen = training_features(_tree_columns(axes, rows.x))
@@ -94,15 +93,7 @@ class LightTreesTechnique(LogTechnique):
         # that make things worse, and nodes for pure that are not.
         center = float(np.average(log_y, weights=rows.weight))
         unit = deviation_unit(log_y, rows.weight)
-        forest = ExtraTreesRegressor(
-            n_estimators=params["n_estimators"],
-            max_features=1.0,  # fewer would miss the one option that matters
-            min_samples_leaf=1,
-            n_jobs=1,
-            random_state=seed,
-        )
-        forest.fit(seen, (log_y - center) / unit, sample_weight=rows.weight)
-        trees = [tree.tree_ for tree in forest.estimators_]
+        trees = _grow(seen, (log_y - center) / unit, rows.weight, params["n_estimators"], seed)
         return LightTreesRegressor(axes, GrownTrees(trees, seen.shape[1], unit), center)
 
     def refit(
@@ -111,6 +102,26 @@ class LightTreesTechnique(LogTechnique):
         """Grow fewer trees, which are nearly as good."""
         few = min(params["n_estimators"], _REHEARSED_TREES)
         return self.fit(self.prepare(rows), {**params, "n_estimators": few}, seed)
+
+
+def _grow(x: NDArray[np.float32], y: Array, weight: Array, n_trees: int, seed: int) -> list[Any]:
+    """Grow the trees of scikit-learn's ExtraTreesRegressor, without what it does around each.
+
+    On few rows, copying and checking its settings takes longer than growing a tree.
+    """
+    from sklearn import config_context
+    from sklearn.tree import ExtraTreeRegressor
+
+    random = np.random.RandomState(seed)
+    trees = []
+    with config_context(skip_parameter_validation=True):
+        for _ in range(n_trees):
+            # Fewer features than all would miss the one option that matters.
+            tree = ExtraTreeRegressor(
+                max_features=1.0, random_state=random.randint(np.iinfo(np.int32).max)
+            )
+            trees.append(tree.fit(x, y, sample_weight=weight, check_input=False).tree_)
+    return trees
 
 
 def _log_pairs(axes: Axes) -> list[tuple[int, int]]:

@@ -6,13 +6,12 @@ from typing import Any
 
 from foretell.model.techniques._base import Hyperparameter, Params, Technique, TrainingRows
 from foretell.model.techniques._state import require_runs
-from foretell.model.techniques._values import count_or_share, optional, whole
+from foretell.model.techniques._values import whole
 from foretell.model.techniques.trees._flat import TreeRegressor
 from foretell.model.techniques.trees._grown import (
     GrownTrees,
     SingleRows,
-    read_criterion,
-    read_max_features,
+    tree_options,
     tree_settings,
 )
 
@@ -28,26 +27,11 @@ class RandomForestTechnique(Technique):
         Hyperparameter(
             "n_estimators", 5, whole(least=1), grid=(25, 50, 100), prior="quniform(10,150,10)"
         ),
-        Hyperparameter("criterion", "mse", read_criterion),
-        Hyperparameter(
-            "max_depth", 3, optional(whole(least=1)), grid=(None,), prior="uniformint(2,20)"
-        ),
-        Hyperparameter(
-            "max_features",
-            "auto",
-            read_max_features,
-            grid=("auto", "sqrt"),
-            prior="choice('auto','sqrt',0.5)",
-        ),
-        Hyperparameter(
-            "min_samples_split",
-            0.1,
-            count_or_share(least=2, one_is_share=True),
-            grid=(2,),
-            prior="choice(2)",
-        ),
-        Hyperparameter(
-            "min_samples_leaf", 1, count_or_share(least=1), grid=(1, 3), prior="uniformint(1,10)"
+        *tree_options(
+            max_depth={"grid": (None,)},
+            max_features={"grid": ("auto", "sqrt"), "prior": "choice('auto','sqrt',0.5)"},
+            min_samples_split={"default": 0.1},
+            min_samples_leaf={"grid": (1, 3)},
         ),
     )
 

@@ -44,18 +44,20 @@ def test_a_fit_becomes_a_model_with_a_name(serve, table):
     assert kind_of(server.client.delete(f"/jobs/{job['id']}")) == "ended"
 
 
-def test_a_model_is_replaced_only_when_that_is_asked_for(serve, table):
-    server = serve("-j", "1")
-    before = (server.models / "plain.foretell").read_bytes()
-    assert kind_of(fit(server, table, name="plain")) == "taken"
-    assert kind_of(fit(server, table, name="sort")) == "taken"
-    assert (server.models / "plain.foretell").read_bytes() == before
-    assert server.client.get("/models/plain").json()["technique"] == "LRRidge"
-    job = fit(server, table, name="plain", replace=True).json()
-    assert kind_of(fit(server, table, name="plain", replace=True)) == "taken"  # by that job
+def test_a_model_is_replaced_only_when_that_is_asked_for(serve_once, fitted, table):
+    server, path = serve_once, serve_once.models / "flat.foretell"
+    shutil.copy(fitted / "plain.foretell", path)
+    shutil.copytree(fitted / "sort", server.models / "whole")
+    before = path.read_bytes()
+    assert kind_of(fit(server, table, name="flat")) == "taken"
+    assert kind_of(fit(server, table, name="whole")) == "taken"
+    assert path.read_bytes() == before
+    assert server.client.get("/models/flat").json()["technique"] == "LRRidge"
+    job = fit(server, table, name="flat", replace=True).json()
+    assert kind_of(fit(server, table, name="flat", replace=True)) == "taken"  # by that job
     assert server.ended(job)["state"] == "done"
-    assert server.client.get("/models/plain").json()["technique"] == "Ensemble"
-    assert not (server.models / "plain.foretell").exists()
+    assert server.client.get("/models/flat").json()["technique"] == "Ensemble"
+    assert not path.exists()
 
 
 def entries(folder):
@@ -94,14 +96,15 @@ def test_only_a_model_that_foretell_wrote_is_replaced(serve_once, fitted, table,
     assert entries(models) == before
 
 
-def test_what_takes_the_place_of_a_model_while_the_fit_runs_is_kept(serve, table):
-    server = serve("-j", "1")
-    job = fit(server, table, name="sort", replace=True).json()
-    shutil.rmtree(server.models / "sort")
-    (server.models / "sort").write_text("precious")
-    ended = server.ended(job)
-    assert ended["state"] == "failed" and "'sort'" in ended["detail"]
-    assert (server.models / "sort").read_text() == "precious"
+def test_what_takes_the_place_of_a_model_while_the_fit_runs_is_kept(serve_once, fitted, table):
+    path = serve_once.models / "swapped"
+    shutil.copytree(fitted / "sort", path)
+    job = fit(serve_once, table, name="swapped", replace=True).json()
+    shutil.rmtree(path)
+    path.write_text("precious")
+    ended = serve_once.ended(job)
+    assert ended["state"] == "failed" and "'swapped'" in ended["detail"]
+    assert path.read_text() == "precious"
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -111,12 +114,14 @@ def test_no_fit_is_named_like_the_best_model_of_a_fit(serve_once, table, replace
     assert response.json()["option"] == "name"
 
 
-def test_a_fit_that_fails_leaves_the_old_model_in_place(serve, table):
-    server = serve("-j", "1")
-    before = entries(server.models / "sort")
-    job = fit(server, b"a,time_s\n1,-1\n2,-2\n3,-3\n", name="sort", replace=True).json()
-    assert server.ended(job)["state"] == "failed"
-    assert entries(server.models / "sort") == before
+def test_a_fit_that_fails_leaves_the_old_model_in_place(serve_once, fitted):
+    path = serve_once.models / "lasting"
+    shutil.copytree(fitted / "sort", path)
+    before = entries(path)
+    wrong = b"a,time_s\n1,-1\n2,-2\n3,-3\n"
+    job = fit(serve_once, wrong, name="lasting", replace=True).json()
+    assert serve_once.ended(job)["state"] == "failed"
+    assert entries(path) == before
 
 
 #: Makes a process kill itself, as if by a power cut, when it is about to put a new model in place.
@@ -150,18 +155,18 @@ def test_a_server_killed_while_it_replaces_a_model_loses_neither(serve, table, t
     assert [p.name for p in (second.models / ".jobs").rglob("replaced")] == []
 
 
-def test_a_server_killed_before_it_writes_down_that_a_fit_is_done_knows_it_afterwards(serve, table):
-    first = serve("-j", "1")
-    job = first.ended(fit(first, table, name="late").json())
-    first.close()
-    folder = first.models / ".jobs" / job["id"]
+def test_a_server_killed_before_it_writes_down_that_a_fit_is_done_knows_it_afterwards(
+    serve, finished
+):
+    models, job = finished
+    folder = models / ".jobs" / job["id"]
     values = json.loads((folder / "job.json").read_text())
     (folder / "job.json").write_text(json.dumps({**values, "state": "running", "ended_at": None}))
     (folder / "replaced").mkdir()
     second = serve("-j", "1")
     assert second.client.get(f"/jobs/{job['id']}").json()["state"] == "done"
     assert not (folder / "replaced").exists()
-    assert second.client.get("/models/late").status_code == 200
+    assert second.client.get("/models/early").status_code == 200
 
 
 @pytest.mark.parametrize("name", ["..", "../up", "a/b", ".jobs", "", "a" * 101, "a\0b", "é"])
@@ -211,9 +216,9 @@ def test_jobs_wait_for_their_turn_up_to_a_number_and_can_be_canceled(serve_once,
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=lambda end: end.name)
-def test_a_restart_loses_nothing(serve, table, end):
+def test_a_restart_loses_nothing(serve, finished, table, end):
+    done = finished[1]
     first = serve("-j", "1")
-    done = first.ended(fit(first, table, name="early").json())
     job = fit(first, table, name="late").json()
     first.wait_for(lambda: first.client.get(f"/jobs/{job['id']}").json()["state"] == "running")
     os.kill(first.process.pid, end)
@@ -224,24 +229,40 @@ def test_a_restart_loses_nothing(serve, table, end):
     assert second.client.get("/models/late").status_code == 200
 
 
-def test_a_second_server_on_the_same_directory_fits_nothing(serve, table):
-    serve("-j", "1")
-    second = serve("-j", "1")
-    assert second.client.get("/health").json()["is_read_only"]
-    assert kind_of(fit(second, table)) == "read-only"
-    assert second.client.get("/models/sort").status_code == 200
+def test_a_second_server_on_the_same_directory_fits_nothing(serve_once, fitted, table):
+    shutil.copy(fitted / "plain.foretell", serve_once.models / "shared.foretell")
+    second = type(serve_once)(serve_once.models, "-j", "1")
+    try:
+        assert second.client.get("/health").json()["is_read_only"]
+        assert kind_of(fit(second, table)) == "read-only"
+        assert second.client.get("/models/shared").status_code == 200
+    finally:
+        second.close()
 
 
-def test_a_record_that_was_tampered_with_is_passed_over(serve, table):
-    first = serve("-j", "1")
-    job = first.ended(fit(first, table, name="kept").json())
-    first.close()
-    record = first.models / ".jobs" / job["id"] / "job.json"
+def test_a_record_that_was_tampered_with_is_passed_over(serve, finished):
+    models, job = finished
+    record = models / ".jobs" / job["id"] / "job.json"
     values = json.loads(record.read_text())
     record.write_text(json.dumps({**values, "name": "../../up", "state": "queued"}))
     second = serve("-j", "1")
     assert second.client.get("/jobs").json()["jobs"] == []
-    assert second.client.get("/models/kept").status_code == 200
+    assert second.client.get("/models/early").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def finished_once(serve_once, table):
+    """A job that made the model 'early', and what the server says of it."""
+    return serve_once.ended(fit(serve_once, table, name="early").json())
+
+
+@pytest.fixture
+def finished(finished_once, serve_once, tmp_path, serve):
+    """A directory of a server that has ended, with that job in it; the next server runs there."""
+    models, job = tmp_path / "models", finished_once
+    shutil.copytree(serve_once.models / "early", models / "early")
+    shutil.copytree(serve_once.models / ".jobs" / job["id"], models / ".jobs" / job["id"])
+    return models, job
 
 
 @pytest.fixture(scope="module")

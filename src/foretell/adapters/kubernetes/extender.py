@@ -1,0 +1,298 @@
+"""The extender of kube-scheduler: it keeps its filters, and asks here how good each node is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from fastapi import FastAPI, Request, Response
+from numpy.typing import NDArray
+from pydantic_core import from_json
+
+from foretell.adapters.http.server.api import JSON
+from foretell.adapters.http.server.problems import WRONG_INPUT, ProblemError
+from foretell.adapters.http.server.run import listen, run_server, url_of
+from foretell.adapters.kubernetes.client import Object
+from foretell.adapters.kubernetes.events import WRONG_ANNOTATION, Events
+from foretell.adapters.kubernetes.live import Live
+from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.moves.report import MoveReport
+from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
+from foretell.adapters.kubernetes.scores import MOST, extender_scores
+from foretell.adapters.kubernetes.service import ServiceSettings, make_service
+from foretell.adapters.kubernetes.state import State
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
+from foretell.adapters.kubernetes.watching import LOG
+from foretell.decide.placement.choose import Chooser
+from foretell.decide.placement.fleet import Candidates
+from foretell.decide.placement.tasks import Task
+from foretell.errors import ForetellError
+
+COMPONENT = "foretell"
+_ASSUMED_S = 5.0  # until then kube-scheduler has bound a pod, or decided otherwise
+_MOST_SHOWN = 4
+_MOST_ENTRIES = 50_000
+_MOST_WARNED = 10_000
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How good nodes are for a pod.
+
+    Attributes
+    ----------
+    nodes, scores
+        The nodes that were asked about, and a score from 0 to 10 for each.
+    is_known
+        Whose score rests on predictions.
+    """
+
+    pod: Pod
+    H: float
+    nodes: Sequence[str]
+    scores: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+
+    @property
+    def n_unknown(self) -> int:
+        """How many nodes have the median score, since nothing is predicted there."""
+        return int(np.count_nonzero(~self.is_known))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values, with the best nodes alone."""
+        order = np.argsort(-self.scores, kind="stable")[:_MOST_SHOWN]
+        return {
+            "pod": self.pod.title,
+            "H": self.H,
+            "n_nodes": len(self.nodes),
+            "n_unknown": self.n_unknown,
+            "scores": {self.nodes[i]: int(self.scores[i]) for i in order},
+        }
+
+    def __str__(self) -> str:
+        order = np.argsort(-self.scores, kind="stable")
+        shown = ", ".join(f"{self.nodes[i]} {self.scores[i]}" for i in order[:_MOST_SHOWN])
+        more = f" and {len(order) - _MOST_SHOWN} more" if len(order) > _MOST_SHOWN else ""
+        unknown = f"; no prediction on {self.n_unknown}" if self.n_unknown else ""
+        return f"{self.pod.title}: {shown}{more} (H {self.H:g}{unknown})"
+
+
+class Extender:
+    """Scores the nodes that kube-scheduler found fit for a pod.
+
+    Parameters
+    ----------
+    dry_run
+        Answer with equal scores, so that nothing changes, and only tell what would be answered.
+    tell
+        Takes each decision.
+    complain
+        Takes what is wrong with the annotations of a pod, once per pod.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        metrics: SchedulerMetrics,
+        *,
+        dry_run: bool = False,
+        tell: Callable[[Decision], None] = lambda _: None,
+        complain: Callable[[Pod, str], None] = lambda _, __: None,
+    ) -> None:
+        self._state, self._metrics = state, metrics
+        self._dry_run, self._tell, self._complain = dry_run, tell, complain
+        self._assumed: dict[str, float] = {}
+        self._warned: OrderedDict[str, None] = OrderedDict()
+        self._entries = _Entries()
+
+    def prioritize(self, body: bytes) -> bytes:
+        """Answer a request of kube-scheduler."""
+        start_s = time.perf_counter()
+        item, names = read_arguments(body)
+        try:
+            pod = read_pod(item)
+        except (ForetellError, AttributeError, TypeError, KeyError, ValueError) as error:
+            raise ProblemError(
+                WRONG_INPUT, f"must be a pod as Kubernetes writes it: {error}", at=("Pod",)
+            ) from None
+        decision, complaints = self.decide(pod, names)
+        scores = [0] * len(names) if self._dry_run else decision.scores.tolist()
+        answer = self._entries.answer(names, scores)
+        self._metrics.decision_seconds.observe(time.perf_counter() - start_s)
+        known = "none" if not decision.is_known.any() else "some" if decision.n_unknown else "all"
+        self._metrics.decisions.labels(known).inc()
+        self._tell(decision)
+        if complaints:
+            self._warn(pod, complaints)
+        return answer
+
+    def decide(self, pod: Pod, names: Sequence[str]) -> tuple[Decision, Sequence[str]]:
+        """Score nodes for a pod; also return what is wrong with its annotations."""
+        state = self._state
+        with state.lock:
+            self._release(pod.uid)
+            chooser = state.chooser
+            task, complaints = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
+            find = state.index.get
+            places = np.array([find(name, -1) for name in names], dtype=np.int64)
+            scores, is_known = _scores(chooser, task, places)
+            record = state.records.get(pod.uid)
+            if record is not None and (target := state.target_of(record)) in names:
+                scores = np.where(np.array(names) == target, MOST, 0)  # a move is under way
+            decision = Decision(pod, chooser.weight(task), names, scores, is_known)
+            if not self._dry_run:
+                self._assume(decision)
+        return decision, complaints
+
+    def _warn(self, pod: Pod, complaints: Sequence[str]) -> None:
+        """Complain once about a pod that there is: anybody can send one that is not."""
+        if pod.uid in self._warned or pod.uid not in self._state.records:
+            return
+        self._warned[pod.uid] = None
+        if len(self._warned) > _MOST_WARNED:
+            self._warned.popitem(last=False)
+        self._metrics.errors.labels("annotation").inc()
+        for complaint in complaints:
+            self._complain(pod, complaint)
+
+    def _assume(self, decision: Decision) -> None:
+        """Count the pod on the best node, until it is seen where kube-scheduler puts it."""
+        record = self._state.records.get(decision.pod.uid)
+        if record is not None and not record.pod.node and decision.is_known.any():
+            self._state.assume(record, decision.nodes[int(np.argmax(decision.scores))])
+            self._assumed[decision.pod.uid] = self._state.clock() + _ASSUMED_S
+
+    def _release(self, uid: str) -> None:
+        """Take back what was assumed of a pod, and of others long ago."""
+        now = self._state.clock()
+        ended = [key for key, until in self._assumed.items() if key == uid or until <= now]
+        for key in ended:
+            del self._assumed[key]
+            record = self._state.records.get(key)
+            if record is not None and record.assumed:
+                self._state.forget(record)
+
+
+def add_extender(app: FastAPI, extender: Extender, metrics: SchedulerMetrics) -> None:
+    """Add the route that kube-scheduler asks."""
+
+    async def prioritize(request: Request) -> Response:
+        """Score the nodes of a pod."""
+        body = await request.body()
+        try:
+            return Response(extender.prioritize(body), media_type=JSON)
+        except ProblemError:
+            metrics.errors.labels("request").inc()
+            raise
+        except Exception:
+            metrics.errors.labels("internal").inc()
+            LOG.exception("a request of kube-scheduler failed")
+            raise
+
+    # A plain route, without the parameters and shapes that FastAPI would check: it takes less time.
+    app.router.add_route("/prioritize", prioritize, methods=["POST"])
+
+
+def read_arguments(body: bytes) -> tuple[Object, list[str]]:
+    """Read what kube-scheduler asks: the pod, and the names of nodes.
+
+    Where it sends whole nodes, only their names are used: what is known of them comes from the API
+    server. Names of entries are read in any case, for versions of Kubernetes differ in it.
+    """
+    try:
+        given = from_json(body, cache_strings="keys")
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(WRONG_INPUT, f"the body is not valid JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise ProblemError(WRONG_INPUT, "the body must be an object with Pod and NodeNames")
+    found = {key.lower(): value for key, value in given.items()}
+    pod, names, nodes = (found.get(key) for key in ("pod", "nodenames", "nodes"))
+    if not isinstance(pod, dict) or not isinstance(pod.get("metadata"), dict):
+        raise ProblemError(WRONG_INPUT, "must be a pod with its metadata", at=("Pod",))
+    if names is not None:
+        if not isinstance(names, list) or set(map(type, names)) - {str}:
+            raise ProblemError(WRONG_INPUT, "must be a list of names", at=("NodeNames",))
+        return pod, names
+    items = nodes.get("items") if isinstance(nodes, dict) else None
+    if not isinstance(items, list) or not all(map(_is_node, items)):
+        raise ProblemError(
+            WRONG_INPUT, "must be a list of nodes, unless NodeNames is given", at=("Nodes", "items")
+        )
+    return pod, [item["metadata"]["name"] for item in items]
+
+
+def _is_node(item: object) -> bool:
+    meta = item.get("metadata") if isinstance(item, Mapping) else None
+    return isinstance(meta, Mapping) and isinstance(meta.get("name"), str)
+
+
+def _scores(
+    chooser: Chooser, task: Task, places: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Score nodes by their places in the fleet; one that is not there has the place -1."""
+    fleet = chooser.fleet
+    there = np.flatnonzero(places >= 0)
+    is_known = np.zeros(len(places), dtype=bool)
+    scores, shown = np.zeros(len(places)), np.zeros(len(places))
+    preference = np.zeros(len(places), dtype=np.int64)
+    if len(there):
+        need, H = fleet.taken(task.needs), chooser.weight(task)
+        estimates = chooser.estimates.of(task)
+        candidates = Candidates(fleet, places[there], need, estimates, chooser.energy)
+        scores[there], is_known[there] = chooser.scores(candidates, H)
+        shown[there] = chooser.policy.shown(scores[there])
+        preference[there] = chooser.preference(candidates, H)
+    return extender_scores(scores, shown, is_known, preference), is_known
+
+
+class _Entries(dict[str, list[str]]):
+    """The parts of answers: each node's name with each score, written only once."""
+
+    def __missing__(self, name: str) -> list[str]:
+        if len(self) >= _MOST_ENTRIES:
+            self.clear()
+        host = json.dumps(name)
+        self[name] = [f'{{"Host":{host},"Score":{score}}}' for score in range(MOST + 1)]
+        return self[name]
+
+    def answer(self, names: Sequence[str], scores: Sequence[int]) -> bytes:
+        """Write scores as kube-scheduler reads them."""
+        parts = [self[name][score] for name, score in zip(names, scores, strict=True)]
+        return f"[{','.join(parts)}]".encode()
+
+
+def run_extender(
+    live: Live,
+    settings: ServiceSettings,
+    *,
+    dry_run: bool = False,
+    tell: Callable[[Decision | MoveReport], None] = lambda _: None,
+    on_ready: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Answer kube-scheduler until a signal stops it; ``on_ready`` gets the address."""
+    opened = listen(settings.host, settings.port, refusal=settings.refusal)
+    url = url_of(opened, settings.tls)
+    with opened, live, Events(live.api, COMPONENT) as events:
+        live.start()
+        events.start()
+        extender = Extender(
+            live.state,
+            live.metrics,
+            dry_run=dry_run,
+            tell=tell,
+            complain=lambda pod, text: events.tell(pod, WRONG_ANNOTATION, text, "Warning"),
+        )
+        upkeep = Upkeep(live, is_dry=dry_run, tell=tell)
+        app = make_service(
+            settings,
+            live.metrics,
+            lambda: live.watches.are_current,
+            lambda app: add_extender(app, extender, live.metrics),
+        )
+        with upkeep:
+            run_server(app, settings.limits, opened, lambda: on_ready(url), tls=settings.tls)

@@ -1,0 +1,1 @@
+"""A scheduler of its own: it places the pods that name it, and binds them."""

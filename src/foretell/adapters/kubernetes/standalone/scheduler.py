@@ -1,0 +1,372 @@
+"""The loop of the scheduler: which pods to try, when, and what to say about those that wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from foretell.adapters.kubernetes.client import Api
+from foretell.adapters.kubernetes.events import FAILED, SCHEDULED, WRONG_ANNOTATION, Events
+from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
+from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.standalone.binding import Binder, Binding, Outcome
+from foretell.adapters.kubernetes.state import Record, State
+from foretell.adapters.kubernetes.watching import LOG, BackOff, Watches
+from foretell.decide.placement.estimates import Estimate
+from foretell.decide.placement.moves import Running
+from foretell.decide.placement.reserving import first_room
+from foretell.machines import Resources
+from foretell.spaces.quantities import ENERGY, TIME, write_quantity
+from foretell.wording import counted
+
+SCHEDULER_NAME = "foretell"
+_MOST_AT_ONCE = 40  # pods that a policy may place together
+_MOST_REASONS = 3
+_FIRST_S, _MOST_S = 1.0, 10.0  # between attempts, where nothing has changed
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The node of a pod, and what is predicted there."""
+
+    pod: str
+    node: str
+    type: str
+    H: float
+    estimate: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values; what is not known is None."""
+        time_s, energy_j = self.estimate.time, self.estimate.energy
+        return {
+            "pod": self.pod,
+            "node": self.node,
+            "type": self.type,
+            "H": self.H,
+            "time_s": time_s.value if time_s.is_known else None,
+            "energy_j": energy_j.value if energy_j.is_known else None,
+            "trust": self.estimate.trust,
+        }
+
+    def __str__(self) -> str:
+        figures = [
+            write_quantity(figure.value, kind)
+            for figure, kind in ((self.estimate.time, TIME), (self.estimate.energy, ENERGY))
+            if figure.is_known
+        ]
+        predicted = " and ".join(figures) or "nothing is predicted"
+        return f"{self.pod} → {self.node} ({self.type}): {predicted}, H = {self.H:g}"
+
+
+@dataclass(eq=False)
+class _Attempts:
+    """What was tried for a pod that has no node."""
+
+    back_off: BackOff = field(default_factory=lambda: BackOff(_FIRST_S, _MOST_S))
+    not_before_s: float = 0.0
+    told: str = ""
+    has_complained: bool = False
+    is_new: bool = True
+
+
+@dataclass(eq=False)
+class _Pass:
+    """What one pass has found so far.
+
+    Attributes
+    ----------
+    together
+        Nodes of pods that were placed together, by the id of the pod.
+    no_room
+        Why there is no room for pods with certain needs and rules: they fit, or not, together.
+    """
+
+    together: dict[str, str]
+    no_room: dict[tuple[Resources, str], tuple[str, str]] = field(default_factory=dict)
+    running: list[Running] | None = None
+
+
+class Standalone:
+    """Places the pods that name it as their scheduler, one pass whenever room or pods are new.
+
+    Parameters
+    ----------
+    lease
+        With a lease, pods are bound only while this replica holds it; without, nothing is bound
+        and nothing is written: decisions are only told.
+    tell
+        Told each decision.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        state: State,
+        watches: Watches,
+        *,
+        name: str = SCHEDULER_NAME,
+        lease: LeaseSettings | None = None,
+        tell: Callable[[Decision], None] = lambda _: None,
+    ) -> None:
+        self.state, self.watches, self.name = state, watches, name
+        self._tell = tell
+        self._stopping = threading.Event()
+        self._attempts: dict[str, _Attempts] = {}
+        self._seen = (-1, -1)
+        self._last_placed = -1
+        self._idle = BackOff(_FIRST_S, _MOST_S)
+        self.metrics: SchedulerMetrics | None = None
+        self._lease = self._events = self._binder = None
+        if lease is not None:
+            self._lease = Lease(api, lease, self._on_lease)
+            self._events = Events(api, name)
+            self._binder = Binder(
+                api, state, self._may_bind, self._on_end, timeout_s=lease.duration_s / 3
+            )
+
+    def run(self) -> None:
+        """Place pods until it is stopped; the watches run already."""
+        if self._lease and self._events:
+            self._events.start()
+            self._lease.start()
+        try:
+            while not self._stopping.is_set():
+                self._wait()
+                if self._may_decide():
+                    self.place_pending()
+                if self._binder:
+                    self._binder.resolve()
+        finally:
+            for part in (self._binder, self._events, self._lease):
+                if part is not None:
+                    part.close()
+
+    def stop(self) -> None:
+        """End it from another thread or a signal handler, once the bindings under way are done."""
+        self._stopping.set()
+        threading.Thread(target=self._wake, daemon=True).start()  # a handler must not wait
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica decides now."""
+        return self._lease is None or self._lease.is_held
+
+    def _may_bind(self) -> bool:
+        return self.is_leader and not self._stopping.is_set()
+
+    def _may_decide(self) -> bool:
+        return not self._stopping.is_set() and self.is_leader and self.watches.are_current
+
+    def _on_lease(self, is_held: bool) -> None:
+        LOG.warning("this replica %s the lease", "has" if is_held else "does not have")
+        if is_held:  # what the replica before bound just now must be counted
+            self.watches.refresh()
+        self._wake()
+
+    def _wake(self) -> None:
+        with self.state.changed:
+            self._seen = (-1, -1)
+            self.state.changed.notify_all()
+
+    def _wait(self) -> None:
+        """Wait for news: pods, room, the lease; or for the next attempt."""
+        with self.state.changed:
+            end_s = time.monotonic() + self._next_s()
+            while not self._stopping.is_set():
+                now = (self.state.n_room, self.state.n_arrived)
+                if now != self._seen and self._may_decide():
+                    self._idle.reset()
+                    break
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    break
+                # The lease and the watches do not notify when they end.
+                self.state.changed.wait(min(left_s, 0.25 if now != self._seen else left_s))
+
+    def _next_s(self) -> float:
+        """Return how long to wait at most."""
+        if not self._attempts and not (self._binder and self._binder.n_doubtful):
+            return _MOST_S
+        now_s = self.state.clock()
+        due = [a.not_before_s - now_s for a in self._attempts.values() if a.not_before_s > now_s]
+        return max(0.0, min([self._idle.next_s(), *due]))
+
+    # One pass
+
+    def place_pending(self) -> None:
+        """Try all pods that wait, by arrival."""
+        with self.state.lock:
+            self._seen = (self.state.n_room, self.state.n_arrived)
+            pending = [r for r in self.state.pending(self.name) if self._is_due(r)]
+            self._attempts = {
+                uid: tried for uid, tried in self._attempts.items() if uid in self.state.unbound
+            }
+            found = _Pass(self._assigned(pending))
+        for record in pending:
+            if not self._may_decide():
+                self._seen = (-1, -1)  # the others are tried as soon as that is possible again
+                return
+            with self.state.lock:
+                if record.assumed or record.pod.node or record.pod.uid not in self.state.unbound:
+                    continue
+                start_s = time.perf_counter()
+                decision = self._decide(record, found)
+            if decision is not None:
+                self._count(decision, time.perf_counter() - start_s)
+                self._tell(decision)
+                if self._binder:
+                    self._binder.submit(Binding(record, decision.node))
+
+    def _is_due(self, record: Record) -> bool:
+        pod = record.pod
+        tried = self._attempts.setdefault(pod.uid, _Attempts())
+        if pod.unchecked:
+            self._refuse(record, "unchecked", f"{', '.join(pod.unchecked)} is not checked by "
+                         f"{self.name}: give the pod another scheduler, such as default-scheduler",
+                         )  # fmt: skip
+            return False
+        # The namespace may have annotations for it; the watch of namespaces brings them.
+        return pod.namespace in self.state.namespaces and tried.not_before_s <= self.state.clock()
+
+    def _assigned(self, pending: Sequence[Record]) -> dict[str, str]:
+        """Place pods that are new together, if the policy does that."""
+        state, fleet = self.state, self.state.fleet
+        new = [r for r in pending if self._attempts[r.pod.uid].is_new]
+        for record in new:
+            self._attempts[record.pod.uid].is_new = False
+        group = [
+            (record, need)
+            for record in islice(new, _MOST_AT_ONCE)
+            if (need := fleet.need(record.pod.needs)) is not None
+        ]
+        found = state.chooser.assign(
+            [(state.task(record)[0], need) for record, need in group],
+            [state.allowed(record.pod.rules) for record, _ in group],
+        )
+        return {
+            record.pod.uid: fleet.names[node]
+            for (record, _), node in zip(group, found or (), strict=False)
+            if node is not None
+        }
+
+    def _decide(self, record: Record, found: _Pass) -> Decision | None:
+        """Choose a node and count the pod there; None if it must wait."""
+        state = self.state
+        task, complaints = state.task(record)
+        self._complain(record, complaints)
+        node, alike = None, (record.pod.needs, record.pod.rules.key)
+        if record.own or record.target or alike not in found.no_room:
+            assigned = found.together.get(record.pod.uid)
+            keeps = not record.target and self._still_fits(record, assigned)
+            node = assigned if keeps else state.choose(record)
+        if node is None:
+            if alike not in found.no_room:
+                found.no_room[alike] = self._why_not(record)
+            self._let_wait(record, found, found.no_room[alike])
+            return None
+        state.reserve(record, "")
+        state.assume(record, node)
+        self._last_placed = max(self._last_placed, record.order)
+        kind = int(state.fleet.type_of[state.index[node]])
+        return Decision(
+            record.pod.title,
+            node,
+            state.fleet.types[kind].name,
+            state.chooser.weight(task),
+            state.chooser.estimates.of(task).by_type[kind],
+        )
+
+    def _still_fits(self, record: Record, node: str | None) -> bool:
+        """Whether a node that was assigned before other pods were placed still has room."""
+        state = self.state
+        if node is None or node not in state.index:
+            return False
+        need, place = state.fleet.need(record.pod.needs), state.index[node]
+        return need is not None and place in state.fleet.fitting(need)
+
+    def _count(self, decision: Decision, seconds: float) -> None:
+        if self.metrics is not None:
+            self.metrics.decision_seconds.observe(seconds)
+            is_known = decision.estimate.time.is_known or decision.estimate.energy.is_known
+            self.metrics.decisions.labels("all" if is_known else "none").inc()
+
+    def _on_end(self, binding: Binding, outcome: Outcome, why: str) -> None:
+        pod = binding.record.pod
+        if outcome == "bound":
+            if self._events:
+                self._events.tell(pod, SCHEDULED, f"Assigned {pod.title} to {binding.node}")
+            return
+        LOG.warning("%s was not bound to %s: %s", pod.title, binding.node, why)
+        if self.metrics is not None:
+            self.metrics.errors.labels("binding").inc()
+        with self.state.lock:
+            tried = self._attempts.get(pod.uid)
+            if tried is not None:
+                tried.not_before_s = self.state.clock() + tried.back_off.next_s()
+
+    # Pods that wait
+
+    def _let_wait(self, record: Record, found: _Pass, why: tuple[str, str]) -> None:
+        """Say why a pod waits; keep a node free for it if it has waited long."""
+        state, policy = self.state, self.state.cluster.policy
+        self._refuse(record, *why)
+        if record.own and not self._can_keep(record):
+            state.reserve(record, "")
+        waited_s = state.clock() - record.seen_s
+        is_overtaken = self._last_placed > record.order
+        if record.own or not is_overtaken or waited_s < policy.reserve_after_s:
+            return
+        need = state.fleet.need(record.pod.needs)
+        if need is None:
+            return
+        if found.running is None:
+            found.running = [running for _, running in state.running()]
+        usable = state.usable(record) & state.fleet.ready
+        node = first_room(state.chooser, need, found.running, usable)
+        if node is not None:
+            state.reserve(record, state.fleet.names[node])
+            LOG.warning("%s has waited %.0f s: node %s is kept free for it", record.pod.title,
+                        waited_s, record.own)  # fmt: skip
+
+    def _can_keep(self, record: Record) -> bool:
+        """Whether the node that is kept free for a pod could still take it."""
+        place = self.state.index.get(record.own)
+        return place is not None and bool(
+            self.state.usable(record)[place] and self.state.fleet.ready[place]
+        )
+
+    def _complain(self, record: Record, complaints: Sequence[str]) -> None:
+        """Say once what is wrong with the annotations of a pod."""
+        tried = self._attempts[record.pod.uid]
+        if complaints and not tried.has_complained:
+            tried.has_complained = True
+            for text in complaints:
+                LOG.warning("%s: %s", record.pod.title, text)
+                if self._events:
+                    self._events.tell(record.pod, WRONG_ANNOTATION, text, "Warning")
+
+    def _refuse(self, record: Record, kind: str, text: str) -> None:
+        """Say why a pod has no node: once for each kind of reason."""
+        tried = self._attempts[record.pod.uid]
+        if tried.told == kind:
+            return
+        tried.told = kind
+        LOG.warning("%s waits: %s", record.pod.title, text)
+        if self._events:
+            self._events.tell(record.pod, FAILED, text, "Warning")
+            self._events.set_unschedulable(record.pod, text)
+
+    def _why_not(self, record: Record) -> tuple[str, str]:
+        """Return the kind of reason why no node takes a pod, and say it for people."""
+        counts = Counter(self.state.why_not(record).values())
+        parts = [f"{counted(n, 'node')}: {why}" for why, n in counts.most_common(_MOST_REASONS)]
+        why = "; ".join(parts) + ("; ..." if len(counts) > _MOST_REASONS else "")
+        if self.state.usable(record).any():
+            return "waits", f"no node has room now: {why}"
+        why = why or "there are no nodes"
+        return "beyond", f"no node could take it, even if it were empty: {why}"

@@ -1,0 +1,1 @@
+"""What runs beside a live scheduler: records of completed pods, and maintenance of models."""

@@ -1,0 +1,1 @@
+"""Maintenance of models: completed tasks are stored, and models that got worse are refitted."""

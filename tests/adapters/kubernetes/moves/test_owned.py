@@ -1,0 +1,185 @@
+"""Moves of pods that a controller makes anew, in both modes, in processes of their own."""
+
+import contextlib
+import json
+
+import pytest
+
+from ..control_plane import wait_until
+from ..kubelets import pod
+from ..replicas import Replicas
+from ..test_extender import extender_of
+from ..test_manifests import apply
+
+PODS = "/api/v1/namespaces/default/pods"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+LABELS = {"app": "x"}
+CLUSTER = """
+[policy]
+H = 0
+
+[migration]
+enabled = true
+every_s = 0.1
+min_age_s = 0
+min_remaining_s = 0
+start_s = 1
+
+[[node_type]]
+name = "fast"
+selector = { type = "fast" }
+capacity = { cpu = 4 }
+time_s = "iterations / 10"
+energy_j = 1
+
+[[node_type]]
+name = "slow"
+selector = { type = "slow" }
+capacity = { cpu = 4 }
+time_s = "iterations"
+energy_j = 1
+"""
+
+
+@pytest.fixture
+def cluster_file(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER)
+    return path
+
+
+def replica_set(scheduler):
+    annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
+    template = pod("x", annotations=annotations, scheduler=scheduler, restartPolicy="Always")
+    meta = {"labels": LABELS, "annotations": template["metadata"]["annotations"]}
+    return {
+        "metadata": {"name": "set"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": LABELS},
+            "template": {"metadata": meta, "spec": template["spec"]},
+        },
+    }
+
+
+def where(api):
+    """Return the nodes of pods that run and are not about to go."""
+    return [
+        item["spec"].get("nodeName")
+        for item in api.list(PODS)
+        if item["status"].get("phase") == "Running"
+        and not item["metadata"].get("deletionTimestamp")
+    ]
+
+
+def moves(text):
+    lines = [line for line in text.splitlines() if line.startswith('{"move"')]
+    return [json.loads(line)["move"] for line in lines]
+
+
+def check_move(control_plane, kubelets, scheduler, told):
+    """Let a set's pod start on a slow node, and wait until it is on a fast one."""
+    api = control_plane.api()
+    control_plane.controllers("replicaset")
+    kubelets.add("s1", {"type": "slow"})
+    kubelets.add("s2", {"type": "slow"})
+    api.create(SETS, replica_set(scheduler))
+    wait_until(lambda: len(where(api)) == 1, "the pod runs")
+    (source,) = where(api)
+    kubelets.add("f1", {"type": "fast"})
+    wait_until(lambda: where(api) == ["f1"], lambda: (where(api), told()))
+    wait_until(lambda: moves(told()), told)
+    (move,) = moves(told())
+    assert (move["source"], move["target"], move["result"]) == (source, "f1", "moved")
+    (item,) = [i for i in api.list(PODS) if i["spec"].get("nodeName") == "f1"]
+    wait_until(
+        lambda: "foretell/moves" in api.get(f"{PODS}/{item['metadata']['name']}")["metadata"]
+        ["annotations"], "the history of the pod"
+    )  # fmt: skip
+    assert kubelets.overfull == []
+
+
+def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_standalone(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    kubeconfig = control_plane.kubeconfig()
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        replica = replicas.start()
+        check_move(control_plane, kubelets, "foretell", lambda: replica.text)
+
+
+def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_with_the_extender(
+    control_plane, kubelets, foretell, cluster_file
+):
+    run = foretell(
+        "cluster", "schedule", cluster_file, "--mode", "extender", "--port", "0", "--json",
+        "--kubeconfig", control_plane.kubeconfig(),
+    )  # fmt: skip
+    assert run.reaches(lambda: '"url"' in run.text), run.text
+    url = json.loads(run.text.splitlines()[0])["url"]
+    control_plane.scheduler({"extenders": [extender_of(url)]})
+    check_move(control_plane, kubelets, "default-scheduler", lambda: run.text)
+
+
+def test_moves_are_off_unless_the_cluster_file_turns_them_on(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    cluster_file.write_text(CLUSTER.replace("enabled = true\n", ""))
+    api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        replica = replicas.start()
+        control_plane.controllers("replicaset")
+        kubelets.add("s1", {"type": "slow"})
+        api.create(SETS, replica_set("foretell"))
+        wait_until(lambda: where(api) == ["s1"], "the pod runs")
+        kubelets.add("f1", {"type": "fast"})
+        # A pod that arrives later is placed there, and nothing else happens.
+        api.create(PODS, pod("p", scheduler="foretell", annotations={"foretell/iterations": 9}))
+        wait_until(lambda: where(api) == ["f1", "s1"] or where(api) == ["s1", "f1"], "both run")
+        assert moves(replica.text) == []
+
+
+def test_moves_need_the_rights_of_their_manifest_and_no_others(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api = control_plane.api()
+    apply(api, "rbac.yaml")
+    apply(api, "standalone.yaml")
+    account = "/api/v1/namespaces/foretell/serviceaccounts/foretell-standalone/token"
+    token = api.create(account, {"spec": {}})["status"]["token"]
+    kubeconfig = control_plane.kubeconfig("foretell", token=token)
+    options = ("--lease-namespace", "foretell")
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        refused = replicas.start(*options, is_ready=False)
+        wait_until(lambda: not refused.is_alive(), lambda: refused.text)
+        assert "create pods/eviction" in refused.text
+        assert "deploy/kubernetes/moves.yaml" in refused.text
+        assert "Traceback" not in refused.text
+        apply(api, "moves.yaml")
+        kubelets.add("s1", {"type": "slow"})
+        replica = replicas.start(*options)
+        annotations = {"foretell/iterations": 1000, "foretell/migratable": "resume"}
+        api.create(PODS, pod("job", annotations=annotations, scheduler="foretell"))
+        wait_until(lambda: where(api) == ["s1"], "it runs")
+        kubelets.add("f1", {"type": "fast"})
+        wait_until(lambda: where(api) == ["f1"], lambda: replica.text)
+        assert "(403)" not in replica.text
+
+
+def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_file, tmp_path):
+    api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        both = [replicas.start(), replicas.start()]
+        kubelets.add("s1", {"type": "slow"})
+        annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
+        for i in range(3):
+            api.create(PODS, pod(f"p{i}", annotations=annotations, scheduler="foretell"))
+        wait_until(lambda: where(api) == ["s1"] * 3, "they run")
+        kubelets.add("f1", {"type": "fast"})
+        wait_until(lambda: where(api) == ["f1"] * 3, lambda: [r.text for r in both])
+        wait_until(lambda: sum(len(moves(r.text)) for r in both) == 3, lambda: both[0].text)
+        assert {len(moves(r.text)) for r in both} == {0, 3}
+        started = sorted(name for _, name, _ in kubelets.started)
+        assert started == sorted(
+            [f"default/p{i}" for i in range(3)] + [f"default/p{i}-move-1" for i in range(3)]
+        )

@@ -1,0 +1,151 @@
+"""The loop of the scheduler, pass by pass: with a clock that is turned by hand, and no server."""
+
+import pytest
+
+from foretell.adapters.kubernetes.standalone.binding import Binding
+from foretell.adapters.kubernetes.standalone.scheduler import Standalone
+from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
+
+from ..test_state import CLUSTER, node, pod
+from ..test_state import World as Seen
+
+
+class Watches:
+    """Watches that are current as a test says."""
+
+    are_current = True
+
+
+class World(Seen):
+    """A live cluster, and a scheduler that decides and binds nothing."""
+
+    def __init__(self, cluster=CLUSTER):
+        super().__init__(cluster)
+        self.decided, self.watches = [], Watches()
+        self.namespaces.replace([{"metadata": {"name": "n"}}])
+        self.scheduler = Standalone(None, self.state, self.watches, tell=self.decided.append)
+
+    def places(self):
+        """Make a pass; return the pods that got a node, with it."""
+        self.decided.clear()
+        self.scheduler.place_pending()
+        return {decision.pod.removeprefix("n/"): decision.node for decision in self.decided}
+
+    def fail(self, name):
+        """Let the binding of a pod fail."""
+        record = self.record(name)
+        binding = Binding(record, record.assumed)
+        self.state.forget(record)
+        self.scheduler._on_end(binding, "failed", "no reason")
+
+
+@pytest.fixture
+def world():
+    found = World()
+    found.nodes.replace([node("f1", "fast"), node("s1", "slow")])
+    return found
+
+
+def test_pods_are_placed_by_arrival_and_those_without_room_wait_for_it(world):
+    world.pods.replace([pod(name, "3") for name in "abc"])
+    assert world.places() == {"a": "f1", "b": "s1"}
+    assert world.places() == {}
+    world.pods.change(DELETED, pod("a"))
+    assert world.places() == {"c": "f1"}
+
+
+def test_a_pod_that_does_not_fit_does_not_hold_up_those_after_it(world):
+    world.pods.replace([pod("a", "9"), pod("b", "1")])
+    assert world.places() == {"b": "f1"}
+
+
+def test_a_binding_that_fails_is_tried_again_later_and_later(world):
+    world.pods.replace([pod("a")])
+    assert world.places() == {"a": "f1"}
+    for expected_s in (1, 2, 4, 8, 10, 10):  # up to a fifth more, so that not all try at once
+        world.fail("a")
+        world.now_s += 0.99 * expected_s
+        assert world.places() == {}
+        world.now_s += 0.22 * expected_s
+        assert world.places() == {"a": "f1"}
+
+
+def test_nothing_is_decided_while_changes_may_be_missed(world):
+    world.pods.replace([pod("a")])
+    world.watches.are_current = False
+    assert world.places() == {}
+    world.watches.are_current = True
+    assert world.places() == {"a": "f1"}
+
+
+def test_a_pod_waits_until_its_namespace_is_known(world):
+    world.namespaces.replace([])
+    world.pods.replace([pod("a")])
+    assert world.places() == {}
+    before = world.state.n_arrived
+    annotated = {"metadata": {"name": "n", "annotations": {"foretell/H": "1"}}}
+    world.namespaces.change(ADDED, annotated)
+    assert world.state.n_arrived > before
+    assert world.places() == {"a": "s1"}
+
+
+def test_pods_that_arrive_together_do_not_take_the_best_node_from_each_other():
+    """The first loses little on the other node, and the second would lose much."""
+    types = [
+        {"name": "x", "selector": {"type": "x"}, "capacity": {"cpu": 1}, "time_s": "10"},
+        {"name": "y", "selector": {"type": "y"}, "capacity": {"cpu": 1},
+         "time_s": "10 + 100 * hard"},
+    ]  # fmt: skip
+    for together in (True, False):
+        world = World({"policy": {"H": 0}, "node_type": types})
+        world.nodes.replace([node("x1", "x", "1"), node("y1", "y", "1")])
+        easy, hard = (pod(name, annotations={"foretell/hard": value})
+                      for name, value in (("easy", "0.01"), ("hard", "1")))  # fmt: skip
+        if together:
+            world.pods.replace([easy, hard])
+            assert world.places() == {"easy": "y1", "hard": "x1"}
+        else:
+            world.pods.change(ADDED, easy)
+            assert world.places() == {"easy": "x1"}
+            world.pods.change(ADDED, hard)
+            assert world.places() == {"hard": "y1"}
+
+
+@pytest.fixture
+def starving():
+    """A large pod that has waited long while a later one was placed; both nodes are in use."""
+    world = World()
+    world.nodes.replace([node("f1", "fast"), node("s1", "slow")])
+    world.pods.replace([pod("a", "3", where="f1"), pod("b", "3", where="s1"), pod("large", "4")])
+    assert world.places() == {}
+    world.pods.change(ADDED, pod("small", "1"))
+    assert world.places() == {"small": "f1"}
+    assert not world.state.fleet.reserved.any()
+    world.now_s += 301
+    assert world.places() == {}
+    return world
+
+
+def test_the_node_with_the_earliest_room_is_kept_free_for_a_starving_pod(starving):
+    # On f1 a task of 100 iterations takes 10 s, and on s1 100 s.
+    assert starving.record("large").own == "f1"
+    starving.pods.change(DELETED, pod("small"))
+    starving.pods.change(ADDED, pod("later", "1"))
+    assert starving.places() == {"later": "s1"}
+    starving.pods.change(DELETED, pod("a"))
+    assert starving.places() == {"large": "f1"}
+    assert not starving.state.fleet.reserved.any()
+
+
+def test_another_node_is_kept_free_when_the_first_one_is_not_ready_anymore(starving):
+    starving.nodes.change(MODIFIED, node("f1", "fast", ready="False"))
+    assert starving.places() == {}
+    assert starving.record("large").own == "s1"
+
+
+def test_a_pod_that_nobody_overtook_gets_no_reservation(world):
+    world.pods.replace([pod("a", "3", where="f1"), pod("b", "3", where="s1"), pod("large", "4")])
+    world.places()
+    world.now_s += 1000
+    world.places()
+    assert world.record("large").own == ""
