@@ -100,6 +100,14 @@ def test_inside_the_data_the_best_member_gets_more_weight_from_many_points_than_
     assert few == pytest.approx(4 / 6)  # the inverse squares of the errors
 
 
+def test_a_column_that_never_varied_does_not_change_who_is_heard():
+    measured = MeasuredRange.of(np.array([[1.0, 1.0], [2.0, 1.0], [4.0, 1.0], [8.0, 1.0]]))
+    judged = replace(SPECIALISTS, measured=measured)
+    known, off, more = judged.weights(np.array([[2.0, 1.0], [2.0, 0.0], [2.0, 5.0]]))
+    assert off == pytest.approx(known)
+    assert more == pytest.approx(known)
+
+
 def test_a_vote_survives_saving():
     state = SPECIALISTS.to_state()
     saved = State(json.loads(json.dumps(state.values)), state.arrays)

@@ -116,6 +116,7 @@ class Vote:
     def weights(self, x: Array) -> Array:
         """Return the weight of each member for each row."""
         distance = self.measured.distance(x)
+        distance[:, self.measured.is_constant] = 0.0  # no member knows the effect of such a column
         above, below = distance > 0, distance < 0
         asked = np.stack([below, above], axis=2).reshape(len(x), -1).astype(float)
         is_beyond = asked.any(axis=1)
