@@ -175,7 +175,7 @@ def combined(votes: Array, weights: Array, low: float = -np.inf, high: float = n
 
     A prediction that is too high may be off by any factor, one that is too low by 100 % at most. So
     the less the members agree on a row, the lower its prediction, by their mean distance at most.
-    Where most members are at the end of the band of predictions, from ``low`` to ``high``, it stays.
+    Where most members are at an end of the band of predictions, ``low`` or ``high``, it stays.
     """
     middle = trimmed_mean(votes, weights)
     distance = (weights * np.abs(votes - middle[:, None])).sum(axis=1)
