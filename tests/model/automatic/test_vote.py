@@ -100,6 +100,14 @@ def test_inside_the_data_the_best_member_gets_more_weight_from_many_points_than_
     assert few == pytest.approx(4 / 6)  # the inverse squares of the errors
 
 
+def test_a_column_that_never_varied_does_not_change_who_is_heard():
+    measured = MeasuredRange.of(np.array([[1.0, 1.0], [2.0, 1.0], [4.0, 1.0], [8.0, 1.0]]))
+    judged = replace(SPECIALISTS, measured=measured)
+    known, off, more = judged.weights(np.array([[2.0, 1.0], [2.0, 0.0], [2.0, 5.0]]))
+    assert off == pytest.approx(known)
+    assert more == pytest.approx(known)
+
+
 def test_a_vote_survives_saving():
     state = SPECIALISTS.to_state()
     saved = State(json.loads(json.dumps(state.values)), state.arrays)
@@ -159,6 +167,12 @@ def test_members_that_agree_are_not_lowered_and_the_others_the_more_they_disagre
     assert below[0] == 0
     assert below[2] == pytest.approx(4 * below[1])  # as a variance grows
     assert below[2] < below[3] < 2.0  # and yet among the votes
+
+
+def test_a_vote_at_the_end_of_the_band_stays_there_even_if_some_members_are_far_below():
+    votes = np.array([[0.0, 7.0, 7.0, 7.0, 7.0, 7.0]])
+    assert combined(votes, equal(votes), -1.0, 7.0) == 7.0
+    assert combined(votes, equal(votes), -1.0, 8.0) < 7.0
 
 
 def test_where_votes_scatter_like_the_target_the_lowered_one_has_the_smaller_relative_error():

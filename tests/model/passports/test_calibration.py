@@ -134,8 +134,11 @@ def test_each_column_and_each_way_has_its_own_errors():
     assert both >= width(GROWING, spot(nodes=0.7))
 
 
-FEW = (rehearsed(INSIDE, normal(0.02)), rehearsed(BETWEEN, normal(0.02), column=SIZE),
-       rehearsed(BEYOND, normal(0.05), 1.0, SIZE))  # fmt: skip
+FEW = (
+    rehearsed(INSIDE, normal(0.02)),
+    *(rehearsed(BETWEEN, of_level, column=SIZE) for of_level in np.split(normal(0.02), 4)),
+    rehearsed(BEYOND, normal(0.05), 1.0, SIZE),
+)
 
 
 def test_a_column_left_out_of_the_rehearsals_is_taken_for_the_others():

@@ -246,6 +246,15 @@ def test_a_value_that_is_not_positive_is_refused_where_only_positive_ones_were_m
         ask(model, row(size=value))
 
 
+def test_a_switch_that_was_always_on_may_be_off_but_nothing_is_known_there():
+    frame = runs().assign(cached=1)
+    fitted = foretell.fit_model(frame, target="time_s", time_limit_s=5)
+    on, off = (fitted.forecast(row().assign(cached=value)) for value in (1, 0))
+    assert off.value == pytest.approx(on.value, rel=0.01)  # without the runs made there
+    assert [on.trust[0], off.trust[0]] == ["inside", "far"]
+    assert off.upper[0] / off.lower[0] > on.upper[0] / on.lower[0]
+
+
 def test_zero_is_predicted_where_zeros_were_measured():
     frame = runs().assign(retries=np.arange(32) % 4)
     fitted = foretell.fit_model(frame, target="time_s", time_limit_s=5)

@@ -129,7 +129,7 @@ def _check_values(asked: PlanRequest, space: Space, predictors: Sequence[Predict
 
 
 def _refuse_not_positive(asked: PlanRequest, space: Space, predictor: Predictor) -> None:
-    """Refuse zero and negative values of columns that were positive in every training row.
+    """Refuse zero and negative values of columns that varied, and were always positive.
 
     Values that a condition on the column excludes do not matter. Where a condition also needs
     other columns, this is left to the model, which sees the configurations that remain.
@@ -137,7 +137,7 @@ def _refuse_not_positive(asked: PlanRequest, space: Space, predictor: Predictor)
     rules = space.rules
     shared = {n for e in (*rules.only, *rules.exclude) if len(e.names) > 1 for n in e.names}
     for name, (low, high) in predictor.ranges.items():
-        if low <= 0 or name in shared:
+        if not 0 < low < high or name in shared:
             continue
         for value in space.values(name):
             if float(value) <= 0 and rules.allows({name: value}):

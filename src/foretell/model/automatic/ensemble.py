@@ -84,7 +84,8 @@ class EnsembleRegressor(Regressor):
         return votes, weights
 
     def _log_prediction(self, votes: Array, weights: Array) -> Array:
-        return np.clip(combined(votes, weights) + self.shift, self.low, self.high)
+        log_y = combined(votes, weights, self.low, self.high)
+        return np.clip(log_y + self.shift, self.low, self.high)
 
     def _with_runs(self, x: Array, log_y: Array) -> Array:
         """Combine what the members say with the runs made at the same configurations."""

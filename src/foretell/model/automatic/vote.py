@@ -27,6 +27,7 @@ _MOST_POWER, _POINTS_FOR_HALF = 6.0, 60
 #: How much of the squared distance between votes their log mean is lowered by. The least relative
 #: error is expected one variance below the median, and members share errors that they do not show.
 _LOWERED = 3.0
+_ROUNDING = 1e-9
 _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # smaller errors count as equal
 _SILENCE = 100.0  # added to a log error, it leaves no weight
@@ -115,6 +116,7 @@ class Vote:
     def weights(self, x: Array) -> Array:
         """Return the weight of each member for each row."""
         distance = self.measured.distance(x)
+        distance[:, self.measured.is_constant] = 0.0  # no member knows the effect of such a column
         above, below = distance > 0, distance < 0
         asked = np.stack([below, above], axis=2).reshape(len(x), -1).astype(float)
         is_beyond = asked.any(axis=1)
@@ -168,16 +170,18 @@ def relative_errors(log_predictions: Array, log_y: Array, weight: Array) -> Arra
     return errors
 
 
-def combined(votes: Array, weights: Array) -> Array:
+def combined(votes: Array, weights: Array, low: float = -np.inf, high: float = np.inf) -> Array:
     """Return the log prediction of each row that is expected to have the least relative error.
 
     A prediction that is too high may be off by any factor, one that is too low by 100 % at most. So
     the less the members agree on a row, the lower its prediction, by their mean distance at most.
+    Where most members are at an end of the band of predictions, ``low`` or ``high``, it stays.
     """
     middle = trimmed_mean(votes, weights)
     distance = (weights * np.abs(votes - middle[:, None])).sum(axis=1)
-    lowered: Array = middle - np.minimum(_LOWERED * distance**2, distance)
-    return lowered
+    lowered = middle - np.minimum(_LOWERED * distance**2, distance)
+    is_held = (middle <= low + _ROUNDING) | (middle >= high - _ROUNDING)
+    return np.where(is_held, middle, lowered)
 
 
 def trimmed_mean(votes: Array, weights: Array) -> Array:

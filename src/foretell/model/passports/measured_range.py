@@ -57,6 +57,17 @@ class MeasuredRange:
         return self.low > 0
 
     @cached_property
+    def is_constant(self) -> NDArray[np.bool_]:
+        """Which columns never varied, so that no model knows their effect."""
+        constant: NDArray[np.bool_] = self.low == self.high
+        return constant
+
+    def _comparable(self, x: Array) -> Array:
+        """Take zero in a column of one positive value, a switch always on, for half of it."""
+        is_off = self.is_constant & self._is_log & (x <= 0)
+        return np.where(is_off, self.low / 2, x)
+
+    @cached_property
     def _ends(self) -> tuple[Array, Array, Array]:
         """Both ends of each range and its size, on the scale on which distances are measured."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,7 +82,7 @@ class MeasuredRange:
         1 to 4 is half a range above.
         """
         low, high, size = self._ends
-        values = np.where(self._is_log, np.log(np.maximum(x, 1e-300)), x)
+        values = np.where(self._is_log, np.log(np.maximum(self._comparable(x), 1e-300)), x)
         above = np.maximum(values - high, 0) / size
         below = np.maximum(low - values, 0) / size
         distance: Array = above - below
@@ -85,6 +96,7 @@ class MeasuredRange:
         is measured if it is not given.
         """
         distance = self.distance(x) if distance is None else distance
+        x = self._comparable(x)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             by_factor = np.maximum(x / self.high, self.low / np.maximum(x, 1e-300))
         by_range = 1 + np.abs(distance)
@@ -117,13 +129,14 @@ def not_positive(
 ) -> list[Fault]:
     """Find zero and negative values of columns that were positive in every training row.
 
-    Such columns are compared by ratios, and nothing is any number of times smaller than zero.
+    Such columns are compared by ratios, and nothing is any number of times smaller than zero. A
+    column that never varied is not compared: it may be a switch that was always on.
     """
     from foretell.model.features.cells import Fault
 
     found = []
     for name, (low, high) in ranges.items():
-        if low > 0 and (bad := values[name] <= 0).any():
+        if 0 < low < high and (bad := values[name] <= 0).any():
             first, trained = values[name][bad][0], f"in every training row ({low:g} to {high:g})"
             end = f", such as {first:g}, but was positive {trained}"
             is_what = f"is not positive, as it was {trained}"
