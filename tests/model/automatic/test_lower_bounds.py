@@ -10,6 +10,7 @@ from scipy.stats import norm, t
 import foretell
 from foretell.dataset import read_dataset
 from foretell.model.automatic.lower_bounds import mean_beyond, weight_of_bound
+from foretell.model.automatic.members import USUAL
 
 LIMIT_S = 120.0
 
@@ -123,7 +124,7 @@ def test_a_bound_far_above_all_runs_that_went_well_is_kept():
 def test_too_little_time_for_lower_bounds_keeps_the_members_without_them(runs, monkeypatch):
     monkeypatch.setattr("foretell.model.automatic.fit._TAUGHT_SHARE", -1.0)
     cut = foretell.fit_model(runs, target="wall_time_s", time_limit_s=1000)
-    assert len(cut.best.hyperparameters["members"]) == 6
+    assert cut.best.hyperparameters["members"] == list(USUAL)
     assert any("no time to learn from runs that timed out" in n for n in cut.results.notes)
 
 

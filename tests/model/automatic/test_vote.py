@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from foretell.model.automatic.folds import Fold
-from foretell.model.automatic.vote import Vote, combined, relative_errors, trimmed_mean
+from foretell.model.automatic.vote import Vote, lowered, relative_errors, trimmed_mean
 from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.techniques._base import State
 
@@ -75,16 +75,20 @@ def test_errors_too_small_to_matter_make_no_difference():
     assert weights == pytest.approx(0.5)
 
 
+def heard(votes, row):
+    return SPECIALISTS.combined(row, votes, SPECIALISTS.weights(row))
+
+
 def test_rehearsed_votes_are_weighed_as_the_same_question_is_later():
     votes = np.array([[0.0, 9.0, 2.0]])
     rehearsed = []
     for direction, nodes in ((1, 16.0), (-1, 0.5)):
         rehearsed.append(SPECIALISTS.rehearsed(fold("beyond", NODES, direction=direction), votes))
-        asked = combined(votes, SPECIALISTS.weights(np.array([[nodes, 20]])))
+        asked = heard(votes, np.array([[nodes, 20]]))
         assert rehearsed[-1] == pytest.approx(asked)
     assert rehearsed[0] > rehearsed[1] + 1  # the second member knows what is above
     inside = SPECIALISTS.rehearsed(fold("inside"), votes)
-    assert inside == pytest.approx(combined(votes, SPECIALISTS.weights(np.array([[2.0, 20]]))))
+    assert inside == pytest.approx(heard(votes, np.array([[2.0, 20]])))
 
 
 def test_inside_the_data_the_best_member_gets_more_weight_from_many_points_than_from_few():
@@ -163,24 +167,25 @@ def test_the_only_one_with_weight_decides():
 
 def test_members_that_agree_are_not_lowered_and_the_others_the_more_they_disagree():
     votes = np.array([[2.0, 2.0, 2.0], [1.9, 2.0, 2.1], [1.8, 2.0, 2.2], [0.0, 2.0, 4.0]])
-    below = trimmed_mean(votes, equal(votes)) - combined(votes, equal(votes))
+    below = trimmed_mean(votes, equal(votes)) - lowered(votes, equal(votes))
     assert below[0] == 0
     assert below[2] == pytest.approx(4 * below[1])  # as a variance grows
     assert below[2] < below[3] < 2.0  # and yet among the votes
 
 
-def test_a_vote_at_the_end_of_the_band_stays_there_even_if_some_members_are_far_below():
-    votes = np.array([[0.0, 7.0, 7.0, 7.0, 7.0, 7.0]])
-    assert combined(votes, equal(votes), -1.0, 7.0) == 7.0
-    assert combined(votes, equal(votes), -1.0, 8.0) < 7.0
+def test_beyond_the_data_votes_are_not_lowered():
+    votes = np.array([[1.0, 2.0, 3.0]] * 2)
+    rows = np.array([[2.0, 20], [16.0, 20]])
+    inside, beyond = SPECIALISTS.combined(rows, votes, equal(votes))
+    assert inside < beyond == 2.0
 
 
 def test_where_votes_scatter_like_the_target_the_lowered_one_has_the_smaller_relative_error():
     random = np.random.default_rng(0)
     votes = random.normal(0, 0.6, (4000, 5))
     truth = np.exp(random.normal(0, 0.6, 4000))
-    middle, lowered = trimmed_mean(votes, equal(votes)), combined(votes, equal(votes))
-    errors = [np.abs(np.exp(of) / truth - 1).mean() for of in (middle, lowered)]
+    middle, less = trimmed_mean(votes, equal(votes)), lowered(votes, equal(votes))
+    errors = [np.abs(np.exp(of) / truth - 1).mean() for of in (middle, less)]
     assert errors[1] < 0.9 * errors[0]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foretell.model.automatic.runs_made import RunsMade
-from foretell.model.automatic.vote import Vote, combined
+from foretell.model.automatic.vote import Vote
 from foretell.model.techniques._base import Array, Regressor, State, weighted_quantiles
 from foretell.model.techniques._state import (
     join_states,
@@ -49,7 +49,7 @@ class EnsembleRegressor(Regressor):
         """Return one prediction per row of ``x``."""
         if not len(x):
             return np.zeros(0)
-        return self._with_runs(x, self._log_prediction(*self._votes(x)))
+        return self._with_runs(x, self._log_prediction(x, *self._votes(x)))
 
     def with_doubt(self, x: Array, probabilities: Sequence[float]) -> Array:
         """Predict, and say how far the members, and the laws of a member, are from that."""
@@ -57,7 +57,7 @@ class EnsembleRegressor(Regressor):
         if not len(x):
             return result
         votes, weights = self._votes(x)
-        log_y = self._log_prediction(votes, weights)
+        log_y = self._log_prediction(x, votes, weights)
         result[:, 0] = self._with_runs(x, log_y)
         for i, member in enumerate(self.members):
             found = member.regressor.alternatives(x)
@@ -83,8 +83,8 @@ class EnsembleRegressor(Regressor):
                 votes[counts, i] = np.log(np.maximum(predicted, least))
         return votes, weights
 
-    def _log_prediction(self, votes: Array, weights: Array) -> Array:
-        log_y = combined(votes, weights, self.low, self.high)
+    def _log_prediction(self, x: Array, votes: Array, weights: Array) -> Array:
+        log_y = self.vote.combined(x[:, list(self.numeric)], votes, weights)
         return np.clip(log_y + self.shift, self.low, self.high)
 
     def _with_runs(self, x: Array, log_y: Array) -> Array:

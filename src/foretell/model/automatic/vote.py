@@ -27,7 +27,6 @@ _MOST_POWER, _POINTS_FOR_HALF = 6.0, 60
 #: How much of the squared distance between votes their log mean is lowered by. The least relative
 #: error is expected one variance below the median, and members share errors that they do not show.
 _LOWERED = 3.0
-_ROUNDING = 1e-9
 _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # smaller errors count as equal
 _SILENCE = 100.0  # added to a log error, it leaves no weight
@@ -111,12 +110,26 @@ class Vote:
         elif fold.kind == QuestionKind.BEYOND:
             above = 1 if fold.direction > 0 else 0
             scores = self.beyond[[2 * c + above for c in columns]].mean(axis=0)
-        return combined(votes, np.tile(_weights(scores[None]), (len(votes), 1)))
+        weights = np.tile(_weights(scores[None]), (len(votes), 1))
+        return self._combined(votes, weights, np.full(len(votes), fold.kind == QuestionKind.BEYOND))
+
+    def combined(self, x: Array, votes: Array, weights: Array) -> Array:
+        """Return one log prediction for each row."""
+        return self._combined(votes, weights, (self._distance(x) != 0).any(axis=1))
+
+    def _combined(self, votes: Array, weights: Array, is_beyond: NDArray[np.bool_]) -> Array:
+        """Combine votes; beyond the data, members that stay constant disagree for a reason."""
+        return np.where(is_beyond, trimmed_mean(votes, weights), lowered(votes, weights))
+
+    def _distance(self, x: Array) -> Array:
+        """Return how far outside rows are along columns whose effect members know."""
+        distance = self.measured.distance(x)
+        distance[:, self.measured.is_constant] = 0.0
+        return distance
 
     def weights(self, x: Array) -> Array:
         """Return the weight of each member for each row."""
-        distance = self.measured.distance(x)
-        distance[:, self.measured.is_constant] = 0.0  # no member knows the effect of such a column
+        distance = self._distance(x)
         above, below = distance > 0, distance < 0
         asked = np.stack([below, above], axis=2).reshape(len(x), -1).astype(float)
         is_beyond = asked.any(axis=1)
@@ -170,18 +183,16 @@ def relative_errors(log_predictions: Array, log_y: Array, weight: Array) -> Arra
     return errors
 
 
-def combined(votes: Array, weights: Array, low: float = -np.inf, high: float = np.inf) -> Array:
+def lowered(votes: Array, weights: Array) -> Array:
     """Return the log prediction of each row that is expected to have the least relative error.
 
     A prediction that is too high may be off by any factor, one that is too low by 100 % at most. So
     the less the members agree on a row, the lower its prediction, by their mean distance at most.
-    Where most members are at an end of the band of predictions, ``low`` or ``high``, it stays.
     """
     middle = trimmed_mean(votes, weights)
     distance = (weights * np.abs(votes - middle[:, None])).sum(axis=1)
-    lowered = middle - np.minimum(_LOWERED * distance**2, distance)
-    is_held = (middle <= low + _ROUNDING) | (middle >= high - _ROUNDING)
-    return np.where(is_held, middle, lowered)
+    less: Array = middle - np.minimum(_LOWERED * distance**2, distance)
+    return less
 
 
 def trimmed_mean(votes: Array, weights: Array) -> Array:
