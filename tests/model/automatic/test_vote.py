@@ -112,6 +112,14 @@ def test_a_column_that_never_varied_does_not_change_who_is_heard():
     assert more == pytest.approx(known)
 
 
+def test_silent_members_have_no_weight_where_they_are_silent():
+    silenced = SPECIALISTS.silenced([True, False, False], [False, False, True])
+    inside, between, beyond = silenced.weights(np.array([[2.0, 20], [3.0, 20], [16.0, 20]]))
+    assert inside[0] < 1e-12 > between[0]
+    assert beyond[2] < 1e-12
+    assert min(inside[1], between[2], beyond[0]) > 1e-6
+
+
 def test_a_vote_survives_saving():
     state = SPECIALISTS.to_state()
     saved = State(json.loads(json.dumps(state.values)), state.arrays)

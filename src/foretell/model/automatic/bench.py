@@ -19,6 +19,7 @@ from foretell.model.automatic.members import (
     MemberSpec,
     member_spec,
     read_members,
+    silent_members,
     usual_voters,
 )
 from foretell.model.automatic.runs_made import RunsMade
@@ -164,13 +165,8 @@ class Bench:
         ]
         measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
         vote = Vote.of(measured, [self.renumbered(f) for f in folds], errors, len(voters))
-        specs = [member_spec(name) for name in voters]
-        if len(voters) > 1:
-            vote = vote.silenced_inside([spec.only_beyond for spec in specs])
-        members = tuple(
-            Member(name, spec.technique, fits[name])
-            for name, spec in zip(voters, specs, strict=True)
-        )
+        vote = vote.silenced(*silent_members(voters))
+        members = tuple(Member(name, member_spec(name).technique, fits[name]) for name in voters)
         band = log_band(self.points.joined(self.beyond).log_y)
         runs = RunsMade.of(self.merged, self._inside(vote, folds, tables), self.seed)
         regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band, runs)

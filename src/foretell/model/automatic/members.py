@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,9 @@ class MemberSpec:
         follow. Members that could do not rely on them.
     only_beyond
         Whether it has no weight inside the data, where it equals another member.
+    only_inside
+        Whether it has no weight beyond the data if all usual members vote, of which others know
+        better how laws go on.
     """
 
     technique: str
@@ -40,6 +43,7 @@ class MemberSpec:
     starts_merged: bool = False
     least_weight: float = 0.0
     only_beyond: bool = False
+    only_inside: bool = False
 
     def build(self) -> tuple[Technique, dict[str, Any]]:
         """Return the technique and a value for each of its hyperparameters."""
@@ -59,7 +63,8 @@ MEMBERS: Mapping[str, MemberSpec] = {
     "BoostedTrend": MemberSpec("Hybrid", _BOOSTED, most_points=MOST_POINTS),
     "LightTrees": MemberSpec("LightTrees", least_weight=0.3),
     "ScalingLaw": MemberSpec("ScalingLaw"),
-    "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}),  # more would flatten slopes of few runs
+    # A larger penalty would flatten the slopes of few runs.
+    "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}, only_inside=True),
 }
 #: One of each kind: a smooth process, a rough one with few axes, laws with and without a process
 #: for what they leave over, trees, one that stays constant outside the data, and the simplest law.
@@ -78,6 +83,14 @@ def usual_voters(n_runs: int, n_points: int) -> tuple[str, ...]:
     if n_runs <= FEW_RUNS:
         return _OF_FEW
     return (*USUAL, "BoostedTrend") if n_points > _MANY_POINTS else USUAL
+
+
+def silent_members(voters: Sequence[str]) -> tuple[list[bool], list[bool]]:
+    """Say which voters have no weight inside the data, and which have none beyond."""
+    specs = [member_spec(name) for name in voters]
+    are_usual = set(USUAL) <= set(voters)
+    inside = [spec.only_beyond and len(voters) > 1 for spec in specs]
+    return inside, [spec.only_inside and are_usual for spec in specs]
 
 
 def member_spec(name: str) -> MemberSpec:

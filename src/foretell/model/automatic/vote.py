@@ -96,10 +96,15 @@ class Vote:
             np.array(own_beyond).reshape(2 * n_columns, n_members),
         )
 
-    def silenced_inside(self, members: Sequence[bool]) -> Vote:
-        """Return the vote in which some members have weight only beyond the data."""
-        penalty = np.where(members, _SILENCE, 0.0)
-        return replace(self, inside=self.inside + penalty, between=self.between + penalty)
+    def silenced(self, inside: Sequence[bool], beyond: Sequence[bool]) -> Vote:
+        """Return the vote in which some members have no weight inside the data, or beyond."""
+        less_inside, less_beyond = (np.where(of, _SILENCE, 0.0) for of in (inside, beyond))
+        return replace(
+            self,
+            inside=self.inside + less_inside,
+            between=self.between + less_inside,
+            beyond=self.beyond + less_beyond,
+        )
 
     def rehearsed(self, fold: Fold, votes: Array) -> Array:
         """Return the combined votes on a fold, weighted as for the question it rehearses."""
