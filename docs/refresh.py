@@ -32,9 +32,13 @@ STEP = re.compile(
 
 
 def run_steps(text: str, folder: Path, shell: Callable[[str, Path], str]) -> str:
-    """Run the steps of a document in a folder; return the document with new outputs."""
+    """Run the steps of a document in a folder; return the document with new outputs.
+
+    The folder may have examples of its own.
+    """
     for name in ("docs", "examples"):
-        (folder / name).symlink_to(ROOT / name)
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / name)
 
     def run(step: re.Match[str]) -> str:
         kind, words = step["kind"], step["words"]

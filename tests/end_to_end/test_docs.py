@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -187,6 +188,15 @@ def test_every_output_says_which_command_printed_it(page):
 
 
 def test_commands_of_the_tutorial_work(tmp_path):
+    """They run on fewer runs than those shown, which takes a third of the time."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    table, sweep = (tmp_path / "examples" / n for n in ("xz/runs.csv", "sort/sweep.toml"))
+    runs = pd.read_csv(table)
+    runs.drop_duplicates(["content", "size_mib", "level", "threads"]).to_csv(table, index=False)
+    shorter = (
+        sweep.read_text().replace("repeats = 3", "repeats = 1").replace("1_600_000", "200_000")
+    )
+    sweep.write_text(shorter)
     refresh, printed = script("refresh"), []
 
     def shell(command, folder):

@@ -182,17 +182,14 @@ def test_a_plan_does_not_depend_on_how_many_configurations_are_looked_at_at_once
 def brute_force(law, asked):
     """Return the least objective of all configurations that meet the limits; None if none does."""
     rows = itertools.product(range(1, asked["vary"]["workers"]["to"] + 1), (1, 2, 4, 8), (3, 9))
-    best = None
-    for workers, cpus, size in rows:
-        one = pd.DataFrame({"workers": [workers], "cpus": [cpus], "size": [size]})
-        time_s = float(law.predict(one)[0])
-        risky_s = time_s * math.exp(law.spread * z(asked["confidence"]))
-        rate = workers * (1 + cpus / 2) / 3600
-        if risky_s > asked["deadline"] or rate * risky_s > asked.get("budget", math.inf):
-            continue
-        value = {"time": time_s, "cost": rate * time_s, "energy": 10 * workers * time_s}
-        best = min(value[asked["minimize"]], best or math.inf)
-    return best
+    every = pd.DataFrame(rows, columns=["workers", "cpus", "size"])
+    time_s = law.predict(every)
+    risky_s = time_s * math.exp(law.spread * z(asked["confidence"]))
+    rate = every["workers"].to_numpy() * (1 + every["cpus"].to_numpy() / 2) / 3600
+    holds = (risky_s <= asked["deadline"]) & (rate * risky_s <= asked.get("budget", math.inf))
+    energy_j = 10 * every["workers"].to_numpy() * time_s
+    value = {"time": time_s, "cost": rate * time_s, "energy": energy_j}[asked["minimize"]]
+    return value[holds].min() if holds.any() else None
 
 
 @settings(max_examples=60, deadline=None)
