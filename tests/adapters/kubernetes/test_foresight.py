@@ -5,6 +5,7 @@ from foretell.adapters.kubernetes.state import open_state
 
 from .control_plane import wait_until
 from .kubelets import pod
+from .standalone.test_scheduler import break_models
 
 CLUSTER = {
     "node_type": [
@@ -28,6 +29,16 @@ def test_all_tasks_that_wait_are_predicted_and_each_only_once():
     assert foresight.predict() == 3
     assert all(state.chooser.estimates.knows(task) for task in tasks)
     assert foresight.predict() == 0
+
+
+def test_a_task_that_cannot_be_predicted_holds_up_no_other():
+    state = open_state(CLUSTER)
+    tasks = [put(state, f"p{i}", i) for i in (12, 13, 14)]
+    break_models(state)
+    foresight = Foresight(state)
+    while foresight.predict():
+        pass
+    assert [state.chooser.estimates.knows(task) for task in tasks] == [True, False, True]
 
 
 def test_a_pod_that_arrives_is_predicted_in_the_background():

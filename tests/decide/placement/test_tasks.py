@@ -2,7 +2,7 @@
 
 import pytest
 
-from foretell.decide.placement.tasks import read_h, read_task
+from foretell.decide.placement.tasks import plain_value, read_h, read_task
 from foretell.errors import UsageError
 from foretell.machines import Resources
 
@@ -47,3 +47,7 @@ def test_mistakes_are_named(text, expected):
 def test_a_weight_of_energy_is_from_0_to_1(wrong):
     with pytest.raises(UsageError, match="from 0 to 1"):
         read_h(wrong)
+
+
+def test_a_whole_number_that_is_too_large_for_a_float_stays_a_text():
+    assert plain_value("9" * 400) == "9" * 400

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Sequence
 
 from foretell.adapters.kubernetes.state import State
 from foretell.adapters.kubernetes.watching import LOG
+from foretell.decide.placement.estimates import Estimates, Predicted
+from foretell.decide.placement.tasks import Task
 
 _MOST_AT_ONCE = 200
 
@@ -19,6 +23,7 @@ class Foresight:
     def __init__(self, state: State) -> None:
         self._state = state
         self._is_stopping = False
+        self._failed: set[tuple[object, ...]] = set()  # keys of tasks that cannot be predicted
         self._thread = threading.Thread(target=self._run, name="foresight", daemon=True)
 
     def start(self) -> None:
@@ -51,11 +56,28 @@ class Foresight:
         state = self._state
         with state.lock:
             estimates = state.chooser.estimates
-            tasks = (state.task(record)[0] for record in state.unbound.values())
-            new = {task.key: task for task in tasks if not estimates.knows(task)}
-        some = list(new.values())[:_MOST_AT_ONCE]
+            new = {}
+            for record in state.unbound.values():
+                with contextlib.suppress(Exception):  # told when its turn comes
+                    task = state.task(record)[0]
+                    if not estimates.knows(task):
+                        new[task.key] = task
+        self._failed &= new.keys()  # those that still wait
+        some = [task for key, task in new.items() if key not in self._failed][:_MOST_AT_ONCE]
         if some:
-            found = estimates.predict_new(some)
+            found = self._predicted(estimates, some)
             with state.lock:
-                estimates.keep(found)
+                for predicted in found:
+                    estimates.keep(predicted)
         return len(some)
+
+    def _predicted(self, estimates: Estimates, tasks: Sequence[Task]) -> list[Predicted]:
+        """Predict tasks together; if that fails, one by one, without those that fail."""
+        try:
+            return [estimates.predict_new(tasks)]
+        except Exception:
+            if len(tasks) == 1:
+                LOG.exception("%s could not be predicted", tasks[0].name)
+                self._failed.add(tasks[0].key)
+                return []
+            return [p for task in tasks for p in self._predicted(estimates, [task])]

@@ -143,7 +143,7 @@ class FormulaSource:
                 return _missing(f"'{self.expression.text}' needs '{name}'")
         try:
             value = float(self.expression.value(row))
-        except (UsageError, ValueError) as error:
+        except (UsageError, ValueError, OverflowError) as error:
             return _missing(str(error))
         if value <= 0:
             return _missing(f"'{self.expression.text}' is {value:g}, and must be more than 0")

@@ -129,9 +129,10 @@ def plain_value(text: str) -> Value:
     for read in (int, float):
         try:
             value = read(text)
-        except ValueError:
+            is_number = math.isfinite(value) and "_" not in text
+        except (ValueError, OverflowError):  # a whole number may be too large for a float
             continue
-        if math.isfinite(value) and "_" not in text:
+        if is_number:
             return value
     return text
 

@@ -1,10 +1,13 @@
 """The loop of the scheduler, pass by pass: with a clock that is turned by hand, and no server."""
 
+from dataclasses import replace
+
 import pytest
 
 from foretell.adapters.kubernetes.standalone.binding import Binding
 from foretell.adapters.kubernetes.standalone.scheduler import Standalone
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
+from foretell.decide.placement.estimates import Figure
 
 from ..test_state import CLUSTER, node, pod
 from ..test_state import World as Seen
@@ -30,6 +33,20 @@ class World(Seen):
         self.decided.clear()
         self.scheduler.place_pending()
         return {decision.pod.removeprefix("n/"): decision.node for decision in self.decided}
+
+    def listen(self):
+        """Return a list of the events that pods get from now on."""
+        told = []
+
+        class Told:
+            def tell(self, found, reason, text, kind):
+                told.append((found.name, text))
+
+            def set_unschedulable(self, found, text):
+                pass
+
+        self.scheduler._events = Told()
+        return told
 
     def fail(self, name):
         """Let the binding of a pod fail."""
@@ -109,6 +126,44 @@ def test_pods_that_arrive_together_do_not_take_the_best_node_from_each_other():
             assert world.places() == {"easy": "x1"}
             world.pods.change(ADDED, hard)
             assert world.places() == {"hard": "y1"}
+
+
+class Broken:
+    """A model with a mistake: it cannot take tasks of 13 iterations."""
+
+    digest = "broken"
+
+    def figures(self, rows):
+        if any(row["iterations"] == 13 for row in rows):
+            raise ZeroDivisionError("thirteen")
+        return [Figure(1.0, 1.0, 1.0) for _ in rows]
+
+
+def break_models(state):
+    """Let the models of all types of nodes fail for one kind of task."""
+    models = state.chooser.estimates.models
+    state.chooser.estimates.replace([replace(model, time=Broken()) for model in models])
+
+
+def test_a_pod_that_cannot_be_decided_is_told_and_tried_later_and_holds_up_no_other(world):
+    break_models(world.state)
+    told = world.listen()
+    wrong = {"foretell/iterations": "13"}
+    world.pods.replace([pod("a", "3"), pod("b", "3", annotations=wrong), pod("c", "3")])
+    assert set(world.places()) == {"a", "c"}
+    assert [(name, "ZeroDivisionError: thirteen" in text) for name, text in told] == [("b", True)]
+    assert world.record("b").assumed == ""
+    world.pods.change(DELETED, pod("a"))
+    world.state.chooser.estimates.replace(World().state.chooser.estimates.models)
+    assert world.places() == {}  # not yet
+    world.now_s += 1.3
+    assert set(world.places()) == {"b"}
+
+
+def test_a_number_that_is_too_large_for_a_float_stops_nobody(world):
+    wrong = {"foretell/iterations": "9" * 400}
+    world.pods.replace([pod("a", "2"), pod("b", "2", annotations=wrong), pod("c", "2")])
+    assert set(world.places()) == {"a", "b", "c"}
 
 
 @pytest.fixture

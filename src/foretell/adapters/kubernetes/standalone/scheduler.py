@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from foretell.adapters.kubernetes.watching import LOG, BackOff, Watches
 from foretell.decide.placement.estimates import Estimate
 from foretell.decide.placement.moves import Running
 from foretell.decide.placement.reserving import first_room
+from foretell.errors import error_lines
 from foretell.machines import Resources
 from foretell.spaces.quantities import ENERGY, TIME, write_quantity
 from foretell.wording import counted
@@ -215,7 +217,7 @@ class Standalone:
                 if record.assumed or record.pod.node or record.pod.uid not in self.state.unbound:
                     continue
                 start_s = time.perf_counter()
-                decision = self._decide(record, found)
+                decision = self._try(record, found)
             if decision is not None:
                 self._count(decision, time.perf_counter() - start_s)
                 self._tell(decision)
@@ -239,20 +241,42 @@ class Standalone:
         new = [r for r in pending if self._attempts[r.pod.uid].is_new]
         for record in new:
             self._attempts[record.pod.uid].is_new = False
-        group = [
-            (record, need)
-            for record in islice(new, _MOST_AT_ONCE)
-            if (need := fleet.need(record.pod.needs)) is not None
-        ]
-        found = state.chooser.assign(
-            [(state.task(record)[0], need) for record, need in group],
-            [state.allowed(record.pod.rules) for record, _ in group],
-        )
+        group = []
+        for record in islice(new, _MOST_AT_ONCE):
+            with contextlib.suppress(Exception):  # told when its turn comes
+                task, allowed = state.task(record)[0], state.allowed(record.pod.rules)
+                state.chooser.estimates.of(task)
+                if (need := fleet.need(record.pod.needs)) is not None:
+                    group.append((record.pod.uid, (task, need), allowed))
+        try:
+            found = state.chooser.assign([t for _, t, _ in group], [a for *_, a in group])
+        except Exception:  # then they are placed one by one
+            LOG.exception("%s could not be placed together", counted(len(group), "pod"))
+            found = None
         return {
-            record.pod.uid: fleet.names[node]
-            for (record, _), node in zip(group, found or (), strict=False)
+            uid: fleet.names[node]
+            for (uid, *_), node in zip(group, found or (), strict=False)
             if node is not None
         }
+
+    def _try(self, record: Record, found: _Pass) -> Decision | None:
+        """Decide about a pod; a mistake of ours with one pod must not stop the others."""
+        try:
+            return self._decide(record, found)
+        except Exception as error:
+            LOG.exception("%s cannot be placed", record.pod.title)
+            if record.assumed:
+                self.state.forget(record)
+            self._delay(record.pod.uid)
+            text = f"{type(error).__name__}: {error_lines(error)[0]}"
+            self._refuse(record, "failed", f"{self.name} cannot place it, and tries later: {text}")
+            return None
+
+    def _delay(self, uid: str) -> None:
+        """Try a pod again only after a while, which is longer each time."""
+        tried = self._attempts.get(uid)
+        if tried is not None:
+            tried.not_before_s = self.state.clock() + tried.back_off.next_s()
 
     def _decide(self, record: Record, found: _Pass) -> Decision | None:
         """Choose a node and count the pod there; None if it must wait."""
@@ -305,9 +329,7 @@ class Standalone:
         if self.metrics is not None:
             self.metrics.errors.labels("binding").inc()
         with self.state.lock:
-            tried = self._attempts.get(pod.uid)
-            if tried is not None:
-                tried.not_before_s = self.state.clock() + tried.back_off.next_s()
+            self._delay(pod.uid)
 
     # Pods that wait
 
