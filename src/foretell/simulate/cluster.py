@@ -294,15 +294,16 @@ class _Play:
         assert waiter is not None
         if job.running is not None or waiter.own is not None:
             return
-        node = None
+        room = None
         if self.waiting.was_overtaken(waiter):
             running = [job.running for job in self.running.values() if job.running is not None]
-            node = first_room(self.chooser, waiter.need, running, self._could_take(waiter.need))
-        if node is None:
+            usable = self._could_take(waiter.need)
+            room = first_room(self.chooser, waiter.need, running, usable, self.events.now_s)
+        if room is None:
             self.events.after(self.scene.cluster.policy.reserve_after_s, self._reserve, job)
             return
-        waiter.own = node
-        self.fleet.reserved[node] = True
+        waiter.own = room.node
+        self.fleet.reserved[room.node] = True
 
     # Moves
 

@@ -198,6 +198,37 @@ def test_another_node_is_kept_free_when_the_first_one_is_not_ready_anymore(starv
     assert starving.record("large").own == "s1"
 
 
+def test_a_node_whose_pods_have_no_predicted_end_is_not_kept_free():
+    """A service that runs for ever on f1 has no iterations; on s1 there is room after 10,000 s."""
+    world = World()
+    world.nodes.replace([node("f1", "fast"), node("s1", "slow")])
+    for_ever, long = {"foretell/iterations": "many"}, {"foretell/iterations": "10000"}
+    world.pods.replace([
+        pod("service", "3", where="f1", annotations=for_ever),
+        pod("long", "3", where="s1", annotations=long),
+        pod("large", "4"),
+    ])  # fmt: skip
+    world.places()
+    world.pods.change(ADDED, pod("small", "1"))
+    world.places()
+    world.now_s += 301
+    world.places()
+    assert world.record("large").own == "s1"
+    world.nodes.change(DELETED, node("s1", "slow"))
+    world.places()
+    assert world.record("large").own == ""
+
+
+def test_another_node_is_kept_free_when_room_did_not_come_where_it_was_predicted(starving):
+    starving.now_s += 299
+    starving.places()
+    assert starving.record("large").own == "f1"
+    starving.now_s += 2
+    starving.places()
+    assert starving.record("large").own == "s1"
+    assert starving.state.fleet.reserved.sum() == 1
+
+
 def test_a_pod_that_nobody_overtook_gets_no_reservation(world):
     world.pods.replace([pod("a", "3", where="f1"), pod("b", "3", where="s1"), pod("large", "4")])
     world.places()

@@ -67,10 +67,17 @@ class Decision:
 
 @dataclass(eq=False)
 class _Attempts:
-    """What was tried for a pod that has no node."""
+    """What was tried for a pod that has no node.
+
+    Attributes
+    ----------
+    kept_until_s
+        When the node that is kept free for it has been waited for in vain.
+    """
 
     back_off: BackOff = field(default_factory=lambda: BackOff(_FIRST_S, _MOST_S))
     not_before_s: float = 0.0
+    kept_until_s: float = 0.0
     told: str = ""
     has_complained: bool = False
     is_new: bool = True
@@ -341,17 +348,25 @@ class Standalone:
             state.reserve(record, "")
         waited_s = state.clock() - record.seen_s
         is_overtaken = self._last_placed > record.order
-        if record.own or not is_overtaken or waited_s < policy.reserve_after_s:
+        if not is_overtaken or waited_s < policy.reserve_after_s:
             return
+        if not record.own or state.clock() > self._attempts[record.pod.uid].kept_until_s:
+            self._keep_free(record, found, waited_s)
+
+    def _keep_free(self, record: Record, found: _Pass, waited_s: float) -> None:
+        """Keep a node free for a pod: another one if room has not come where it was predicted."""
+        state = self.state
         need = state.fleet.need(record.pod.needs)
         if need is None:
             return
         if found.running is None:
             found.running = [running for _, running in state.running()]
         usable = state.usable(record) & state.fleet.ready
-        node = first_room(state.chooser, need, found.running, usable)
-        if node is not None:
-            state.reserve(record, state.fleet.names[node])
+        room = first_room(state.chooser, need, found.running, usable, state.clock())
+        if room is not None:
+            state.reserve(record, state.fleet.names[room.node])
+            patience_s = state.cluster.policy.reserve_after_s
+            self._attempts[record.pod.uid].kept_until_s = room.end_s + patience_s
             LOG.warning("%s has waited %.0f s: node %s is kept free for it", record.pod.title,
                         waited_s, record.own)  # fmt: skip
 
