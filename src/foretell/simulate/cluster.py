@@ -115,7 +115,7 @@ class _Play:
         self.fleet = self.chooser.fleet
         if not len(self.fleet):
             raise UsageError("the cluster has no nodes; write count or nodes in [[node_type]]")
-        self.room_at_start = self.fleet.capacity - self.fleet.used
+        self.room_at_start = self.fleet.free
         self.events = Events(seed)
         self.waiting = Waiting()
         self.mover = Mover(cluster.migration, self.chooser)

@@ -124,4 +124,4 @@ def timed_problem(
         if not may_wait_more:
             costs[i][:, starts > max(p.tasks["start_s"].iloc[i] for p in played)] = np.inf
         lengths[i] = np.maximum(np.floor(times / slot_s).astype(np.int64) - 1, 0)
-    return TimedProblem(costs, lengths, np.array(needs), fleet.capacity - fleet.used)
+    return TimedProblem(costs, lengths, np.array(needs), fleet.free)

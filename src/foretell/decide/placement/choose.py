@@ -227,8 +227,7 @@ class Chooser:
             whole = Candidates(self.fleet, everywhere, need, self.estimates.of(task), self.energy)
             usable = open_nodes if allowed is None else open_nodes & allowed[row]
             costs[row] = np.where(usable, costs_of(whole, self.weight(task)), np.inf)
-        free = self.fleet.capacity - self.fleet.used
-        return Problem(costs, np.array([need for _, need in tasks]), free)
+        return Problem(costs, np.array([need for _, need in tasks]), self.fleet.free)
 
 
 def costs_of(candidates: Candidates, H: float) -> Array:

@@ -100,8 +100,16 @@ class Fleet:
 
     def room(self, need: Amounts) -> NDArray[np.bool_]:
         """Say which nodes have room for a task now, ready or not."""
-        found: NDArray[np.bool_] = np.all(self.used + need[:, None] <= self.capacity, axis=0)
+        asked = need > 0  # whatever else is overused, as after a device failed, does not matter
+        found: NDArray[np.bool_] = np.all(
+            self.used[asked] + need[asked, None] <= self.capacity[asked], axis=0
+        )
         return found
+
+    @property
+    def free(self) -> Amounts:
+        """What is free of each resource on each node; 0 of what is overused."""
+        return free_of(self.capacity - self.used)
 
     def fitting(self, need: Amounts, own: int | None = None) -> NDArray[np.int64]:
         """Return the nodes that can take a task now; ``own`` is the one reserved for it."""
@@ -128,7 +136,7 @@ class Fleet:
 
     def lacking(self, node: int, need: Amounts) -> str:
         """Say which resource a node has too little of, how much is free, and how much it has."""
-        free = self.capacity[:, node] - self.used[:, node]
+        free = free_of(self.capacity[:, node] - self.used[:, node])
         for name, row in self.row.items():
             if need[row] > free[row]:
                 if self.capacity[row, node] == 0:
@@ -141,6 +149,15 @@ class Fleet:
         row = self.row[_CPUS]
         share = (self.used[row, nodes] + extra_cpus) / self.capacity[row, nodes]
         return self._curves.watts(nodes, share)
+
+
+def free_of(left: Amounts) -> Amounts:
+    """Return what is free where so much is left: nothing of what is overused.
+
+    So a task that does not ask for an overused resource fits there.
+    """
+    found: Amounts = np.maximum(left, 0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.placement.choose import Chooser
-from foretell.decide.placement.fleet import Amounts
+from foretell.decide.placement.fleet import Amounts, free_of
 from foretell.decide.placement.moves import Running
 
 
@@ -46,7 +46,7 @@ def first_room(
         free = fleet.capacity[:, node] - fleet.used[:, node]
         for end_s, released in sorted(ends.get(int(node), []), key=lambda pair: pair[0]):
             free = free + released
-            if (need <= free).all():
+            if (need <= free_of(free)).all():
                 if end_s < (math.inf if best is None else best.end_s):
                     best = Room(int(node), end_s)
                 break

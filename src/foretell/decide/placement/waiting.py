@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.decide.placement.fleet import Amounts, Fleet
+from foretell.decide.placement.fleet import Amounts, Fleet, free_of
 from foretell.decide.placement.tasks import Task
 
 
@@ -64,7 +64,7 @@ class Waiting:
         """Return the first task that fits on a node which just got room; None if none does."""
         if not fleet.ready[node]:
             return None
-        free = fleet.capacity[:, node] - fleet.used[:, node]
+        free = free_of(fleet.capacity[:, node] - fleet.used[:, node])
         found: Waiter | None = None
         for queue in self._by_need.values():
             if not (queue[0].need <= free).all():
@@ -83,7 +83,7 @@ class Waiting:
 
     def fit_without(self, fleet: Fleet, free: Amounts) -> bool:
         """Whether all waiting tasks fit, first fit, into what would be free on each node."""
-        left = free.copy()
+        left = free_of(free)
         for waiter in self:
             usable = fleet.ready if waiter.allowed is None else fleet.ready & waiter.allowed
             fits = np.flatnonzero(usable & np.all(waiter.need[:, None] <= left, axis=0))
