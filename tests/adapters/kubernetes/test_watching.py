@@ -44,7 +44,9 @@ class Script:
                     return
                 self.send_response(200)
                 self.end_headers()
-                if answer is None:  # a watch in which nothing happens
+                if isinstance(answer, bytes):  # the connection is cut
+                    self.wfile.write(answer)
+                elif answer is None:  # a watch in which nothing happens
                     script.is_over.wait()
                 elif isinstance(answer, dict):
                     self.wfile.write(json.dumps(answer).encode())
@@ -152,6 +154,15 @@ def test_a_refresh_lists_everything_again_and_until_then_nothing_is_current(scri
     assert watch.synced.wait(60)
     watch.refresh()
     assert not watch.is_current or watch.handler.n_lists == 2
+    wait_until(lambda: watch.is_current, "a new list")
+    assert watch.handler.names == {"b"}
+
+
+def test_a_refresh_whose_list_is_cut_is_not_forgotten(script, watch):
+    script.lists = [page(item("a", 1)), b'{"items": [', page(item("b", 2))]
+    watch.start()
+    assert watch.synced.wait(60)
+    watch.refresh()
     wait_until(lambda: watch.is_current, "a new list")
     assert watch.handler.names == {"b"}
 

@@ -71,7 +71,8 @@ class Watch:
         self.n_lists = 0
         self._back_off = back_off or BackOff()
         self._stream: Stream | None = None
-        self._must_list = True
+        self._lock = threading.Lock()
+        self._n_wanted, self._n_done = 1, 0  # lists that were asked for, and those of them done
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
 
@@ -79,6 +80,14 @@ class Watch:
     def is_current(self) -> bool:
         """Whether the connection stands, so that no change is missed."""
         return self._is_current and not self._must_list
+
+    @property
+    def _must_list(self) -> bool:
+        return self._n_done < self._n_wanted
+
+    def _want_list(self) -> None:
+        with self._lock:
+            self._n_wanted += 1
 
     def start(self) -> None:
         """Begin to watch."""
@@ -91,7 +100,7 @@ class Watch:
 
     def refresh(self) -> None:
         """List all objects again, as the server has them from now on; until then, not current."""
-        self._must_list = True
+        self._want_list()
         self._interrupt()
 
     def _interrupt(self) -> None:
@@ -106,15 +115,17 @@ class Watch:
             try:
                 if self._must_list:
                     self._is_current = False
-                    self._must_list = False  # before it begins, so that no request is missed
+                    n_wanted = self._n_wanted  # those that come from now on need another list
                     version = self._list()
+                    self._n_done = n_wanted
                 version = self._follow(version)
             except ApiError as error:
-                self._must_list |= error.status is not None or not version
+                if error.status is not None or not version:
+                    self._want_list()
                 if error.status != _GONE and not self._stopping.is_set():
                     LOG.warning("watch of %s: %s", self.path, error)
             except Exception:  # a mistake of ours in a handler must not end the watch
-                self._must_list = True
+                self._want_list()
                 LOG.exception("watch of %s failed, and starts again", self.path)
             else:
                 continue

@@ -100,10 +100,9 @@ class Fleet:
 
     def room(self, need: Amounts) -> NDArray[np.bool_]:
         """Say which nodes have room for a task now, ready or not."""
-        asked = need > 0  # whatever else is overused, as after a device failed, does not matter
-        found: NDArray[np.bool_] = np.all(
-            self.used[asked] + need[asked, None] <= self.capacity[asked], axis=0
-        )
+        rows = need.nonzero()[0]  # whatever else is overused, as after a device failed
+        used = self.used.take(rows, 0) + need.take(rows)[:, None]
+        found: NDArray[np.bool_] = np.all(used <= self.capacity.take(rows, 0), axis=0)
         return found
 
     @property
