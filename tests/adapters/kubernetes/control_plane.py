@@ -182,11 +182,13 @@ class Watch:
 
     def __iter__(self):
         rest = b""
-        with contextlib.suppress(urllib3.exceptions.HTTPError, OSError):
-            while part := self._answer.read1(2**16):
-                *lines, rest = (rest + part).split(b"\n")
-                yield from map(json.loads, lines)
-        self._answer.close()
+        try:
+            with contextlib.suppress(urllib3.exceptions.HTTPError, OSError):
+                while part := self._answer.read1(2**16):
+                    *lines, rest = (rest + part).split(b"\n")
+                    yield from map(json.loads, lines)
+        finally:  # also if the rest is not asked for
+            self._answer.close()
 
     def close(self):
         """End it from another thread."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from foretell.adapters.kubernetes.client import check_access, connect, own_namespace
+from foretell.adapters.kubernetes.client import ApiError, check_access, connect, own_namespace
 from foretell.errors import UsageError
 
 from .control_plane import free_port
@@ -55,3 +55,14 @@ def test_inside_a_pod_the_service_account_is_used(monkeypatch):
     with pytest.raises(UsageError, match=r"[Ss]ervice token file"):
         connect()
     assert own_namespace() == "default"
+
+
+def test_credentials_that_cannot_be_read_anew_are_an_error_like_any_other(tmp_path):
+    def renew(_settings):
+        raise KeyError("no token in the file")
+
+    with connect(kubeconfig(tmp_path, "https://127.0.0.1:1")) as api:
+        api.client.configuration.refresh_api_key_hook = renew
+        with pytest.raises(ApiError, match="no token in the file") as caught:
+            api.get("/api/v1/nodes")
+    assert caught.value.status is None

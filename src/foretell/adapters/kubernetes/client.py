@@ -90,7 +90,8 @@ class Api(Closeable):
         timeout_s: float = _REQUEST_S,
     ) -> Object:
         """Send a request, and return the JSON of the answer; an ApiError if it is refused."""
-        with self._answer(method, path, body, query=query, form=form, read_s=timeout_s) as answer:
+        opened = self._answer(method, path, body, query=query, form=form, read_s=timeout_s)
+        with opened as answer, self._told():
             content = answer.read()
         return _parsed(content) if content else {}
 
@@ -117,7 +118,7 @@ class Api(Closeable):
         import urllib3
 
         url = self.host + path + (f"?{urlencode(query)}" if query else "")
-        try:
+        with self._told():
             answer = self.client.rest_client.pool_manager.request(
                 method,
                 url,
@@ -127,16 +128,22 @@ class Api(Closeable):
                 preload_content=False,
                 retries=False,
             )
-            try:
-                if answer.status >= 300:
-                    raise _refusal(answer.status, answer.read(), f"{method} {path}")
-                yield answer
-            except BaseException:
-                answer.close()  # what is left of the answer is not read
-                raise
-            finally:
-                answer.release_conn()
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+        try:
+            if answer.status >= 300:
+                with self._told():
+                    content = answer.read()
+                raise _refusal(answer.status, content, f"{method} {path}")
+            yield answer
+        finally:
+            answer.close()  # its connection, too, unless the answer was read to the end
+            answer.release_conn()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn whatever goes wrong, in credentials that are read anew as well, into an ApiError."""
+        try:
+            yield
+        except Exception as error:
             raise ApiError(f"{self.host}: {_reason(error)}") from error
 
     def _headers(self) -> dict[str, str]:
@@ -155,8 +162,6 @@ class Stream:
         self._answer = answer
 
     def __iter__(self) -> Iterator[Object]:
-        import urllib3
-
         rest = b""
         try:
             for chunk in self._answer.stream(2**16):
@@ -164,7 +169,9 @@ class Stream:
                 for line in whole:
                     if line.strip():
                         yield _parsed(line)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except ApiError:
+            raise
+        except Exception as error:
             raise ApiError(_reason(error)) from error
 
     def end(self) -> None:

@@ -69,6 +69,8 @@ class Events(Closeable):
             except ApiError as error:
                 if error.status not in _GONE:
                     LOG.warning("an event was not written: %s", error)
+            except Exception:  # a mistake of ours must not end the thread
+                LOG.exception("an event was not written")
 
 
 def _event(pod: Pod, reason: str, message: str, kind: Kind, component: str) -> Object:

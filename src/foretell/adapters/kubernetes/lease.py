@@ -89,7 +89,7 @@ class Lease(Closeable):
                 if found["spec"].get("holderIdentity") == self.identity:
                     found["spec"].update(holderIdentity="", leaseDurationSeconds=1)
                     self.api.put(self._path, found)
-            except ApiError as error:
+            except Exception as error:  # then the others wait until it has run out
                 LOG.warning("the lease was not given back: %s", error)
 
     @property
@@ -107,10 +107,21 @@ class Lease(Closeable):
                 self._until_s = start_s + self.settings.safe_s if self._try() else -1.0
             except ApiError as error:
                 LOG.warning("lease %s: %s", self.settings.name, error)
-            if self.is_held != self._was_held:
-                self._was_held = not self._was_held
-                self._on_change(self._was_held)
+            except Exception:  # a mistake of ours must not end the thread; the lease runs out
+                LOG.exception("lease %s could not be asked for", self.settings.name)
+            self._tell()
             self._stopping.wait(self.settings.every_s)
+
+    def _tell(self) -> None:
+        is_held = self.is_held
+        if is_held == self._was_held:
+            return
+        try:
+            self._on_change(is_held)
+        except Exception:  # it is told again
+            LOG.exception("lease %s: its change could not be told", self.settings.name)
+        else:
+            self._was_held = is_held
 
     def _try(self) -> bool:
         """Take or renew the lease; return whether this replica has it."""

@@ -81,3 +81,4 @@ class Live(Closeable):
         self.foresight.stop()
         self.models.stop()
         self.watches.stop()
+        self.api.close()

@@ -18,6 +18,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 _PAGE = 500
 _WATCH_S = 300
 _GONE = 410
+_STOP_S = 2.0
 
 
 class Handler(Protocol):
@@ -97,6 +98,11 @@ class Watch:
         """End the thread."""
         self._stopping.set()
         self._interrupt()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the thread has ended, if it began."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
 
     def refresh(self) -> None:
         """List all objects again, as the server has them from now on; until then, not current."""
@@ -226,6 +232,9 @@ class Watches:
             watch.refresh()
 
     def stop(self) -> None:
-        """Stop all."""
+        """Stop all; return once their connections are closed, or soon after."""
         for watch in self.watches:
             watch.stop()
+        end_s = time.monotonic() + _STOP_S
+        for watch in self.watches:
+            watch.join(max(0.0, end_s - time.monotonic()))

@@ -123,19 +123,22 @@ class Binder(Closeable):
 
     def _resolve(self, binding: Binding) -> None:
         try:
+            self._end(binding, *self._found(binding))
+        except Exception:  # a mistake of ours must not leave the room taken for ever
+            LOG.exception("asking about %s failed", binding.record.pod.title)
+            self._end(binding, None, "see the log")
+
+    def _found(self, binding: Binding) -> tuple[Outcome | None, str]:
+        """Ask how a binding ended; None if that is not known yet."""
+        try:
             found = self.api.get(binding.path)
         except ApiError as error:
-            if error.status == 404:
-                self._end(binding, "refused", str(error))
-            else:
-                self._end(binding, None, str(error))
-            return
+            return ("refused" if error.status == 404 else None), str(error)
         if found["metadata"].get("uid") != binding.record.pod.uid:
-            self._end(binding, "refused", "a new pod has its name")
-        elif found.get("spec", {}).get("nodeName"):
-            self._end(binding, "bound", "")
-        else:
-            self._end(binding, "failed", "the request was lost")
+            return "refused", "a new pod has its name"
+        if found.get("spec", {}).get("nodeName"):
+            return "bound", ""
+        return "failed", "the request was lost"
 
     def _end(self, binding: Binding, outcome: Outcome | None, why: str) -> None:
         if outcome is None:
