@@ -10,7 +10,9 @@ from foretell.adapters.kubernetes.client import Api, ApiError
 from foretell.adapters.kubernetes.moves.evictions import Evictions
 from foretell.adapters.kubernetes.pods import read_pod
 
-POD = read_pod({"metadata": {"name": "p", "namespace": "n", "uid": "u"}})
+POD = read_pod(
+    {"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7"}}
+)
 BUDGETS = "/apis/policy/v1/namespaces/n/poddisruptionbudgets?limit=500"
 
 
@@ -88,7 +90,7 @@ def test_the_newest_version_is_used_and_only_this_pod_is_meant(serve, served, se
     (found,) = server.evictions
     assert (found["apiVersion"], found["kind"]) == (sent, "Eviction")
     assert found["metadata"] == {"name": "p", "namespace": "n"}
-    assert found["deleteOptions"]["preconditions"] == {"uid": "u"}
+    assert found["deleteOptions"]["preconditions"] == {"uid": "u", "resourceVersion": "7"}
 
 
 def test_a_server_with_new_budgets_and_old_evictions_gets_old_ones(serve):
@@ -101,7 +103,7 @@ def test_a_server_with_new_budgets_and_old_evictions_gets_old_ones(serve):
     assert versions == ["policy/v1", "policy/v1beta1", "policy/v1beta1"]
 
 
-@pytest.mark.parametrize(("status", "outcome"), [(404, "gone"), (409, "gone"), (429, "refused")])
+@pytest.mark.parametrize(("status", "outcome"), [(404, "gone"), (409, "changed"), (429, "refused")])
 def test_refusals_are_told_apart(serve, status, outcome):
     server = serve("v1")
     server.refuses["policy/v1"] = status

@@ -5,9 +5,12 @@ import json
 
 import pytest
 
+from foretell.adapters.kubernetes.client import connect
 from foretell.adapters.kubernetes.live import Connection, Live
+from foretell.adapters.kubernetes.moves.evictions import Evictions
 from foretell.adapters.kubernetes.moves.moving import Moving
 from foretell.adapters.kubernetes.moves.steps import Patience
+from foretell.adapters.kubernetes.pods import read_pod
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.estimates import type_models
 
@@ -181,6 +184,18 @@ def test_if_the_pod_ends_first_its_copy_is_deleted(api, kubelets, start):
     api.patch(f"{PODS}/job/status", {"status": {"phase": "Succeeded"}})
     started.wait_for("kept")
     wait_until(lambda: names(api) == ["job"], "the copy is gone")
+
+
+def test_a_pod_that_changed_unseen_is_not_evicted(api, kubelets, control_plane):
+    kubelets.add("s1", {"type": "slow"})
+    run(api, job("job"))
+    old = api.get(f"{PODS}/job")
+    api.patch(f"{PODS}/job/status", {"status": {"phase": "Succeeded"}})
+    with connect(control_plane.kubeconfig()) as server:
+        evictions = Evictions(server)
+        assert evictions.evict(read_pod(old)) == "changed"
+        assert names(api) == ["job"]
+        assert evictions.evict(read_pod(api.get(f"{PODS}/job"))) == "evicted"
 
 
 def test_a_pod_does_not_return_to_a_former_node_within_the_cooldown(api, kubelets, start):

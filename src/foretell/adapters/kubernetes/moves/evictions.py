@@ -10,11 +10,10 @@ from foretell.adapters.kubernetes.pods import Pod
 from foretell.adapters.kubernetes.rules import holds
 from foretell.adapters.kubernetes.watching import list_all
 
-Outcome = Literal["evicted", "gone", "refused"]
+Outcome = Literal["evicted", "gone", "changed", "refused"]
 _OLD, _NEW = "v1beta1", "v1"
 _UNKNOWN_KIND = (400, 415, 422)
-_GONE = (404, 409)  # 409: another pod has this name now
-_TOO_MANY = 429
+_GONE, _CONFLICT, _TOO_MANY = 404, 409, 429
 
 
 class Evictions:
@@ -25,12 +24,18 @@ class Evictions:
         self._budgets = self._evictions = ""
 
     def evict(self, pod: Pod) -> Outcome:
-        """Evict a pod; *refused* if a disruption budget does not allow it now."""
+        """Evict a pod as it was last seen.
+
+        *changed* if it is not like that any more: perhaps it has completed, or another pod has its
+        name. *refused* if a disruption budget does not allow it now.
+        """
         try:
             self._post(pod, self._evictions or self._version())
         except ApiError as error:
-            if error.status in _GONE:
+            if error.status == _GONE:
                 return "gone"
+            if error.status == _CONFLICT:
+                return "changed"
             if error.status == _TOO_MANY:
                 return "refused"
             if error.status not in _UNKNOWN_KIND or self._evictions == _OLD:
@@ -65,7 +70,9 @@ class Evictions:
             "apiVersion": f"policy/{version}",
             "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+            "deleteOptions": {
+                "preconditions": {"uid": pod.uid, "resourceVersion": pod.version}
+            },
         }
         self.api.post(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction", body)
 

@@ -159,7 +159,7 @@ class Moving(Closeable):
             self._release(move)
             if move.copy is not None:
                 self._ended.add(move.copy.uid)
-            if result == "kept":
+            if result in ("kept", "planned"):
                 self._histories[uid] = move.before.stayed(move.pod.node, self.state.clock())
             elif move.copy is not None:
                 self._histories[move.copy.uid] = move.history
@@ -180,17 +180,9 @@ class Moving(Closeable):
     def look(self) -> None:
         """Take over copies that another process left, and begin moves that are worth it."""
         self._adopt()
-        for move in self._planned():
-            if self._is_dry:
-                report = MoveReport(move.pod.title, move.pod.node, move.target, "planned")
-                with self.state.lock:
-                    self.state.release(move.pod.uid)
-                    stayed = move.before.stayed(move.pod.node, self.state.clock())
-                    self._histories[move.pod.uid] = stayed
-                self._tell(report)
-                continue
-            steps = by_copy if move.pod.owner is None else by_owner
-            self._under_way[move.pod.uid] = (move, self._guarded(steps, move))
+        self._plan()
+        for uid, (move, _) in list(self._under_way.items()) if self._is_dry else ():
+            self._end(uid, move, "planned", "")
         self._advance()
 
     def _guarded(
@@ -232,38 +224,38 @@ class Moving(Closeable):
             and not copy.pod.is_deleting
         )
 
-    def _planned(self) -> list[MoveUnderWay]:
-        """Return the moves that the policy wants now; room is held for each.
+    def _plan(self) -> None:
+        """Begin the moves that the policy wants now.
 
         The lock is given back after each pod, for decisions must not wait long.
         """
-        found = []
         with self.state.lock:
             busy = self._busy()
             records = [r for r in self.state.records.values() if self._may_leave(r, busy)]
         waiting = _Waiting(self.state)
         for record in records:
             with self.state.lock:
-                move = self._find(record, waiting.now())
-            if move is not None:
-                found.append(move)
-        return found
+                # It may have changed since, and later changes must find the move.
+                if self._may_leave(record, busy):
+                    self._find(record, waiting.now())
 
-    def _find(self, record: Record, waiting: Waiting) -> MoveUnderWay | None:
-        """Find a move for a pod, and hold the room for it."""
+    def _find(self, record: Record, waiting: Waiting) -> None:
+        """Begin a move of a pod if there is one, and hold the room for it."""
         running = self.state.running_of(record)
         if running is None or self.state.records.get(record.pod.uid) is not record:
-            return None
+            return
         history, now_s = self._history(record), self.state.clock()
         _recall(running, history, self.state.index)
         move = self._mover.find(running, waiting, now_s, self.state.allowed(record.pod.rules))
         if move is None:
-            return None
+            return
         self._mover.note(running, now_s)
         target = self.state.fleet.names[move.to]
-        self.state.hold(record.pod.uid, target, record.pod.needs)
         after = history.after(record.counted, move.share, now_s)
-        return MoveUnderWay(record.pod, target, history, after)
+        found = MoveUnderWay(record.pod, target, history, after)
+        steps = by_copy if record.pod.owner is None else by_owner
+        self.state.hold(record.pod.uid, target, record.pod.needs)
+        self._under_way[record.pod.uid] = (found, self._guarded(steps, found))
 
     def _may_leave(self, record: Record, busy: set[str]) -> bool:
         """Whether a pod runs and may move, and nothing ties it to its node."""

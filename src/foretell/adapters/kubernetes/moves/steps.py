@@ -15,7 +15,7 @@ from foretell.adapters.kubernetes.client import Api, ApiError, Object
 from foretell.adapters.kubernetes.moves.copies import copy_of
 from foretell.adapters.kubernetes.moves.evictions import Evictions
 from foretell.adapters.kubernetes.moves.history import History
-from foretell.adapters.kubernetes.pods import MOVES, Pod
+from foretell.adapters.kubernetes.pods import MOVES, Pod, read_pod
 from foretell.adapters.kubernetes.state import State
 
 Result = Literal["moved", "kept", "elsewhere"]
@@ -109,8 +109,9 @@ def by_copy(move: MoveUnderWay, around: Surroundings) -> Steps:
     path = f"/api/v1/namespaces/{move.pod.namespace}/pods"
     try:
         item = yield from _asked(lambda: around.api.get(f"{path}/{move.pod.name}"))
-        if item["metadata"]["uid"] != move.pod.uid or move.source is None:
-            return "kept", "the pod is gone"
+        now = read_pod(item)
+        if now.uid != move.pod.uid or now.is_finished or now.is_deleting or move.source is None:
+            return "kept", "the pod ended, or is being deleted"
         text = move.history.to_text(around.now_s(), time.time())
         wanted = copy_of(item, move.target, text, move.history.n_moves)
         try:
@@ -160,9 +161,12 @@ def await_copy(move: MoveUnderWay, around: Surroundings) -> Steps:
 
 def _asked_to_go(move: MoveUnderWay, around: Surroundings) -> bool:
     """Evict the pod; return whether the server did. An ApiError if it never will."""
+    pod = move.source
+    if pod is None:
+        return False
     was_asked, move.may_be_evicted = move.may_be_evicted, True
     try:
-        outcome = around.evictions.evict(move.pod)
+        outcome = around.evictions.evict(pod)
     except ApiError as error:
         if not _is_passing(error):
             move.may_be_evicted = was_asked
@@ -215,19 +219,20 @@ def by_owner(move: MoveUnderWay, around: Surroundings) -> Steps:
 def _evict(move: MoveUnderWay, around: Surroundings) -> Generator[None, None, str]:
     """Evict a pod that has an owner; return why that was not possible, or an empty text."""
     end_s = around.now_s() + around.patience.hold_s
-    while around.now_s() < end_s:
+    while not move.has_left:
+        if around.now_s() >= end_s:
+            return "disruption budgets did not allow it"
         if move.source is None:
             return "the pod ended, or is being deleted"
         if not around.has_target(move):
             return f"node {move.target} was lost"
         try:
-            if around.may_act() and around.evictions.evict(move.pod) != "refused":
+            if around.may_act() and _asked_to_go(move, around):
                 return ""
         except ApiError as error:
-            if not _is_passing(error):
-                return f"the pod could not be evicted: {error}"
+            return f"the pod could not be evicted: {error}"
         yield
-    return "disruption budgets did not allow it"
+    return ""
 
 
 def _note_history(move: MoveUnderWay, pod: Pod, around: Surroundings) -> None:
