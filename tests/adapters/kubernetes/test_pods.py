@@ -66,6 +66,11 @@ def test_annotations_of_the_pod_win_over_those_of_its_namespace():
     assert complaints == []
 
 
+def test_a_number_that_is_too_large_for_arithmetic_is_a_text():
+    task, _ = read_pod_task(read_pod(item(annotations={"foretell/size": "9" * 400})), {})
+    assert task.features == {"size": "9" * 400}
+
+
 @pytest.mark.parametrize("wrong", ["1.5", "-0.1", "nan", "much", ""])
 def test_a_wrong_weight_is_named_and_the_default_used(wrong):
     task, complaints = read_pod_task(read_pod(item(annotations={"foretell/H": wrong})), {})
