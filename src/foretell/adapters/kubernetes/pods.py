@@ -194,19 +194,26 @@ def read_pod_task(pod: Pod, of_namespace: Mapping[str, str]) -> tuple[Task, list
             H = read_h(given[_H].strip())
         except UsageError as error:
             complaints.append(f"annotation {_H} {error.text}; the default is used")
-    migratable = given.get(_MIGRATABLE, "never").strip()
-    if migratable not in _MIGRATABLE_VALUES:
-        complaints.append(
-            f"annotation {_MIGRATABLE} must be one of {', '.join(_MIGRATABLE_VALUES)}, not "
-            f"{migratable}; never is used"
-        )
-        migratable = "never"
+    migratable, complaint = read_migratable(given)
+    if complaint:
+        complaints.append(complaint)
     features: dict[str, Value] = {
         key.removeprefix(PREFIX): plain_value(text.strip())
         for key, text in given.items()
         if key not in _NO_FEATURES
     }
     return Task(pod.needs, features, H, migratable, pod.title), complaints
+
+
+def read_migratable(given: Mapping[str, str]) -> tuple[str, str]:
+    """Return what annotations say of moves, and what is wrong with that, if anything is."""
+    found = given.get(_MIGRATABLE, "never").strip()
+    if found in _MIGRATABLE_VALUES:
+        return found, ""
+    return "never", (
+        f"annotation {_MIGRATABLE} must be one of {', '.join(_MIGRATABLE_VALUES)}, not "
+        f"{found}; never is used"
+    )
 
 
 def _unchecked(spec: Object) -> Iterator[str]:

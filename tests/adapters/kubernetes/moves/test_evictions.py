@@ -10,9 +10,7 @@ from foretell.adapters.kubernetes.client import Api, ApiError
 from foretell.adapters.kubernetes.moves.evictions import Evictions
 from foretell.adapters.kubernetes.pods import read_pod
 
-POD = read_pod(
-    {"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7"}}
-)
+POD = read_pod({"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7"}})
 BUDGETS = "/apis/policy/v1/namespaces/n/poddisruptionbudgets?limit=500"
 
 

@@ -214,3 +214,134 @@ def test_the_result_of_a_pod_that_completes_just_before_its_eviction_is_not_dele
         moves.step()
     assert moves.results == [("n/job", "kept")]
     assert set(moves.server.pods) == {"job"}
+
+
+def lost():
+    raise ApiError("no answer")
+
+
+def test_a_copy_whose_creation_was_not_answered_is_found_by_its_name(moves):
+    moves.run("job")
+    moves.server.after["POST", "pods"] = lost
+    moves.step()
+    moves.get_ready("job-move-1")
+    moves.step()
+    assert set(moves.server.pods) == {"job-move-1"}
+
+
+def test_another_pod_that_has_the_name_of_the_copy_is_not_taken_for_it(moves):
+    moves.run("job")
+    other = running("job-move-1", **{"foretell/migratable": "never"})
+
+    def taken():
+        moves.server.put(other)
+        lost()
+
+    moves.server.before["POST", "pods"] = taken
+    moves.step()
+    assert moves.results == [("n/job", "kept")]
+    moves.watch()
+    moves.step()
+    assert set(moves.server.pods) == {"job", "job-move-1"}
+
+
+def test_a_copy_that_a_list_does_not_have_yet_is_deleted_all_the_same(moves):
+    moves.run("job")
+    older = list(moves.server.pods.values())
+    moves.step()
+    assert set(moves.server.pods) == {"job", "job-move-1"}
+    moves.world.pods.replace(older)
+    moves.step()
+    assert moves.results == [("n/job", "kept")]
+    assert set(moves.server.pods) == {"job"}
+
+
+def test_a_copy_that_could_not_be_deleted_is_taken_over(moves):
+    moves.run("job")
+    moves.step()
+    older = [moves.server.pods["job"]]
+
+    def refuse():
+        raise ApiError("forbidden", 403)
+
+    moves.server.before["DELETE", "job-move-1"] = refuse
+    moves.world.pods.replace(older)
+    moves.step()
+    assert moves.results == [("n/job", "kept")]
+    moves.get_ready("job-move-1")
+    moves.step()
+    assert set(moves.server.pods) == {"job-move-1"}
+
+
+def test_an_owners_pod_whose_eviction_was_not_answered_has_moved(moves):
+    moves.run("old", "set")
+    moves.server.after["POST", "eviction"] = lost
+    moves.step(1)
+    after = running("new", "set")
+    after["spec"]["nodeName"] = None
+    moves.server.put({**after, "status": {"phase": "Pending"}})
+    moves.watch()
+    moves.step()
+    assert moves.world.record("new").target == "f1"
+    after["spec"]["nodeName"] = "f1"
+    moves.server.put(after)
+    moves.watch()
+    moves.step()
+    assert moves.results == [("n/old", "moved")]
+    assert ("PATCH", f"{PODS}/new") in moves.server.asked  # its history
+
+
+def test_a_move_that_fails_in_an_unexpected_way_does_not_hold_up_others(moves):
+    moves.run("bad")
+    moves.run("good")
+
+    def fail():
+        raise RuntimeError("broken")
+
+    moves.server.after["POST", "pods"] = fail  # of the first
+    moves.step(1)
+    assert moves.results == [("n/bad", "kept")]
+    assert "broken" in moves.reports[0].reason
+    moves.step()
+    assert set(moves.server.pods) == {"bad", "bad-move-1", "good", "good-move-1"}
+    for name in ("bad-move-1", "good-move-1"):
+        moves.get_ready(name)
+    moves.step()  # the copy that was left is taken over
+    assert set(moves.server.pods) == {"bad-move-1", "good-move-1"}
+    moves.watch()
+    moves.step()
+    assert sorted(moves.results[1:]) == [("n/bad", "moved"), ("n/good", "moved")]
+    assert moves.world.used("f1") == 2  # no room is held any more
+
+
+@pytest.mark.parametrize("migratable", ["restart", "never"])
+def test_a_pod_that_cannot_be_judged_does_not_hold_up_others(moves, migratable):
+    moves.run("bad", **{"foretell/migratable": migratable})
+    moves.run("good")
+    task, asked = moves.state.task, []
+
+    def read(record):
+        asked.append(record.pod.name)
+        if record.pod.name == "bad":
+            raise RuntimeError("broken")
+        return task(record)
+
+    moves.state.task = read
+    moves.step()
+    assert set(moves.server.pods) == {"bad", "good", "good-move-1"}
+    assert ("bad" in asked) == (migratable != "never")
+
+
+def test_a_report_that_fails_does_not_hold_up_moves(moves):
+    moves.run("one")
+    moves.run("two")
+    moves.moving._is_dry = True
+
+    def tell(report):
+        moves.reports.append(report)
+        raise OSError("the disk is full")
+
+    moves.moving._tell = tell
+    moves.step()
+    assert moves.results == [("n/one", "planned"), ("n/two", "planned")]
+    assert moves.world.used("f1") == 0

@@ -70,9 +70,7 @@ class Evictions:
             "apiVersion": f"policy/{version}",
             "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": {
-                "preconditions": {"uid": pod.uid, "resourceVersion": pod.version}
-            },
+            "deleteOptions": {"preconditions": {"uid": pod.uid, "resourceVersion": pod.version}},
         }
         self.api.post(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction", body)
 

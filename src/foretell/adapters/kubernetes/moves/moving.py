@@ -19,7 +19,7 @@ from foretell.adapters.kubernetes.moves.steps import (
     by_copy,
     by_owner,
 )
-from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Pod
+from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Pod, read_migratable
 from foretell.adapters.kubernetes.state import Record, State
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.closeable import Closeable
@@ -152,18 +152,24 @@ class Moving(Closeable):
                 self._end(uid, move, *ended.value)
             except ApiError as error:
                 self._end(uid, move, "kept", str(error))
+            except Exception as error:  # a mistake of ours must not hold up the other moves
+                LOG.exception("the move of %s failed", move.pod.title)
+                self._end(uid, move, "kept", f"an unexpected error: {error!r}")
 
     def _end(self, uid: str, move: MoveUnderWay, result: str, why: str) -> None:
         with self.state.lock:
-            del self._under_way[uid]
+            self._under_way.pop(uid, None)
             self._release(move)
-            if move.copy is not None:
-                self._ended.add(move.copy.uid)
+            if move.copy is not None and (result == "moved" or move.is_copy_deleted):
+                self._ended.add(move.copy.uid)  # others are taken over
             if result in ("kept", "planned"):
                 self._histories[uid] = move.before.stayed(move.pod.node, self.state.clock())
             elif move.copy is not None:
                 self._histories[move.copy.uid] = move.history
-        self._tell(MoveReport(move.pod.title, move.pod.node, move.target, result, why))
+        try:
+            self._tell(MoveReport(move.pod.title, move.pod.node, move.target, result, why))
+        except Exception:
+            LOG.exception("the move of %s cannot be told", move.pod.title)
 
     def _release(self, move: MoveUnderWay) -> None:
         self.state.release(move.pod.uid)
@@ -200,12 +206,11 @@ class Moving(Closeable):
         if self._is_dry:
             return
         with self.state.lock:
-            busy = self._busy() | self._ended
             for record in list(self.state.records.values()):
                 source = self.state.records.get(record.pod.annotations.get(COPY_OF, ""))
-                if source is None or busy & {record.pod.uid, source.pod.uid}:
+                if source is None or not self._is_left_over(record, source):
                     continue
-                if not self._is_left_over(record, source):
+                if (self._busy() | self._ended) & {record.pod.uid, source.pod.uid}:
                     continue
                 move = MoveUnderWay(
                     source.pod, record.pod.node, self._history(source), self._history(record),
@@ -219,7 +224,7 @@ class Moving(Closeable):
         return (
             copy.pod.namespace == source.pod.namespace
             and bool(copy.pod.node)
-            and self.state.task(source)[0].migratable != "never"
+            and self._is_migratable(source.pod)
             and not source.pod.is_deleting
             and not copy.pod.is_deleting
         )
@@ -236,8 +241,13 @@ class Moving(Closeable):
         for record in records:
             with self.state.lock:
                 # It may have changed since, and later changes must find the move.
-                if self._may_leave(record, busy):
-                    self._find(record, waiting.now())
+                try:
+                    if self._may_leave(record, busy):
+                        self._find(record, waiting.now())
+                except Exception:  # one that cannot be judged must not hold up the others
+                    LOG.exception("no move of %s can be planned", record.pod.title)
+                    self._under_way.pop(record.pod.uid, None)
+                    self.state.release(record.pod.uid)
 
     def _find(self, record: Record, waiting: Waiting) -> None:
         """Begin a move of a pod if there is one, and hold the room for it."""
@@ -267,8 +277,13 @@ class Moving(Closeable):
             and not pod.is_deleting
             and not pod.unchecked
             and (pod.owner is None or pod.owner.kind not in _STAYING)
-            and self.state.task(record)[0].migratable != "never"
+            and self._is_migratable(pod)
         )
+
+    def _is_migratable(self, pod: Pod) -> bool:
+        """Whether a pod may move; nothing else of its annotations is read."""
+        given = {**self.state.namespaces.get(pod.namespace, {}), **pod.annotations}
+        return read_migratable(given)[0] != "never"
 
     def _busy(self) -> set[str]:
         moves = [move for move, _ in self._under_way.values()]

@@ -15,7 +15,7 @@ from foretell.adapters.kubernetes.client import Api, ApiError, Object
 from foretell.adapters.kubernetes.moves.copies import copy_of
 from foretell.adapters.kubernetes.moves.evictions import Evictions
 from foretell.adapters.kubernetes.moves.history import History
-from foretell.adapters.kubernetes.pods import MOVES, Pod, read_pod
+from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Pod, read_pod
 from foretell.adapters.kubernetes.state import State
 
 Result = Literal["moved", "kept", "elsewhere"]
@@ -54,6 +54,8 @@ class MoveUnderWay:
     may_be_evicted
         Whether an eviction was asked for, perhaps by another process. If the pod then ends, its
         copy is what is left of it.
+    is_copy_deleted
+        Whether the server deletes the copy or has none.
     """
 
     pod: Pod
@@ -63,6 +65,7 @@ class MoveUnderWay:
     copy: Pod | None = None
     seen: dict[str, Pod | None] = field(default_factory=dict)
     may_be_evicted: bool = False
+    is_copy_deleted: bool = False
 
     @property
     def has_left(self) -> bool:
@@ -123,6 +126,8 @@ def by_copy(move: MoveUnderWay, around: Surroundings) -> Steps:
             created = yield from _asked(
                 lambda: around.api.get(f"{path}/{wanted['metadata']['name']}")
             )
+            if read_pod(created).annotations.get(COPY_OF) != move.pod.uid:
+                return "kept", f"another pod is named {wanted['metadata']['name']}"
     except ApiError as error:
         return "kept", f"the copy could not be created: {error}"
     with around.state.lock:
@@ -249,9 +254,10 @@ def _delete_copy(move: MoveUnderWay, around: Surroundings) -> Generator[None, No
     """Delete the copy, however long the API server is away."""
     while not around.may_act():  # another replica may have taken over
         yield
-    copy = move.successor
-    if move.copy is None or copy is None:
+    copy = move.copy
+    if copy is None:
         return
+    # Even if a list does not have it: that may be older than the copy.
     body: Object = {"preconditions": {"uid": copy.uid}}
     with around.state.lock:
         if move.target not in around.state.nodes:  # no kubelet is left to confirm it
@@ -262,10 +268,11 @@ def _delete_copy(move: MoveUnderWay, around: Surroundings) -> Generator[None, No
     except ApiError as error:
         if error.status not in (404, 409):
             raise
+    move.is_copy_deleted = True
     end_s = around.now_s() + around.patience.hold_s
     while around.now_s() < end_s:  # until the watch shows it
-        copy = move.successor
-        if copy is None or copy.is_deleting:
+        now = move.successor
+        if now is None or now.is_deleting:
             return
         yield
 
