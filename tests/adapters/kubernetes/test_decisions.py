@@ -1,6 +1,8 @@
 """What the extender decides, from a state that the test fills itself."""
 
+import gc
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -176,3 +178,44 @@ def test_wrong_annotations_are_complained_of_once_and_only_for_pods_that_there_a
         scores(task(name, iterations=100, H=7))
     assert [name for name, _ in said] == ["real"]
     assert "foretell/H" in said[0][1]
+
+
+LARGE = "x" * 1_000_000
+
+
+def large(name, part):
+    """A pod of which one part is large."""
+    found = task(name, iterations=100, **({"note": LARGE} if part == "annotation" else {}))
+    if part == "selector":
+        found["spec"]["nodeSelector"] = {"kind": LARGE}
+    elif part == "requests":
+        found["spec"]["containers"][0]["resources"]["requests"][f"example.com/{LARGE}"] = "1"
+    return found
+
+
+@pytest.mark.parametrize("part", ["node name", "annotation", "selector", "requests"])
+def test_nothing_is_kept_of_pods_and_nodes_that_are_not_there(opened, part):
+    _, scores = opened({"a": "fast", "b": "frugal"})
+    names = ["a", "b", *([LARGE] if part == "node name" else [])]
+    wanted = scores(task("made-up", iterations=100))
+    tracemalloc.start()
+    try:
+        assert scores(large("made-up", part), names).items() >= wanted.items()
+        gc.collect()
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < len(LARGE) / 2
+
+
+def test_a_pod_that_is_there_is_the_one_that_was_watched_whatever_is_sent(opened):
+    state, scores = opened({"a": "fast", "b": "frugal"})
+    see(state, task("real", iterations=100, H=0))
+    assert scores(task("real", iterations=100, H=1))["a"] == 10
+
+
+def test_a_pod_is_not_counted_on_a_node_that_is_not_there(opened):
+    state, scores = opened({"a": "fast"})
+    see(state, task("real", iterations=100))
+    assert scores(task("real", iterations=100), ["nowhere", "a"]) == {"nowhere": 10, "a": 10}
+    assert state.records["real"].assumed in ("", "a")

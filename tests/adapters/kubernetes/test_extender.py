@@ -146,10 +146,10 @@ def certificates(tmp_path):
     return make_certificate(tmp_path)
 
 
-def make_certificate(folder):
+def make_certificate(folder, name="IP:127.0.0.1"):
     cert, key = folder / "tls.crt", folder / "tls.key"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-               "-subj", "/CN=foretell", "-addext", "subjectAltName=IP:127.0.0.1",
+               "-subj", "/CN=foretell", "-addext", f"subjectAltName={name}",
                "-keyout", str(key), "-out", str(cert)]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
     return cert, key
@@ -183,6 +183,22 @@ def test_kube_scheduler_may_ask_over_https_and_send_whole_nodes(
     assert shown() == old
     make_certificate(cert.parent)
     wait_until(lambda: shown() == cert.read_text(), lambda: run.text)
+
+
+def test_kube_scheduler_may_ask_by_address_and_check_the_name_in_the_certificate(
+    control_plane, kubelets, extend, tmp_path
+):
+    name = "foretell.foretell.svc"  # which a scheduler in the network of its node cannot resolve
+    cert, key = make_certificate(tmp_path, f"DNS:{name}")
+    kubelets.add("fast", {"kind": "fast"})
+    kubelets.add("frugal", {"kind": "frugal"})
+    _, url = extend("--cert", cert, "--key", key)
+    known = {"caFile": str(cert), "serverName": name}
+    more = {"enableHTTPS": True, "tlsConfig": known}
+    control_plane.scheduler({"extenders": [extender_of(url, **more)]})
+    api = control_plane.api()
+    api.create(PODS, pod("saving", annotations={**WORK, "foretell/H": 1}))
+    assert node_of(api, "saving") == "frugal"
 
 
 def test_pods_are_bound_without_the_extender_if_it_is_killed(control_plane, kubelets, extend):

@@ -24,6 +24,7 @@ PATHS = {
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/foretell/rolebindings",
     "ConfigMap": "/api/v1/namespaces/foretell/configmaps",
     "Service": "/api/v1/namespaces/foretell/services",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/foretell/networkpolicies",
     "Deployment": "/apis/apps/v1/namespaces/foretell/deployments",
     "PodDisruptionBudget": "/apis/policy/v1beta1/namespaces/foretell/poddisruptionbudgets",
 }
@@ -68,6 +69,39 @@ def test_manifests_are_accepted_and_no_entry_is_unknown(control_plane):
     for name in sorted(MANIFESTS, key=lambda name: name != "rbac.yaml"):
         for sent, stored in apply(api, name):
             assert not list(missing(sent, stored)), name
+
+
+def extenders():
+    """The extender of either kube-scheduler."""
+    second = next(d for d in documents("second-scheduler.yaml") if d["kind"] == "ConfigMap")
+    for found in (documents("scheduler-configuration.yaml")[0],
+                  yaml.safe_load(second["data"]["configuration.yaml"])):  # fmt: skip
+        yield from found["extenders"]
+
+
+def test_one_point_outweighs_all_preferences_of_kube_scheduler_together():
+    # The default weights of newer versions, which are the larger ones. Each plugin gives up to
+    # 100 points, and kube-scheduler stretches the 10 points of an extender to as many.
+    weights = {
+        "NodeResourcesFit": 1, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 1,
+        "InterPodAffinity": 2, "NodeAffinity": 2, "PodTopologySpread": 2, "TaintToleration": 3,
+    }  # fmt: skip
+    found = [extender["weight"] * 10 for extender in extenders()]
+    assert len(found) == 2
+    assert min(found) > 100 * sum(weights.values())
+
+
+def test_the_network_policy_admits_to_the_extender_and_its_port_alone():
+    policy = documents("network-policy.yaml")[0]["spec"]
+    there = {d["kind"]: d["spec"] for d in documents("extender.yaml")}
+    assert policy["podSelector"] == there["Deployment"]["selector"]
+    assert [p["port"] for p in policy["ingress"][0]["ports"]] == [
+        port["containerPort"]
+        for port in there["Deployment"]["template"]["spec"]["containers"][0]["ports"]
+    ]
+    deployments = (d for d in documents("second-scheduler.yaml") if d["kind"] == "Deployment")
+    labels = next(deployments)["spec"]["template"]["metadata"]["labels"]
+    assert {"podSelector": {"matchLabels": labels}} in policy["ingress"][0]["from"]
 
 
 @pytest.fixture

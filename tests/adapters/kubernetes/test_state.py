@@ -243,6 +243,79 @@ def test_a_node_that_is_kept_free_for_a_pod_takes_no_other_until_the_pod_is_gone
     assert world.state.choose(world.record("small")) == "f1"
 
 
+# Pods that keep others away
+
+
+def averse(name, where, **term):
+    """A pod that wants no pod with app=web in the same place."""
+    term = {"topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app": "web"}}, **term}  # fmt: skip
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return pod(name, where=where, phase="Running", affinity={"podAntiAffinity": required})
+
+
+def labeled(name, app="web", namespace="n"):
+    found = pod(name)
+    found["metadata"] |= {"labels": {"app": app}, "namespace": namespace}
+    return found
+
+
+def test_a_node_is_closed_to_pods_that_a_pod_there_keeps_away(world):
+    world.pods.replace([averse("a", "f1"), labeled("web"), labeled("db", "db")])
+    assert world.state.choose(world.record("web")) == "s1"
+    assert world.state.choose(world.record("db")) == "f1"
+    assert "podAntiAffinity" in world.state.why_not(world.record("web"))["f1"]
+    world.record("web").target = "f1"  # of a move
+    assert world.state.choose(world.record("web")) == "s1"
+    before = world.state.n_room
+    world.pods.change(DELETED, averse("a", "f1"))
+    assert world.state.n_room > before
+    assert world.state.choose(world.record("web")) == "f1"
+
+
+def test_all_nodes_of_a_zone_are_closed_by_a_pod_in_it(world):
+    world.nodes.replace(
+        [node("f1", "fast", labels={"zone": "a"}), node("f2", "fast", labels={"zone": "a"}),
+         node("s1", "slow", labels={"zone": "b"}), node("s2", "slow")]
+    )  # fmt: skip
+    world.pods.replace([averse("a", "f2", topologyKey="zone"), labeled("web")])
+    fleet, allowed = world.state.fleet, world.state.allowed(world.record("web").pod)
+    assert {fleet.names[i] for i in allowed.nonzero()[0]} == {"s1", "s2"}
+    world.pods.change(ADDED, averse("b", "s2", topologyKey="zone"))  # in no zone
+    assert world.state.choose(world.record("web")) in ("s1", "s2")
+
+
+@pytest.mark.parametrize(
+    ("term", "closes"),
+    [
+        ({}, False),
+        ({"namespaces": ["other"]}, True),
+        ({"namespaces": ["third"]}, False),
+        ({"namespaceSelector": {}}, True),
+        ({"namespaceSelector": {}, "labelSelector": {}}, True),
+        ({"namespaceSelector": {}, "labelSelector": None}, False),
+        ({"namespaceSelector": {},
+          "labelSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}},
+         False),
+    ],
+)  # fmt: skip
+def test_which_pods_of_another_namespace_are_kept_away(world, term, closes):
+    world.pods.replace([averse("a", "f1", **term), labeled("web", namespace="other")])
+    assert world.state.choose(world.record("web")) == ("s1" if closes else "f1")
+
+
+def test_a_pod_that_is_kept_away_everywhere_waits_until_the_last_one_is_gone(world):
+    world.nodes.replace([node("f1", "fast")])
+    world.pods.replace([averse("a", "f1"), averse("b", "f1"), labeled("web")])
+    web = world.record("web")
+    assert world.state.choose(web) is None
+    assert world.state.usable(web).any()  # so it waits, and is not given up
+    world.pods.change(DELETED, averse("a", "f1"))
+    assert world.state.choose(web) is None
+    world.pods.change(DELETED, averse("b", "f1"))
+    assert world.state.choose(web) == "f1"
+
+
 # Moves
 
 

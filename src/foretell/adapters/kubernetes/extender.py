@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from foretell.adapters.kubernetes.state import State
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.decide.placement.choose import Chooser
+from foretell.decide.placement.estimates import TypeEstimates
 from foretell.decide.placement.fleet import Candidates
 from foretell.decide.placement.tasks import Task
 from foretell.errors import ForetellError
@@ -115,14 +116,14 @@ class Extender:
         start_s = time.perf_counter()
         item, names = read_arguments(body)
         try:
-            pod = read_pod(item)
+            pod = self._pod(item)
         except (ForetellError, AttributeError, TypeError, KeyError, ValueError) as error:
             raise ProblemError(
                 WRONG_INPUT, f"must be a pod as Kubernetes writes it: {error}", at=("Pod",)
             ) from None
         decision, complaints = self.decide(pod, names)
         scores = [0] * len(names) if self._dry_run else decision.scores.tolist()
-        answer = self._entries.answer(names, scores)
+        answer = self._entries.answer(names, scores, self._state.index)
         self._metrics.decision_seconds.observe(time.perf_counter() - start_s)
         known = "none" if not decision.is_known.any() else "some" if decision.n_unknown else "all"
         self._metrics.decisions.labels(known).inc()
@@ -131,19 +132,34 @@ class Extender:
             self._warn(pod, complaints)
         return answer
 
+    def _pod(self, item: Object) -> Pod:
+        """Return the pod as a watch showed it, or as it was sent, of which nothing is kept.
+
+        Anybody who reaches the server can send pods that are not there, of any size.
+        """
+        with self._state.lock:
+            record = self._state.records.get(item["metadata"].get("uid") or "")
+        return read_pod(item, is_kept=False) if record is None else record.pod
+
     def decide(self, pod: Pod, names: Sequence[str]) -> tuple[Decision, Sequence[str]]:
         """Score nodes for a pod; also return what is wrong with its annotations."""
         state = self._state
         with state.lock:
             self._release(pod.uid)
             chooser = state.chooser
-            task, complaints = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
+            record = state.records.get(pod.uid)
+            if record is None:
+                task, complaints = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
+            else:
+                task, complaints = state.task(record)
             find = state.index.get
             places = np.array([find(name, -1) for name in names], dtype=np.int64)
-            scores, is_known = _scores(chooser, task, places)
-            record = state.records.get(pod.uid)
-            if record is not None and (target := state.target_of(record)) in names:
-                scores = np.where(np.array(names) == target, MOST, 0)  # a move is under way
+            estimates = chooser.estimates.of(task, is_kept=record is not None)
+            scores, is_known = _scores(chooser, task, estimates, places)
+            if record is not None and (target := state.target_of(record)):
+                is_target = places == state.index[target]
+                if is_target.any():  # a move is under way
+                    scores = np.where(is_target, MOST, 0)
             decision = Decision(pod, chooser.weight(task), names, scores, is_known)
             if not self._dry_run:
                 self._assume(decision)
@@ -163,8 +179,11 @@ class Extender:
     def _assume(self, decision: Decision) -> None:
         """Count the pod on the best node, until it is seen where kube-scheduler puts it."""
         record = self._state.records.get(decision.pod.uid)
-        if record is not None and not record.pod.node and decision.is_known.any():
-            self._state.assume(record, decision.nodes[int(np.argmax(decision.scores))])
+        if record is None or record.pod.node or not decision.is_known.any():
+            return
+        best = decision.nodes[int(np.argmax(decision.scores))]
+        if best in self._state.index:
+            self._state.assume(record, best)
             self._assumed[decision.pod.uid] = self._state.clock() + _ASSUMED_S
 
     def _release(self, uid: str) -> None:
@@ -232,7 +251,7 @@ def _is_node(item: object) -> bool:
 
 
 def _scores(
-    chooser: Chooser, task: Task, places: NDArray[np.int64]
+    chooser: Chooser, task: Task, estimates: TypeEstimates, places: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Score nodes by their places in the fleet; one that is not there has the place -1."""
     fleet = chooser.fleet
@@ -242,7 +261,6 @@ def _scores(
     preference = np.zeros(len(places), dtype=np.int64)
     if len(there):
         need, H = fleet.taken(task.needs), chooser.weight(task)
-        estimates = chooser.estimates.of(task)
         candidates = Candidates(fleet, places[there], need, estimates, chooser.energy)
         scores[there], is_known[there] = chooser.scores(candidates, H)
         shown[there] = chooser.policy.shown(scores[there])
@@ -256,14 +274,20 @@ class _Entries(dict[str, list[str]]):
     def __missing__(self, name: str) -> list[str]:
         if len(self) >= _MOST_ENTRIES:
             self.clear()
-        host = json.dumps(name)
-        self[name] = [f'{{"Host":{host},"Score":{score}}}' for score in range(MOST + 1)]
+        self[name] = [_entry(name, score) for score in range(MOST + 1)]
         return self[name]
 
-    def answer(self, names: Sequence[str], scores: Sequence[int]) -> bytes:
-        """Write scores as kube-scheduler reads them."""
-        parts = [self[name][score] for name, score in zip(names, scores, strict=True)]
+    def answer(self, names: Sequence[str], scores: Sequence[int], known: Container[str]) -> bytes:
+        """Write scores as kube-scheduler reads them; only names that are known are kept."""
+        parts = [
+            self[name][score] if name in known else _entry(name, score)
+            for name, score in zip(names, scores, strict=True)
+        ]
         return f"[{','.join(parts)}]".encode()
+
+
+def _entry(name: str, score: int) -> str:
+    return f'{{"Host":{json.dumps(name)},"Score":{score}}}'
 
 
 def run_extender(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, get_args
 
+from foretell.adapters.kubernetes.anti_affinity import AwayTerm, read_away
 from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.rules import NodeRules, read_rules
 from foretell.decide.placement.cluster import Migratable
@@ -58,6 +59,8 @@ class Pod:
         When it was created, and when its node took it, by the clock of the cluster; may be empty.
     version
         Changes whenever the pod does.
+    away
+        Which pods it keeps away from where it is.
     """
 
     uid: str
@@ -77,6 +80,8 @@ class Pod:
     is_ready: bool = False
     owner: Owner | None = None
     version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    away: tuple[AwayTerm, ...] = ()
 
     @property
     def title(self) -> str:
@@ -89,8 +94,8 @@ class Pod:
         return self.phase in _FINISHED
 
 
-def read_pod(item: Object) -> Pod:
-    """Read a pod from the JSON of Kubernetes."""
+def read_pod(item: Object, *, is_kept: bool = True) -> Pod:
+    """Read a pod from the JSON of Kubernetes; unless kept, nothing of it is remembered."""
     meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     annotations = foretell_annotations(item)
     return Pod(
@@ -100,9 +105,9 @@ def read_pod(item: Object) -> Pod:
         node=sys.intern(spec.get("nodeName") or ""),
         scheduler=sys.intern(spec.get("schedulerName") or DEFAULT_SCHEDULER),
         phase=sys.intern(status.get("phase") or "Pending"),
-        needs=read_needs(spec),
+        needs=read_needs(spec, is_kept=is_kept),
         annotations=annotations,
-        rules=read_rules(spec),
+        rules=read_rules(spec, is_kept=is_kept),
         unchecked=tuple(_unchecked(spec)),
         is_deleting=bool(meta.get("deletionTimestamp")),
         is_gated=bool(spec.get("schedulingGates")),
@@ -111,6 +116,8 @@ def read_pod(item: Object) -> Pod:
         version=str(meta.get("resourceVersion") or ""),
         is_ready=_is_ready(status),
         owner=_owner(meta),
+        labels=meta.get("labels") or {},
+        away=read_away(spec, meta.get("namespace") or "default"),
     )
 
 
@@ -134,13 +141,14 @@ def foretell_annotations(item: Object) -> dict[str, str]:
     return {key: str(text) for key, text in given.items() if key.startswith(PREFIX)}
 
 
-def read_needs(spec: Object) -> Resources:
+def read_needs(spec: Object, *, is_kept: bool = True) -> Resources:
     """Return what a pod asks for: that of its containers, or of the largest step before them."""
     first = [
         (c.get("restartPolicy") == "Always", _requests(c)) for c in _all(spec, "initContainers")
     ]
     containers = [_requests(c) for c in _all(spec, "containers")]
-    return _needs(json.dumps([containers, first, _requests(spec), spec.get("overhead") or {}]))
+    asked = json.dumps([containers, first, _requests(spec), spec.get("overhead") or {}])
+    return _needs(asked) if is_kept else _needs.__wrapped__(asked)
 
 
 @lru_cache(maxsize=_KEPT)  # most pods are copies of few, and are seen several times

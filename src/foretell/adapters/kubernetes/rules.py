@@ -45,14 +45,15 @@ class NodeRules:
         return any(_tolerates(toleration, taint) for toleration in self.tolerations)
 
 
-def read_rules(spec: Object) -> NodeRules:
-    """Read the rules of a pod from its specification."""
+def read_rules(spec: Object, *, is_kept: bool = True) -> NodeRules:
+    """Read the rules of a pod from its specification; unless kept, nothing is remembered."""
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     )
     terms = None if required is None else required.get("nodeSelectorTerms") or []
     parts = (spec.get("nodeSelector") or {}, terms, spec.get("tolerations") or [])
-    return _rules(json.dumps(parts, sort_keys=True))
+    key = json.dumps(parts, sort_keys=True)
+    return _rules(key) if is_kept else _rules.__wrapped__(key)
 
 
 @lru_cache(maxsize=_KEPT)

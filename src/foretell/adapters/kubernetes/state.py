@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from foretell.adapters.kubernetes.anti_affinity import Away
 from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.nodes import LiveNode, NodeTypes, live_cluster, read_node
 from foretell.adapters.kubernetes.pods import Pod, foretell_annotations, read_pod, read_pod_task
@@ -98,6 +99,7 @@ class State:
         self.unbound: dict[str, Record] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.listeners: list[Listener] = []
+        self.away = Away()
         self._holds: dict[str, tuple[str, Resources]] = {}
         self.n_room = self.n_arrived = 0
         self._n_seen = 0
@@ -148,7 +150,16 @@ class State:
             record._task = (annotations, *read_pod_task(record.pod, annotations))
         return record._task[1], record._task[2]
 
-    def allowed(self, rules: NodeRules) -> Allowed:
+    def allowed(self, pod: Pod) -> Allowed:
+        """Say which nodes of the fleet a pod may use now, by its rules and those of pods there."""
+        found, closed = self._by_rules(pod.rules), self.closed(pod)
+        return found & [name not in closed for name in self.fleet.names] if closed else found
+
+    def closed(self, pod: Pod) -> set[str]:
+        """Return the names of nodes that pods which are there keep a pod away from."""
+        return self.away.closed(self.away.terms(pod.namespace, pod.labels), self.nodes)
+
+    def _by_rules(self, rules: NodeRules) -> Allowed:
         """Say which nodes of the fleet a pod may use, by its own rules."""
         fleet = self.fleet
         found = self._allowed.get(rules.key)
@@ -168,7 +179,7 @@ class State:
         if target := self.target_of(record):
             return target
         own = self.index.get(record.own)
-        found = chooser.choose(task, need, own, self.allowed(record.pod.rules))
+        found = chooser.choose(task, need, own, self.allowed(record.pod))
         return None if found is None else chooser.fleet.names[found]
 
     def target_of(self, record: Record) -> str:
@@ -178,7 +189,7 @@ class State:
         self.release(record.pod.uid)
         fleet = self.fleet
         place, need = self.index.get(record.target), fleet.need(record.pod.needs)
-        if place is None or need is None or not self.allowed(record.pod.rules)[place]:
+        if place is None or need is None or not self.allowed(record.pod)[place]:
             return ""
         return record.target if place in fleet.fitting(need) else ""
 
@@ -187,18 +198,21 @@ class State:
         need = self.fleet.need(record.pod.needs)
         if need is None:
             return np.zeros(len(self.fleet), dtype=bool)
-        return self.fleet.could_ever_fit(need) & self.allowed(record.pod.rules)
+        return self.fleet.could_ever_fit(need) & self._by_rules(record.pod.rules)
 
     def why_not(self, record: Record) -> dict[str, str]:
         """Say for each node why it does not take a pod now."""
         fleet, found = self.fleet, {}
         need = fleet.need(record.pod.needs)
         could = None if need is None else fleet.could_ever_fit(need)
+        closed = self.closed(record.pod)
         for name, node in sorted(self.nodes.items()):
             if node.problem:
                 found[name] = node.problem
             elif why := record.pod.rules.why_not(node):
                 found[name] = why
+            elif name in closed:
+                found[name] = "a pod there keeps it away by podAntiAffinity"
             elif not node.is_ready:
                 found[name] = "it is not ready"
             elif need is None or could is None:
@@ -235,7 +249,7 @@ class State:
                 found.add(
                     Waiter(
                         record.order, self.task(record)[0], need,
-                        allowed=self.allowed(record.pod.rules),
+                        allowed=self.allowed(record.pod),
                     )
                 )  # fmt: skip
         return found
@@ -306,6 +320,7 @@ class State:
         if where == record.counted:
             return
         freed, record.counted = record.counted, where
+        self.away.move(record.pod.away, freed, where)
         if where:
             record.placed_s = self.clock()
         if self._is_stale:
@@ -370,8 +385,8 @@ class State:
 
     def _place(self, record: Record, pod: Pod, *, is_new: bool) -> None:
         was_open = not is_new and _is_open(record.pod)
-        had, needed = record.counted, record.pod.needs
-        if had and needed != pod.needs:  # resized: counted anew
+        had, old = record.counted, record.pod
+        if had and (old.needs, old.away) != (pod.needs, pod.away):  # resized: counted anew
             self._recount(record, is_gone=True)
         record.pod = pod
         if record._task is not None and not is_new:

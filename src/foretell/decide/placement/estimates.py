@@ -260,12 +260,14 @@ class Estimates:
         self._digests = [model.digest for model in models]
         self._known: OrderedDict[tuple[object, ...], TypeEstimates] = OrderedDict()
 
-    def of(self, task: Task) -> TypeEstimates:
-        """Return the estimates of a task."""
+    def of(self, task: Task, *, is_kept: bool = True) -> TypeEstimates:
+        """Return the estimates of a task; unless kept, new ones are not remembered."""
         found = self._known.get(task.key)
         if found is None:
-            self.prefetch([task])
-            found = self._known[task.key]
+            predicted = self.predict_new([task])
+            if is_kept:
+                self.keep(predicted)
+            found = predicted.by_key[task.key]
         return found
 
     def knows(self, task: Task) -> bool:

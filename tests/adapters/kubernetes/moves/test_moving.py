@@ -254,6 +254,22 @@ def test_pods_that_must_stay_do_not_move(api, kubelets, start):
     assert [report[0] for report in started.reports] == ["default/free"]
 
 
+def test_a_pod_does_not_move_to_where_another_keeps_it_away(api, kubelets, start):
+    kubelets.add("s1", {"type": "slow"})
+    kubelets.add("f1", {"type": "fast"})
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    away = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    run(api, pod("alone", nodeName="f1", affinity={"podAntiAffinity": away}))
+    job_a = job("job")
+    job_a["metadata"]["labels"] = {"app": "a"}
+    run(api, job_a)
+    started = start()
+    started.look_again()
+    assert started.reports == []
+    api.delete(f"{PODS}/alone", gracePeriodSeconds=0)
+    started.wait_for("moved")
+
+
 def test_nothing_moves_while_a_pod_that_waits_would_lose_its_room(api, kubelets, start):
     kubelets.add("s1", {"type": "slow"})
     kubelets.add("f1", {"type": "fast"}, cpu=2)

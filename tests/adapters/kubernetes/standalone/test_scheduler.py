@@ -9,7 +9,7 @@ from foretell.adapters.kubernetes.standalone.scheduler import Standalone
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
 from foretell.decide.placement.estimates import Figure
 
-from ..test_state import CLUSTER, node, pod
+from ..test_state import CLUSTER, averse, labeled, node, pod
 from ..test_state import World as Seen
 
 
@@ -74,6 +74,13 @@ def test_pods_are_placed_by_arrival_and_those_without_room_wait_for_it(world):
 def test_a_pod_that_does_not_fit_does_not_hold_up_those_after_it(world):
     world.pods.replace([pod("a", "9"), pod("b", "1")])
     assert world.places() == {"b": "f1"}
+
+
+def test_a_pod_that_is_kept_away_does_not_hold_up_another_that_asks_for_as_much(world):
+    world.pods.replace([averse("a", "f1"), averse("b", "s1"), labeled("web"), labeled("x", "x")])
+    assert world.places() == {"x": "f1"}
+    world.pods.change(DELETED, averse("b", "s1"))
+    assert world.places() == {"web": "s1"}
 
 
 def test_a_binding_that_fails_is_tried_again_later_and_later(world):

@@ -256,7 +256,7 @@ class Moving(Closeable):
             return
         history, now_s = self._history(record), self.state.clock()
         _recall(running, history, self.state.index)
-        move = self._mover.find(running, waiting, now_s, self.state.allowed(record.pod.rules))
+        move = self._mover.find(running, waiting, now_s, self.state.allowed(record.pod))
         if move is None:
             return
         self._mover.note(running, now_s)

@@ -22,7 +22,6 @@ from foretell.decide.placement.estimates import Estimate
 from foretell.decide.placement.moves import Running
 from foretell.decide.placement.reserving import first_room
 from foretell.errors import error_lines
-from foretell.machines import Resources
 from foretell.spaces.quantities import ENERGY, TIME, write_quantity
 from foretell.wording import counted
 
@@ -96,7 +95,7 @@ class _Pass:
     """
 
     together: dict[str, str]
-    no_room: dict[tuple[Resources, str], tuple[str, str]] = field(default_factory=dict)
+    no_room: dict[tuple[object, ...], tuple[str, str]] = field(default_factory=dict)
     running: list[Running] | None = None
 
 
@@ -251,7 +250,7 @@ class Standalone:
         group = []
         for record in islice(new, _MOST_AT_ONCE):
             with contextlib.suppress(Exception):  # told when its turn comes
-                task, allowed = state.task(record)[0], state.allowed(record.pod.rules)
+                task, allowed = state.task(record)[0], state.allowed(record.pod)
                 state.chooser.estimates.of(task)
                 if (need := fleet.need(record.pod.needs)) is not None:
                     group.append((record.pod.uid, (task, need), allowed))
@@ -290,7 +289,9 @@ class Standalone:
         state = self.state
         task, complaints = state.task(record)
         self._complain(record, complaints)
-        node, alike = None, (record.pod.needs, record.pod.rules.key)
+        pod = record.pod
+        away = state.away.terms(pod.namespace, pod.labels)
+        node, alike = None, (pod.needs, pod.rules.key, away)
         if record.own or record.target or alike not in found.no_room:
             assigned = found.together.get(record.pod.uid)
             keeps = not record.target and self._still_fits(record, assigned)
@@ -361,7 +362,7 @@ class Standalone:
             return
         if found.running is None:
             found.running = [running for _, running in state.running()]
-        usable = state.usable(record) & state.fleet.ready
+        usable = state.usable(record) & state.allowed(record.pod) & state.fleet.ready
         room = first_room(state.chooser, need, found.running, usable, state.clock())
         if room is not None:
             state.reserve(record, state.fleet.names[room.node])
@@ -372,9 +373,11 @@ class Standalone:
 
     def _can_keep(self, record: Record) -> bool:
         """Whether the node that is kept free for a pod could still take it."""
-        place = self.state.index.get(record.own)
+        state, place = self.state, self.state.index.get(record.own)
         return place is not None and bool(
-            self.state.usable(record)[place] and self.state.fleet.ready[place]
+            state.usable(record)[place]
+            and state.allowed(record.pod)[place]
+            and state.fleet.ready[place]
         )
 
     def _complain(self, record: Record, complaints: Sequence[str]) -> None:
