@@ -179,3 +179,9 @@ def test_what_is_no_json_is_an_error_of_the_server(script, api):
     script.lists = [[1]]
     with pytest.raises(ApiError, match="no object"):
         api.get("/things")
+
+
+def test_a_watch_that_is_left_early_is_closed(api):
+    with api.stream("/things", {"watch": "true"}, read_s=60) as stream:
+        assert not stream._answer.closed
+    assert stream._answer.closed
