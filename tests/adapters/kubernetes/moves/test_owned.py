@@ -5,6 +5,9 @@ import json
 
 import pytest
 
+from foretell.adapters.kubernetes.live import Connection, Live
+from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
+
 from ..control_plane import wait_until
 from ..kubelets import pod
 from ..replicas import Replicas
@@ -121,22 +124,15 @@ def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_with_the_extender
     check_move(control_plane, kubelets, "default-scheduler", lambda: run.text)
 
 
-def test_moves_are_off_unless_the_cluster_file_turns_them_on(
-    control_plane, kubelets, template, cluster_file, tmp_path
-):
-    cluster_file.write_text(CLUSTER.replace("enabled = true\n", ""))
-    api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
-    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        replica = replicas.start()
-        control_plane.controllers("replicaset")
-        kubelets.add("s1", {"type": "slow"})
-        api.create(SETS, replica_set("foretell"))
-        wait_until(lambda: where(api) == ["s1"], "the pod runs")
-        kubelets.add("f1", {"type": "fast"})
-        # A pod that arrives later is placed there, and nothing else happens.
-        api.create(PODS, pod("p", scheduler="foretell", annotations={"foretell/iterations": 9}))
-        wait_until(lambda: where(api) == ["f1", "s1"] or where(api) == ["s1", "f1"], "both run")
-        assert moves(replica.text) == []
+@pytest.mark.parametrize("is_on", [False, True])
+def test_moves_are_off_unless_the_cluster_file_turns_them_on(control_plane, cluster_file, is_on):
+    if not is_on:
+        cluster_file.write_text(CLUSTER.replace("enabled = true\n", ""))
+    with (
+        Live(cluster_file, Connection(control_plane.kubeconfig())) as live,
+        Upkeep(live, is_leader=lambda: True) as upkeep,
+    ):
+        assert (upkeep.moving is not None) == is_on
 
 
 def test_moves_need_the_rights_of_their_manifest_and_no_others(
