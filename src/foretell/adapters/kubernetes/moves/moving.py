@@ -187,14 +187,14 @@ class Moving(Closeable):
         """Take over copies that another process left, and begin moves that are worth it."""
         self._adopt()
         self._plan()
-        for uid, (move, _) in list(self._under_way.items()) if self._is_dry else ():
-            self._end(uid, move, "planned", "")
         self._advance()
 
     def _guarded(
         self, steps: Callable[[MoveUnderWay, Surroundings], Steps], move: MoveUnderWay
     ) -> Steps:
-        """Begin a move only if disruption budgets allow it."""
+        """Begin a move only if disruption budgets allow it, and not in a dry run."""
+        if self._is_dry:
+            return "planned", ""
         path = f"/api/v1/namespaces/{move.pod.namespace}/pods/{move.pod.name}"
         labels = (self._around.api.get(path)["metadata"]).get("labels") or {}
         why = self._around.evictions.why_not(move.pod, labels)

@@ -18,7 +18,7 @@ from foretell.adapters.kubernetes.moves.history import History
 from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Pod, read_pod
 from foretell.adapters.kubernetes.state import State
 
-Result = Literal["moved", "kept", "elsewhere"]
+Result = Literal["moved", "kept", "elsewhere", "planned"]
 Steps = Generator[None, None, tuple[Result, str]]
 Answer = TypeVar("Answer")
 
