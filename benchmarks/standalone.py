@@ -27,7 +27,8 @@ from pathlib import Path
 from tests.adapters.kubernetes.control_plane import ControlPlane, find_servers, wait_until
 from tests.adapters.kubernetes.kubelets import Kubelets, pod
 
-from foretell.adapters.kubernetes.state import StateHandler, open_state
+from foretell.adapters.kubernetes.state import open_state
+from foretell.adapters.kubernetes.state_handler import StateHandler
 
 #: What must hold: pods per second, end to end.
 BAR = 50

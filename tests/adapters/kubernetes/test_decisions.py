@@ -11,7 +11,8 @@ import pytest
 import foretell
 from foretell.adapters.kubernetes.extender import Extender
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
-from foretell.adapters.kubernetes.state import StateHandler, open_state
+from foretell.adapters.kubernetes.state import open_state
+from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import ADDED
 
 from .kubelets import pod

@@ -3,7 +3,8 @@
 import pytest
 
 from foretell.adapters.kubernetes.pods import read_pod
-from foretell.adapters.kubernetes.state import StateHandler, open_state
+from foretell.adapters.kubernetes.state import open_state
+from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
 
 CLUSTER = {

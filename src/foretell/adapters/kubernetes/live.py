@@ -11,7 +11,8 @@ from foretell.adapters.kubernetes.client import Api, check_access, connect
 from foretell.adapters.kubernetes.foresight import Foresight
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.reloading import ModelFiles
-from foretell.adapters.kubernetes.state import State, StateHandler, open_state
+from foretell.adapters.kubernetes.state import State, open_state
+from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import NAMESPACES, NODES, PODS, Watch, Watches
 from foretell.closeable import Closeable
 from foretell.decide.placement.choose import PolicyChoice

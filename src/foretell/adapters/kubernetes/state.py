@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.nodes import LiveNode, NodeTypes, live_cluster, read_node
 from foretell.adapters.kubernetes.pods import Pod, foretell_annotations, read_pod, read_pod_task
 from foretell.adapters.kubernetes.rules import NodeRules
-from foretell.adapters.kubernetes.watching import DELETED, LOG
+from foretell.adapters.kubernetes.watching import LOG
 from foretell.cluster.models import open_estimates
 from foretell.decide.placement.choose import Allowed, Chooser, PolicyChoice, read_policy
 from foretell.decide.placement.cluster import Cluster, read_cluster
@@ -441,61 +441,6 @@ def open_state(
     chosen = cluster.policy.score if policy is None else policy
     choice = read_policy(chosen) if isinstance(chosen, str) else chosen
     return State(cluster, open_estimates(cluster)[0], choice, seed=seed, clock=clock)
-
-
-class StateHandler:
-    """Hands what a watch sees to the state: nodes, pods or namespaces."""
-
-    def __init__(self, state: State, kind: str) -> None:
-        self.state, self.kind = state, kind
-
-    def replace(self, items: Sequence[Object]) -> None:
-        """Take all objects that there are now."""
-        with self.state.lock:
-            for gone in self._known() - {_key(self.kind, item) for item in items}:
-                self._drop(gone)
-            for item in sorted(items, key=_created):
-                self._put(item, is_listed=True)
-
-    def change(self, kind: str, item: Object) -> None:
-        """Take one object that was added, modified or deleted."""
-        with self.state.lock:
-            if kind == DELETED:
-                self._drop(_key(self.kind, item))
-            else:
-                self._put(item)
-
-    def _known(self) -> set[str]:
-        known: Mapping[str, Iterable[str]] = {
-            "nodes": self.state.nodes, "pods": self.state.records,
-            "namespaces": self.state.namespaces,
-        }  # fmt: skip
-        return set(known[self.kind])
-
-    def _put(self, item: Object, *, is_listed: bool = False) -> None:
-        try:
-            if self.kind == "pods":
-                self.state.put_pod(item, is_listed=is_listed)
-            elif self.kind == "nodes":
-                self.state.put_node(item)
-            else:
-                self.state.put_namespace(item)
-        except Exception:  # an object that cannot be read must not stop the others
-            LOG.exception("%s %s cannot be read, and is left out", self.kind, _key(self.kind, item))
-
-    def _drop(self, key: str) -> None:
-        drops = {"pods": self.state.drop_pod, "nodes": self.state.drop_node,
-                 "namespaces": self.state.drop_namespace}  # fmt: skip
-        drops[self.kind](key)
-
-
-def _key(kind: str, item: Object) -> str:
-    return str(item["metadata"]["uid" if kind == "pods" else "name"])
-
-
-def _created(item: Object) -> tuple[str, str]:
-    meta = item["metadata"]
-    return meta.get("creationTimestamp") or "", meta.get("name") or ""
 
 
 def _is_open(pod: Pod) -> bool:

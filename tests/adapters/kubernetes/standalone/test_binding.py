@@ -6,7 +6,8 @@ import pytest
 
 from foretell.adapters.kubernetes.client import connect
 from foretell.adapters.kubernetes.standalone.binding import Binder, Binding
-from foretell.adapters.kubernetes.state import StateHandler, open_state
+from foretell.adapters.kubernetes.state import open_state
+from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
 
 from ..control_plane import wait_until
