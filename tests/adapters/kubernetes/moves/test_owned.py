@@ -8,7 +8,7 @@ import pytest
 from foretell.adapters.kubernetes.live import Connection, Live
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 
-from ..control_plane import wait_until
+from ..control_plane import PATIENCE_S, wait_until
 from ..kubelets import pod
 from ..replicas import Replicas
 from ..test_extender import extender_of
@@ -172,7 +172,11 @@ def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_fi
             api.create(PODS, pod(f"p{i}", annotations=annotations, scheduler="foretell"))
         wait_until(lambda: where(api) == ["s1"] * 3, "they run")
         kubelets.add("f1", {"type": "fast"})
-        wait_until(lambda: where(api) == ["f1"] * 3, lambda: [r.text for r in both])
+        wait_until(
+            lambda: where(api) == ["f1"] * 3,
+            lambda: [api.list(PODS), [r.text for r in both]],
+            2 * PATIENCE_S,  # a copy may take as long as one wait to get ready
+        )
         wait_until(lambda: sum(len(moves(r.text)) for r in both) == 3, lambda: both[0].text)
         assert {len(moves(r.text)) for r in both} == {0, 3}
         started = sorted(name for _, name, _ in kubelets.started)
