@@ -17,6 +17,7 @@ from ..test_manifests import apply
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 LABELS = {"app": "x"}
+LEASE_S = 30  # a busy machine must not end the lease: a leader that loses it leaves its moves
 CLUSTER = """
 [policy]
 H = 0
@@ -107,7 +108,7 @@ def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_standalone(
 ):
     kubeconfig = control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        replica = replicas.start()
+        replica = replicas.start(lease_seconds=LEASE_S)
         check_move(control_plane, kubelets, "foretell", lambda: replica.text)
 
 
@@ -153,7 +154,7 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
         assert "Traceback" not in refused.text
         apply(api, "moves.yaml")
         kubelets.add("s1", {"type": "slow"})
-        replica = replicas.start(*options)
+        replica = replicas.start(*options, lease_seconds=LEASE_S)
         annotations = {"foretell/iterations": 1000, "foretell/migratable": "resume"}
         api.create(PODS, pod("job", annotations=annotations, scheduler="foretell"))
         wait_until(lambda: where(api) == ["s1"], "it runs")
@@ -165,7 +166,7 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
 def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_file, tmp_path):
     api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        both = [replicas.start(), replicas.start()]
+        both = [replicas.start(lease_seconds=LEASE_S), replicas.start(lease_seconds=LEASE_S)]
         kubelets.add("s1", {"type": "slow"})
         annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
         for i in range(3):
