@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.errors import StorageError
-from foretell.files.journal import Journal, decode, encode, is_journal
+from foretell.files.journal import GroupedRecords, Journal, decode, encode, is_journal
 
 PRINTS = {"data": "d" * 64, "campaign": "c" * 64, "results version": "7", "numpy": "2.1"}
 
@@ -260,3 +260,40 @@ def test_directory_in_place_of_a_journal_is_a_storage_error(path):
     path.mkdir()
     with pytest.raises(StorageError, match="cannot be opened: Is a directory"):
         opened(path)
+
+
+# Groups
+
+
+def test_records_in_groups_are_all_there_in_order_even_after_an_error(path):
+    numbers = list(range(50))
+    interrupted = pytest.raises(KeyboardInterrupt)
+    with interrupted, opened(path) as journal, GroupedRecords(journal) as grouped:
+        for number in numbers:
+            grouped.append({"kind": "trial", "number": number})
+        raise KeyboardInterrupt
+    with opened(path) as journal:
+        assert [r["number"] for r in journal.records] == numbers
+
+
+def test_records_in_groups_take_fewer_syncs_than_there_are_records(path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("foretell.files.journal.os.fsync", synced.append)
+    with opened(path) as journal:
+        before = len(synced)
+        monkeypatch.setattr("foretell.files.journal.time.monotonic", lambda: 0.0)
+        with GroupedRecords(journal) as grouped:
+            for number in range(50):
+                grouped.append({"number": number})
+        assert len(synced) - before == 1
+
+
+def test_records_that_wait_are_synced_when_the_last_time_is_long_ago(path, monkeypatch):
+    clock = iter([0.0, 0.1, 100.0, 100.0, 100.1])
+    monkeypatch.setattr("foretell.files.journal.time.monotonic", lambda: next(clock))
+    with opened(path) as journal:
+        grouped = GroupedRecords(journal)
+        grouped.append({"number": 1})
+        assert journal.records == []
+        grouped.append({"number": 2})
+        assert [r["number"] for r in journal.records] == [1, 2]

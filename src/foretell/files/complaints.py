@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, LiteralString, get_args, get_origin
+from typing import Any, Literal, LiteralString, get_args, get_origin
 
 import pydantic
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from foretell.errors import suggest
@@ -36,6 +38,9 @@ _RULES = {
     "literal_error": "{expected}",
 }
 
+#: A value of each simple type, as TOML writes it.
+_EXAMPLES = {int: "1", float: "1", bool: "true", str: '"..."', list: "[...]", tuple: "[...]"}
+
 
 @dataclass(frozen=True)
 class Words:
@@ -46,17 +51,47 @@ class Words:
     table
         A mapping from names to values.
     missing, elsewhere
-        Where to write an entry that is missing, and in which table an unknown one belongs.
+        Where to write an entry of some type that is missing, and in which table an unknown one
+        belongs.
     """
 
     table: str
-    missing: Callable[[Place], str]
+    missing: Callable[[Place, Any], str]
     elsewhere: Callable[[Place], str]
 
 
-def _missing_in_toml(place: Place) -> str:
-    where = f"under [{dotted(place[:-1])}]" if place[1:] else f"as a table [{place[-1]}]"
-    return f"write it {where}"
+def _missing_in_toml(place: Place, annotation: Any) -> str:
+    name = str(place[-1])
+    example = _example(name, annotation)
+    if place[1:]:
+        return f"write it under {_table_name(place[:-1])}{example and f', such as {example}'}"
+    if _is_list_of_tables(annotation):
+        return f"write it as tables [[{name}]]"
+    return f"write it, such as {example}" if example else f"write it as a table [{name}]"
+
+
+def _table_name(place: Place) -> str:
+    """Write the header of a table; that of one in a list has two brackets.
+
+    >>> _table_name(("data",)), _table_name(("class", 0)), _table_name(("class", 0, "service"))
+    ('[data]', '[[class]]', '[class.service]')
+    """
+    name = dotted(tuple(step for step in place if isinstance(step, str)))
+    return f"[[{name}]]" if isinstance(place[-1], int) else f"[{name}]"
+
+
+def _example(name: str, annotation: Any) -> str:
+    """Write an entry of a simple type; empty for a table, and where any value may be written."""
+    if _is_list_of_tables(annotation):
+        return ""
+    value = _EXAMPLES.get(get_origin(annotation) or annotation)
+    if get_origin(annotation) is Literal:
+        value = json.dumps(get_args(annotation)[0])
+    return f"{name} = {value}" if value else ""
+
+
+def _is_list_of_tables(annotation: Any) -> bool:
+    return get_origin(annotation) is list and bool(_models_in(annotation))
 
 
 TOML = Words("a table", _missing_in_toml, lambda place: f"under [{dotted(place)}]")
@@ -125,9 +160,8 @@ def explain(
         same = [d for p, d in found if p == deepest and is_rule(d)]
         return Complaint(deepest, must_be(same, words), details["type"])
     if details["type"] == "missing":
-        return Complaint(
-            deepest, f"is required and missing; {words.missing(deepest)}", details["type"]
-        )
+        remedy = words.missing(deepest, _annotation_at(deepest, source, model))
+        return Complaint(deepest, f"is required and missing; {remedy}", details["type"])
     rule = _special(deepest, details, source, model)
     return Complaint(deepest, rule, details["type"], details.get("ctx", {}).get("remedy", ""))
 
@@ -188,12 +222,12 @@ def _unknown(place: Place, source: Any, model: type[pydantic.BaseModel], words: 
     here = _models_at(table, source, model)[0]
     homes = _tables_with(name, model, (), is_vague=False)
     homes = _tables_with(name, here, table, is_vague=True) + homes if table else homes
-    if name in model.model_fields:
+    if name in _fields(model):
         hint = "It belongs at the top level."
     elif homes and len(table) < 2:
         hint = f"It belongs {words.elsewhere(homes[0])}."
     else:
-        hint = suggest(name, here.model_fields)
+        hint = suggest(name, _fields(here))
     return f"unknown option '{name}'. {hint}"
 
 
@@ -202,9 +236,9 @@ def _tables_with(
 ) -> list[Place]:
     """Find the tables right below a model that have an option; if vague, with any method."""
     found: list[Place] = []
-    for step, field in model.model_fields.items():
+    for step, field in _fields(model).items():
         models = _models_in(field.annotation)
-        if (is_vague or len(models) == 1) and any(name in m.model_fields for m in models):
+        if (is_vague or len(models) == 1) and any(name in _fields(m) for m in models):
             found.append((*place, step))
     return found
 
@@ -216,15 +250,28 @@ def _models_at(
     models, is_key = [model], False
     for step in place:
         source = source[step]
-        if is_key:  # of a table or a list whose values all have these models
+        if is_key or isinstance(step, int):  # of a table or a list: all values have these models
             is_key = False
             continue
-        annotation = models[0].model_fields[str(step)].annotation
+        annotation = _fields(models[0])[str(step)].annotation
         models, is_key = _models_in(annotation), get_origin(annotation) in (dict, list)
         if isinstance(source, Mapping) and len(models) > 1:
             chosen = [m for m in models if source.get("method") in _methods([m])]
             models = chosen or models
     return models
+
+
+def _annotation_at(place: Place, source: Any, model: type[pydantic.BaseModel]) -> Any:
+    """Return the type of an entry; None if it is not known."""
+    for found in _models_at(place[:-1], source, model):
+        if field := _fields(found).get(str(place[-1])):
+            return field.annotation
+    return None
+
+
+def _fields(model: type[pydantic.BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the names that they have in a file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _methods(models: list[type[pydantic.BaseModel]]) -> list[str]:

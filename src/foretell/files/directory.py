@@ -23,6 +23,10 @@ _LOCK_WAIT_S = 3.0  # a process killed a moment ago may still be ending
 _claims: set[Path] = set()  # locks that this process holds
 
 
+class TakenError(StorageError):
+    """Another process, or another thread, writes there."""
+
+
 @contextmanager
 def claimed(directory: Path) -> Iterator[None]:
     """Create the directory if needed, and keep other processes out of it."""
@@ -35,9 +39,28 @@ def claimed(directory: Path) -> Iterator[None]:
         yield
 
 
+def is_claimed(directory: Path) -> bool:
+    """Whether a process, this one or another, holds the lock of a directory."""
+    import fcntl
+
+    path = directory / LOCK
+    if path.resolve() in _claims:  # closing the file again would release the lock
+        return True
+    try:
+        with path.open("rb") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return False
+
+
 @contextmanager
 def locked(path: Path, results: Path) -> Iterator[None]:
     """Hold a lock, so that no other process writes the same results."""
+    if path.resolve() in _claims:  # closing the file again would release the lock
+        raise _taken(results)
     try:
         if path.exists():
             refuse_special(path)
@@ -62,8 +85,8 @@ def _unwritable(results: Path, error: OSError) -> StorageError:
     return StorageError(f"{results} cannot be written: {reason}.", remedy=_ELSEWHERE)
 
 
-def _taken(results: Path) -> StorageError:
-    return StorageError(
+def _taken(results: Path) -> TakenError:
+    return TakenError(
         f"another foretell is writing to {results}.",
         remedy=("Wait for it to end, or give another place with ", _OUTPUT, "."),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,6 +22,7 @@ from foretell.files.complaints import shown
 
 FORMAT = 1
 _MOST_HEADER_BYTES = 1_000_000
+_GROUP_S = 0.5
 
 _CHECKSUM = re.compile(rb"[0-9a-f]{8} ")
 #: A first line, or the part of it that a crash left.
@@ -34,10 +36,14 @@ class Journal(Closeable):
     ----------
     fingerprint
         What the records depend on. A journal with another fingerprint is refused.
+    is_remembering
+        Whether ``records`` also has those that are appended; one that grows for months must not.
     """
 
-    def __init__(self, path: Path, fingerprint: Mapping[str, str]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, fingerprint: Mapping[str, str], *, is_remembering: bool = True
+    ) -> None:
+        self._path, self._is_remembering = path, is_remembering
         self._header = {"kind": "header", "format": FORMAT, **fingerprint}
         try:
             self.records = self._read()
@@ -59,7 +65,26 @@ class Journal(Closeable):
         """Write records and sync them to disk, so that they survive a crash."""
         written = [dict(r) for r in records]
         self._write(written)
-        self.records += written
+        if self._is_remembering:
+            self.records += written
+
+    def rewrite(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Replace all records by fewer ones; a crash leaves the old ones or the new ones."""
+        part = self._path.with_name(self._path.name + ".part")
+        written = [dict(r) for r in records]
+        try:
+            with part.open("wb") as file:
+                file.writelines(map(encode, [self._header, *written]))
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._path)
+            self._file.close()
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink()
+            raise self._unwritable(error) from None
+        self.records = written if self._is_remembering else []
 
     def close(self) -> None:
         """Close the file."""
@@ -75,10 +100,13 @@ class Journal(Closeable):
         except OSError as error:
             with suppress(OSError):
                 self._file.truncate(size)  # the next record must not follow half of this one
-            raise StorageError(
-                f"{self._path} cannot be written: {error.strerror}. What is finished is kept; "
-                "free some space, and run the same command again to continue."
-            ) from None
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(
+            f"{self._path} cannot be written: {error.strerror}. What is finished is kept; "
+            "free some space, and run the same command again to continue."
+        )
 
     def _read(self) -> list[dict[str, Any]]:
         if not self._path.exists():
@@ -108,6 +136,32 @@ class Journal(Closeable):
                 f"{self._path} holds results from {reasons}; results are never mixed.",
                 remedy=("Give another place with ", Option("output"), ", or move that one away."),
             )
+
+
+class GroupedRecords(Closeable):
+    """Appends records in groups, where computing one takes less time than syncing it.
+
+    A crash loses the work of half a second at most; an error or the end of a `with` statement
+    loses nothing.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._waiting: list[Mapping[str, Any]] = []
+        self._appended_s = time.monotonic()
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Take a record, and append all that wait if the last time is long ago."""
+        self._waiting.append(record)
+        if time.monotonic() - self._appended_s > _GROUP_S:
+            self.close()
+
+    def close(self) -> None:
+        """Append what waits."""
+        if self._waiting:
+            self._journal.append(self._waiting)
+        self._waiting = []
+        self._appended_s = time.monotonic()
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

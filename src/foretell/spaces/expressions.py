@@ -124,7 +124,7 @@ class Expression:
     True
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, example: str = "workers * cpus <= 4") -> None:
         self.text = text
         if len(text) > _MOST_CHARACTERS:
             raise UsageError(f"an expression has at most {_MOST_CHARACTERS} characters")
@@ -132,7 +132,7 @@ class Expression:
             self.tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise UsageError(
-                f"'{text}' is not an expression; write one such as workers * cpus <= 4"
+                f"'{text}' is not an expression; write one such as {example}"
             ) from None
         self.names = _names(self.tree, text)
 

@@ -21,6 +21,8 @@ _BY_CASE = {
     "mJ": 1e-3, "MJ": 1e6, "GJ": 1e9, "mWh": 3.6, "MWh": 3.6e9, "mW": 1e-3, "MW": 1e6,
 }  # fmt: skip
 
+_MOST_SHOWN = 1e5  # of a unit, with all digits
+
 TIME, COST, ENERGY, CARBON, MEMORY, POWER = (
     "time", "cost", "energy", "carbon", "memory", "power"
 )  # fmt: skip
@@ -139,6 +141,8 @@ def write_quantity(value: float, kind: str, currency: str = "") -> str:
 
     >>> write_quantity(5400.0, TIME), write_quantity(7.2e6, ENERGY), write_quantity(0.3, COST, "$")
     ('1 h 30 min', '2 kWh', '0.300 $')
+    >>> write_quantity(1.57e6, ENERGY), write_quantity(1020 * 2**20, MEMORY)
+    ('1.57 MJ', '1020 MiB')
     """
     if kind == TIME:
         return duration(value)
@@ -146,13 +150,15 @@ def write_quantity(value: float, kind: str, currency: str = "") -> str:
         places = 0 if value >= 100 else 2 - math.floor(math.log10(value)) if value > 0 else 2
         return f"{value:,.{places}f} {currency}".rstrip()
     steps: Mapping[str, float] = {
-        ENERGY: {"kWh": 3.6e6, "kJ": 1e3, "J": 1.0},
+        ENERGY: {"kWh": 3.6e6, "MJ": 1e6, "kJ": 1e3, "J": 1.0},
         CARBON: {"t": 1e6, "kg": 1e3, "g": 1.0},
         MEMORY: {"GiB": 2.0**30, "MiB": 2.0**20, "KiB": 2.0**10, "bytes": 1.0},
         POWER: {"kW": 1e3, "W": 1.0},
     }[kind]
-    unit = next((name for name, size in steps.items() if value >= size), list(steps)[-1])
-    return f"{value / steps[unit]:.3g} {unit}"
+    # What would be rounded to 1,000 of a unit is 1 of the next.
+    unit = next((name for name, size in steps.items() if value >= 0.9995 * size), list(steps)[-1])
+    amount = value / steps[unit]
+    return f"{amount:.0f} {unit}" if 999.5 <= amount < _MOST_SHOWN else f"{amount:.3g} {unit}"
 
 
 def duration(seconds: float) -> str:
@@ -160,7 +166,11 @@ def duration(seconds: float) -> str:
 
     >>> duration(0.5), duration(75), duration(7300), duration(200000)
     ('0.5 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
+    >>> duration(1e300)
+    '1.16e+295 d'
     """
+    if seconds >= 86400 * _MOST_SHOWN:
+        return f"{seconds / 86400:.3g} d"
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -30,8 +30,9 @@ PREDICT = "/models/sort/predict"
     ],
 )
 def test_a_foreign_name_is_refused(server, host):
-    kind, _ = server.problem_of(server.client.get("/models", headers={"Host": host}))
+    kind, detail = server.problem_of(server.client.get("/models", headers={"Host": host}))
     assert kind == "host"
+    assert "allow_host" in detail
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:1", "[::1]:8000", "192.0.2.1"])

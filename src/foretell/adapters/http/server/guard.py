@@ -7,7 +7,7 @@ import hmac
 import ipaddress
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,7 +41,8 @@ _DRAIN_BYTES, _DRAIN_S = 2**24, 1.0
 class Guard:
     """Checks a request before the application sees it, and bounds what it may send.
 
-    ``is_open`` says whether a path needs no token.
+    ``is_open`` says whether a path needs no token. Requests to ``routes`` are counted by their
+    path even if they are refused here, or if the application does not say which route it took.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class Guard:
         metrics: Metrics,
         *,
         is_open: Callable[[str], bool],
+        routes: Container[str] = (),
     ) -> None:
         self._app, self._access, self._limits = app, access, limits
-        self._metrics, self._is_open = metrics, is_open
+        self._metrics, self._is_open, self._routes = metrics, is_open, routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -71,11 +73,13 @@ class Guard:
                 self._check_token(scope, headers)
                 self._check_length(headers)
             except ProblemError as problem:
+                self._metrics.refused()
                 await problem.response()(scope, receive, exchange.send)
             else:
                 await self._app(scope, exchange.receive, exchange.send)
         finally:
-            route = getattr(scope.get("route"), "path", "other")
+            own = scope["path"] if scope["path"] in self._routes else "other"
+            route = getattr(scope.get("route"), "path", own)
             # A client can make up any method, and each label takes memory.
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.requests.labels(route, method, str(exchange.status)).inc()

@@ -14,7 +14,7 @@ from foretell.files.complaints import Words, dotted, explain, is_rule, must_be, 
 Body = TypeVar("Body", bound=pydantic.BaseModel)
 
 JSON_WORDS = Words(
-    "an object", lambda _: "add it to the body", lambda place: f"in the object {dotted(place)}"
+    "an object", lambda *_: "add it to the body", lambda place: f"in the object {dotted(place)}"
 )
 
 

@@ -33,6 +33,9 @@ class Metrics:
         )
         ProcessCollector(registry=self.registry)
 
+    def refused(self) -> None:
+        """Take that a request was refused before the application saw it."""
+
     def to_bytes(self) -> bytes:
         """Return all counts as text."""
         return generate_latest(self.registry)
