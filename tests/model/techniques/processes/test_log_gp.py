@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.model.techniques import TrainingRows
+from foretell.model.techniques import TrainingRows, complete
 from foretell.model.techniques.points.axes import Axes
 from foretell.model.techniques.points.merging import best_shift, merge, merge_robustly
 from foretell.model.techniques.processes import log_gp
@@ -383,3 +383,22 @@ def test_of_too_many_pairs_of_columns_none_is_tried_as_a_total(monkeypatch):
     monkeypatch.setattr(log_gp, "fit_process", lambda *args, **_: fits.append(args))
     assert find_totals(wide(400), seed=0) == ()
     assert fits == []
+
+
+def test_members_that_differ_beyond_the_data_alone_are_fitted_once(monkeypatch):
+    technique, rows = LogGPTechnique(), points(30).as_rows()
+    start = technique.fit(rows, complete(technique, {}), seed=0)
+    fits = []
+    monkeypatch.setattr(
+        log_gp,
+        "fit_process",
+        lambda *args, **kwargs: fits.append(0) or fit_process(*args, **kwargs),
+    )
+    trend, flat, other = (
+        technique.refit(rows, complete(technique, {"beyond": beyond}), seed, start)
+        for beyond, seed in (("trend", 0), ("flat", 0), ("trend", 1))
+    )
+    assert trend.process is flat.process
+    assert (trend.is_flat, flat.is_flat) == (False, True)
+    assert other.process is not trend.process
+    assert len(fits) == 2

@@ -31,6 +31,7 @@ _LEAST_ERROR = 1e-3
 #: How much the surprise of a term counts against it when all candidates are fitted at once.
 _RELUCTANCE = 0.02
 _TINY = 1e-300
+_EPSILON = float(np.finfo(float).eps)
 #: Of a category with many levels, only the simplest candidates get a coefficient for each.
 _MOST_COEFFICIENTS = 6_000
 ALL_ROWS = -1
@@ -77,6 +78,10 @@ class Search:
         self._root = np.sqrt(self.weight)
         self._all_rows = np.ones(len(self.weight), dtype=bool)
         self._weighted = self.matrix * self._root[:, None]
+        self._surprise: list[float] = self.surprise.tolist()
+        self._n_rows, self._total = len(self.weight), float(self.weight.sum())
+        self._price = float(np.log(self._n_rows))  # of a coefficient
+        self._blocks: dict[Part, Array] = {}
 
     def whole(self) -> Law:
         """Return the law of all candidates at once, most of which get no coefficient."""
@@ -112,13 +117,15 @@ class Search:
         return [self._all_rows] if category == ALL_ROWS else self.levels[category]
 
     def _columns(self, parts: Iterable[Part]) -> Array:
-        return np.column_stack(
-            [
-                np.where(rows, self._weighted[:, part.term], 0.0)
-                for part in parts
-                for rows in self._rows_of(part.category)
-            ]
-        )
+        return np.concatenate([self._block(part) for part in parts], axis=1)
+
+    def _block(self, part: Part) -> Array:
+        """Return the columns of one part, which is in many laws that are tried."""
+        if part not in self._blocks:
+            column = self._weighted[:, part.term]
+            own = [np.where(rows, column, 0.0) for rows in self._rows_of(part.category)]
+            self._blocks[part] = np.column_stack(own)
+        return self._blocks[part]
 
     def _n_terms(self, category: int) -> int:
         """Return how many candidates may have a coefficient for each level: the simplest ones."""
@@ -132,23 +139,19 @@ class Search:
 
     def _start(self, categories: Iterable[int], most: int | None = _MOST_AT_START) -> list[Part]:
         """Fit all candidates at once, and return those that count most."""
-        every = (ALL_ROWS, *categories)
-        of_part = [
-            Part(term, category)
-            for category in every
-            for _ in self._rows_of(category)
-            for term in range(self._n_terms(category))
+        blocks = [(rows, of) for of in (ALL_ROWS, *categories) for rows in self._rows_of(of)]
+        n_terms = [self._n_terms(of) for _, of in blocks]
+        term = np.concatenate([np.arange(n) for n in n_terms])
+        category = np.repeat([of for _, of in blocks], n_terms)
+        columns = [
+            self._weighted[:, :n] * rows[:, None]
+            for (rows, _), n in zip(blocks, n_terms, strict=True)
         ]
-        blocks = [
-            self._weighted[:, : self._n_terms(category)] * rows[:, None]
-            for category in every
-            for rows in self._rows_of(category)
-        ]
-        reluctance = np.array([1 + _RELUCTANCE * self.surprise[part.term] for part in of_part])
-        solution = non_negative(np.hstack(blocks), self._root, reluctance)
+        solution = non_negative(columns, self._root, 1 + _RELUCTANCE * self.surprise[term])
         total: dict[Part, float] = {}
         for i in np.flatnonzero(solution > 0):
-            total[of_part[i]] = total.get(of_part[i], 0.0) + float(solution[i])
+            part = Part(int(term[i]), int(category[i]))
+            total[part] = total.get(part, 0.0) + float(solution[i])
         ranked = sorted(total, key=lambda part: (-total[part], part.term))
         return ranked[:most] or [Part(0)]
 
@@ -156,16 +159,15 @@ class Search:
         """Fit some parts; what gets no coefficient is left out."""
         key = frozenset(parts)
         if key not in self.found:
-            columns, owner = self._columns(parts), self._owners(parts)
-            solution = non_negative(columns, self._root)
+            blocks, owner = [self._block(part) for part in parts], self._owners(parts)
+            solution = non_negative(blocks, self._root)
             used = np.bincount(owner, solution > 0, len(parts)) > 0
             kept = tuple(part for part, is_used in zip(parts, used, strict=True) if is_used)
-            residual = self._root - columns @ solution
-            variance = float(residual @ residual) / float(self.weight.sum())
-            n_rows = len(self.weight)
-            cost = n_rows * np.log(variance + _LEAST_ERROR**2)
-            cost += np.log(n_rows) * np.count_nonzero(solution)
-            cost += sum(self.surprise[part.term] for part in kept)
+            residual = self._root - np.concatenate(blocks, axis=1) @ solution
+            variance = float(residual @ residual) / self._total
+            cost = self._n_rows * np.log(variance + _LEAST_ERROR**2)
+            cost += self._price * np.count_nonzero(solution)
+            cost += sum([self._surprise[part.term] for part in kept])
             law = Law(float(cost), kept, solution[used[owner]])
             self.found[key] = self.found.setdefault(frozenset(kept), law)
         return self.found[key]
@@ -198,15 +200,20 @@ class Search:
         scale = np.linalg.norm(columns, axis=0)
         inverse = np.linalg.pinv((columns / scale).T @ (columns / scale), hermitian=True)
         residual = self._root - columns @ solution
-        rss = float(residual @ residual) + _LEAST_ERROR**2 * float(self.weight.sum())
-        losses = np.empty(len(law.parts))
-        for i in range(len(law.parts)):
-            own = np.flatnonzero(owner == i)
-            block = inverse[np.ix_(own, own)]
-            value = (solution * scale)[own]
-            more = float(value @ np.linalg.lstsq(block, value, rcond=None)[0])
-            price = np.log(len(self.weight)) * len(own) + self.surprise[law.parts[i].term]
-            losses[i] = len(self.weight) * np.log1p(max(more, 0.0) / rss) - price
+        rss = float(residual @ residual) + _LEAST_ERROR**2 * self._total
+        value = solution * scale
+        more = np.zeros(len(law.parts))
+        counts = np.bincount(owner, minlength=len(law.parts))
+        for size in np.unique(counts[counts > 0]):  # all parts of as many coefficients at once
+            parts = np.flatnonzero(counts == size)
+            own = np.flatnonzero(counts[owner] == size).reshape(len(parts), size)
+            blocks = inverse[own[:, :, None], own[:, None, :]]
+            spread, directions = np.linalg.eigh(blocks)
+            along = np.einsum("pi,pij->pj", value[own], directions)
+            is_free = spread > size * _EPSILON * spread.max(axis=1, keepdims=True)
+            more[parts] = (along**2 / np.where(is_free, spread, np.inf)).sum(axis=1)
+        price = self._price * counts + self.surprise[[part.term for part in law.parts]]
+        losses: Array = self._n_rows * np.log1p(np.maximum(more, 0.0) / rss) - price
         return losses
 
     def _exchange(self, law: Law) -> None:
@@ -245,15 +252,19 @@ class Search:
                 self._solve([*parts, part])
 
 
-def non_negative(columns: Array, target: Array, reluctance: Array | None = None) -> Array:
-    """Find coefficients of zero or more whose sum of columns is nearest to the target."""
-    whole = np.column_stack([columns, target])
+def non_negative(blocks: Sequence[Array], target: Array, reluctance: Array | None = None) -> Array:
+    """Find coefficients of zero or more whose sum of columns is nearest to the target.
+
+    ``blocks``: the columns, side by side.
+    """
+    whole = np.concatenate([*blocks, target[:, None]], axis=1)
     upper = triangle(whole) if len(whole) > whole.shape[1] else whole
-    norms = np.linalg.norm(upper[:, :-1], axis=0)
+    matrix, goal = upper[:, :-1], upper[:, -1]
+    norms = np.sqrt(np.add.reduce(matrix * matrix, axis=0))
+    scale = norms if reluctance is None else norms * reluctance
     varies = norms > _TINY
-    scale = norms[varies] if reluctance is None else (norms * reluctance)[varies]
-    matrix, goal = upper[:, :-1][:, varies] / scale, upper[:, -1]
-    found = np.maximum(solve_nonnegative(matrix, goal), 0.0)
+    if not varies.all():
+        matrix, scale = matrix[:, varies], scale[varies]
     solution = np.zeros(len(norms))
-    solution[varies] = found / scale
+    solution[varies] = np.maximum(solve_nonnegative(matrix / scale, goal), 0.0) / scale
     return solution

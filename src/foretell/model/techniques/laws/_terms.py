@@ -222,22 +222,21 @@ def _fits(shapes: dict[int, list[int]], n_columns: int, n_terms: int) -> bool:
 
 
 def surprise(base: Sequence[Base], terms: Terms) -> Array:
-    """Return how unlikely each term is before any data are seen."""
-    result = []
-    for term in terms.tolist():
-        shapes = [base[i].shape for i in term if i != NONE]
-        factors = _SURPRISE_OF_FACTOR * max(0, len(shapes) - 1)
-        result.append(_SURPRISE_OF_TERM + factors + sum(SURPRISE[shape] for shape in shapes))
-    return np.array(result)
+    """Return how unlikely each term is before any data are seen; terms have no levels."""
+    of_base = np.array([*(SURPRISE.get(term.shape, np.inf) for term in base), 0.0])  # of none: 0
+    n_factors = np.count_nonzero(terms != NONE, axis=1)
+    factors = _SURPRISE_OF_FACTOR * np.maximum(0, n_factors - 1)
+    total: Array = _SURPRISE_OF_TERM + factors + of_base[terms].sum(axis=1)
+    return total
 
 
 def term_values(base: Sequence[Base], terms: Terms, x: Array) -> Array:
     """Return the value of each term in each row."""
-    used = sorted(set(terms.ravel().tolist()) - {NONE})
-    values = {i: base[i].values(x) for i in used}
-    matrix = np.ones((len(x), len(terms)))
-    for k, term in enumerate(terms.tolist()):
-        for i in term:
-            if i != NONE:
-                matrix[:, k] *= values[i]
+    of_base = np.ones((len(x), len(base) + 1))  # the last stands for none
+    for i in np.unique(terms[terms != NONE]).tolist():
+        of_base[:, i] = base[i].values(x)
+    matrix = of_base.take(terms[:, 0], axis=1)
+    for factor in terms.T[1:]:
+        if (factor != NONE).any():
+            matrix *= of_base.take(factor, axis=1)
     return matrix

@@ -298,7 +298,7 @@ def _robust_weights(relative: Array, multiplicity: Array) -> Array:
     weight = multiplicity
     for _ in range(ROUNDS):
         root = np.sqrt(weight)
-        solution = non_negative(relative * root[:, None], root)
+        solution = non_negative([relative * root[:, None]], root)
         weight = multiplicity * outlier_weights(relative @ solution - 1, multiplicity)
     return weight
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array, Regressor, State, TrainingRows
 from foretell.model.techniques._state import read_array, read_number, read_texts
+from foretell.model.techniques.linear._columns_met import columns_met
 
 # Values factorized at once, whatever the number of rows: small enough to stay in cache.
 _BLOCK_VALUES = 1 << 17
 
 # A centered column this small against its mean is rounding error: the column is constant.
 _CONSTANT = 1e-12
+
+# Matrices of fewer columns are many, and small.
+_FEW_COLUMNS = 128
 
 # Active-set steps per column; the usual fit needs about one.
 _STEPS_PER_COLUMN = 30
@@ -124,19 +129,31 @@ def reduce_rows(rows: TrainingRows, *, centered: bool) -> LeastSquares:
 
 def triangle(matrix: Array) -> Array:
     """Return the triangular factor of a matrix."""
-    return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
+    factor: Array = np.linalg.qr(matrix, mode="raw")[0].T[: matrix.shape[1]]
+    if matrix.shape[1] > _FEW_COLUMNS:
+        return np.triu(factor)
+    return np.where(_is_upper(*factor.shape), factor, 0.0)
+
+
+@lru_cache(maxsize=128)  # to make one takes as long as to factorize a small matrix
+def _is_upper(n_rows: int, n_columns: int) -> NDArray[np.bool_]:
+    return ~np.tri(n_rows, n_columns, -1, dtype=bool)
 
 
 def solve_nonnegative(matrix: Array, target: Array) -> Array:
     """Solve a least-squares problem over coefficients of zero or more."""
     from scipy.optimize import lsq_linear, nnls
 
-    if matrix.shape[1] == 0:
-        return np.zeros(0)
+    n_columns = matrix.shape[1]
+    solution = np.zeros(n_columns)
+    if n_columns == 0:
+        return solution
+    met = columns_met(matrix, target)
     try:
-        solution: Array = nnls(matrix, target, maxiter=_STEPS_PER_COLUMN * matrix.shape[1])[0]
+        part = nnls(matrix[:, met], target, maxiter=_STEPS_PER_COLUMN * n_columns)[0]
     except RuntimeError:  # it ran in circles, as it may among nearly dependent columns
-        solution = lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x
+        return np.asarray(lsq_linear(matrix, target, bounds=(0, np.inf), method="trf").x)
+    solution[met] = part
     return solution
 
 

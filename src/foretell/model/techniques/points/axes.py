@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ _WIDE = 20.0
 _MOST_EXPONENT = 30.0
 _MOST_CURVE = 3.0  # deviation of a curve in training
 _NO_COLUMN = -1
+_FEW_ROWS = 2_000  # of which a column is remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +175,18 @@ def _values(x: Array, first: int, second: int) -> Array:
 
 
 def _measure(values: Array) -> tuple[float, ...]:
+    """Return what is measured of an axis; all members of an ensemble ask for the same ones."""
+    if len(values) > _FEW_ROWS:
+        return _measured(values)
+    return _remembered(values.tobytes())
+
+
+@lru_cache(maxsize=128)
+def _remembered(content: bytes) -> tuple[float, ...]:
+    return _measured(np.frombuffer(content))
+
+
+def _measured(values: Array) -> tuple[float, ...]:
     """Return what is measured of an axis, in the order of _MEASURED."""
     levels = np.unique(values)
     smallest = levels[levels > 0][0] if levels[-1] > 0 else 0.0

@@ -6,8 +6,8 @@ product of matrices.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Axes = tuple[int, ...]
+Array = NDArray[np.float64]
+#: One row for each choice: whether each part is in it.
+Choices = NDArray[np.bool_]
 
 #: Of more parts there are too many halves to look at.
 _MOST_PARTS = 12
@@ -68,7 +71,7 @@ def split_rows(
     counts = [int(code.max()) + 1 for code in codes]
     found = cheapest_halves(
         [len(part) for part in parts],
-        lambda half: min(n_rows, math.prod(counts[k] for k in half)),
+        lambda choices: np.minimum(n_rows, np.where(choices, counts, 1.0).prod(axis=1)),
         most / _LEAST_SAVED,
     )
     if found is None:
@@ -82,27 +85,51 @@ def split_rows(
 
 
 def cheapest_halves(
-    sizes: Sequence[int], count: Callable[[Axes], int], most: float
+    sizes: Sequence[int], count: Callable[[Choices], Array], most: float
 ) -> tuple[tuple[Axes, Axes], float] | None:
     """Find the two halves of some parts that take the fewest steps, and how many these are.
 
     None if all take too many.
 
-    ``count``: returns the number of combinations of the values of some parts.
+    ``count``: returns the number of combinations of the values of the parts in each choice.
     """
-    best = None
     if not 2 <= len(sizes) <= _MOST_PARTS:
         return None
-    for size in range(1, len(sizes) // 2 + 1):
-        for first in combinations(range(len(sizes)), size):
-            second = tuple(k for k in range(len(sizes)) if k not in first)
-            n_first, n_second = count(first), count(second)
-            steps = n_first * sum(sizes[k] for k in first)
-            steps += n_second * sum(sizes[k] for k in second)
-            cost = steps + n_first * n_second / _PRODUCTS_PER_STEP
-            if cost < most:
-                best, most = ((first, second), cost), cost
-    return best
+    first = _halves(len(sizes))
+    n_first, n_second = count(first), count(~first)
+    steps = n_first * (first @ np.array(sizes)) + n_second * (~first @ np.array(sizes))
+    costs = steps + n_first * n_second / _PRODUCTS_PER_STEP
+    best = int(np.argmin(costs))
+    if not costs[best] < most:
+        return None
+    one, other = (tuple(np.flatnonzero(half).tolist()) for half in (first[best], ~first[best]))
+    return (one, other), float(costs[best])
+
+
+@lru_cache
+def _halves(n_parts: int) -> Choices:
+    """List the choices of up to half of some parts, small ones first."""
+    chosen = [
+        half for size in range(1, n_parts // 2 + 1) for half in combinations(range(n_parts), size)
+    ]
+    table = np.zeros((len(chosen), n_parts), dtype=bool)
+    for row, half in zip(table, chosen, strict=True):
+        row[list(half)] = True
+    return table
+
+
+def n_occurring(table: NDArray[np.int64], choices: Choices) -> Array:
+    """Count the combinations of values that occur in the columns of each choice.
+
+    ``table``: whole numbers from 0. One choice after the other would take longer.
+    """
+    sizes = np.where(choices, table.max(axis=0) + 1, 1)
+    sizes[:, 1:] = np.cumprod(sizes[:, :-1], axis=1)
+    sizes[:, 0] = 1
+    codes = np.where(choices, sizes, 0) @ table.T
+    codes.sort(axis=1)
+    counts: Array = 1.0 + np.count_nonzero(codes[:, 1:] != codes[:, :-1], axis=1)
+    return counts
 
 
 def _numbered(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

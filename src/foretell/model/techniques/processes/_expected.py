@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array
-from foretell.model.techniques.points.grid_rows import Half, bound_axes, cheapest_halves, split_rows
+from foretell.model.techniques.points.grid_rows import (
+    Half,
+    bound_axes,
+    cheapest_halves,
+    n_occurring,
+    split_rows,
+)
 from foretell.model.techniques.processes._kernel import Coordinates, Kernel
 
 _CHUNK_PAIRS = 1 << 17  # pairs of row and center that fit the cache together
@@ -158,7 +164,7 @@ class _Halves(NamedTuple):
         table = np.column_stack(positions)
         n_axes = len(positions)
         best = cheapest_halves(
-            [1] * n_axes, lambda half: _n_occurring(table[:, half]), len(alpha) * n_axes
+            [1] * n_axes, lambda choices: n_occurring(table, choices), len(alpha) * n_axes
         )
         if best is None:
             return None
@@ -183,10 +189,6 @@ class _Halves(NamedTuple):
             one *= self.weight @ other
             total[rows] = one.sum(axis=0)
         return total
-
-
-def _n_occurring(table: NDArray[np.int64]) -> int:
-    return len(np.unique(table @ np.append(1, np.cumprod(table.max(axis=0) + 1))[:-1]))
 
 
 def _polynomial(distance: Array, out: Array) -> Array:

@@ -162,22 +162,41 @@ def _own_pairs(
 
 
 class Training:
-    """The covariance among training rows, and its derivatives."""
+    """The covariance among training rows, and its derivatives.
+
+    Rows have few values in common on many axes, as those of a sweep do. So what depends on a
+    distance is worked out for the pairs of values that occur, and looked up for those of rows.
+    """
 
     def __init__(self, kernel: Kernel, rows: Coordinates, weight: Array) -> None:
         self.kernel = kernel
         self.rows = rows
         self.weight = weight
+        n_rows, n_axes = rows.z.shape
+        of_axis, self._pairs = [], np.empty((n_axes, n_rows, n_rows), dtype=np.intp)
+        start = 0
+        for pairs, z in zip(self._pairs, rows.z.T, strict=True):
+            values, position = np.unique(z, return_inverse=True)
+            if len(values) == n_rows:  # in the order of the rows, they are found faster
+                values, position = z, np.arange(n_rows)
+            of_axis.append(np.abs(values[:, None] - values).ravel())
+            np.add.outer(start + position * len(values), position, out=pairs)
+            start += len(values) ** 2
+        self._n_pairs = [len(own) for own in of_axis]
+        self._distances = np.concatenate([*of_axis, np.zeros(0)])
+        # Scratch memory: allocating it each time would cost more than the arithmetic.
+        self._matern = np.empty(self._pairs.shape)
+        self._pads = np.empty((2, n_rows, n_rows))
 
     @cached_property
-    def _distances(self) -> list[Array]:
-        z = self.rows.z
-        return [np.abs(z[:, j, None] - z[:, j]) for j in range(z.shape[1])]
+    def is_lower(self) -> NDArray[np.bool_]:
+        """Which entries of a matrix are on its diagonal or below."""
+        return np.tri(len(self.weight), dtype=bool)
 
     @cached_property
-    def _differs(self) -> list[Array]:
+    def _differs(self) -> list[NDArray[np.bool_]]:
         codes = self.rows.codes
-        return [(codes[:, c, None] != codes[:, c]).astype(float) for c in range(codes.shape[1])]
+        return [codes[:, c, None] != codes[:, c] for c in range(codes.shape[1])]
 
     def noise(self, theta: Array) -> Array:
         """Return the variance of each row's value around the process."""
@@ -187,13 +206,16 @@ class Training:
         return variance
 
     def covariance(self, theta: Array) -> tuple[Array, _Parts]:
-        """Return the covariance of the values, and the parts its gradient needs."""
+        """Return the covariance of the values, and the parts its gradient needs.
+
+        The parts hold until the next call.
+        """
         parts = self._parts(theta)
         total = _CONSTANT + parts.trend + parts.pairs + parts.product
         bumps = np.exp(2 * theta[self.kernel.slices["bump"]])
-        for bump, (value, _) in zip(bumps, parts.matern, strict=True):
-            total += bump * value
-        total[np.diag_indices_from(total)] += self.noise(theta)
+        for bump, value in zip(bumps, parts.matern, strict=True):
+            total += np.multiply(bump, value, out=self._pads[0])
+        total.flat[:: len(total) + 1] += self.noise(theta)
         return total, parts
 
     def _parts(self, theta: Array) -> _Parts:
@@ -205,18 +227,18 @@ class Training:
         pairs = np.zeros_like(trend)
         if pair_variance:  # all products of two parts, but for those of an axis with itself
             pairs = 0.5 * pair_variance * (trend * trend - (own * kernel.own_counts) @ own.T)
-        lengths = np.exp(theta[kernel.slices["length"]])
-        matern = [
-            _matern_with_slope(distance / length, is_rough=kernel.form.is_rough)
-            for distance, length in zip(self._distances, lengths, strict=True)
-        ]
+        lengths = np.repeat(np.exp(theta[kernel.slices["length"]]), self._n_pairs)
+        of_pair, growth = _matern_with_slope(
+            self._distances / lengths, is_rough=kernel.form.is_rough
+        )
+        matern = of_pair.take(self._pairs, out=self._matern, mode="clip")
         product = np.full_like(trend, np.exp(2 * theta[kernel.slices["field"]][0]))
-        for value, _ in matern:
+        for value in matern:
             product *= value
-        reaches = np.exp(theta[kernel.slices["reach"]])
-        for differs, reach in zip(self._differs, reaches, strict=True):
-            product *= np.exp(-differs / reach)
-        return _Parts(features, own, trend, pairs, pair_variance, matern, product)
+        apart = np.exp(-1 / np.exp(theta[kernel.slices["reach"]]))
+        for differs, factor in zip(self._differs, apart, strict=True):
+            np.multiply(product, factor, out=product, where=differs)
+        return _Parts(features, own, trend, pairs, pair_variance, matern, growth, product)
 
     def gradient(self, theta: Array, parts: _Parts, outer: Array) -> Array:
         """Return the sum of ``outer`` times the derivative of the covariance by each parameter."""
@@ -228,9 +250,13 @@ class Training:
         with_product = outer * parts.product
         gradient[at["field"]] = 2 * np.sum(with_product)
         bumps = np.exp(2 * theta[at["bump"]])
-        for j, (value, growth) in enumerate(parts.matern):
+        weighed, growth = self._pads
+        for j, (value, pairs) in enumerate(zip(parts.matern, self._pairs, strict=True)):
             gradient[at["bump"].start + j] = 2 * bumps[j] * np.vdot(outer, value)
-            weighed = with_product + bumps[j] * outer * value
+            np.multiply(bumps[j], outer, out=weighed)
+            np.multiply(weighed, value, out=weighed)
+            np.add(with_product, weighed, out=weighed)
+            parts.growth.take(pairs, out=growth, mode="clip")
             gradient[at["length"].start + j] = np.vdot(weighed, growth)
         reaches = np.exp(theta[at["reach"]])
         for c, differs in enumerate(self._differs):
@@ -261,7 +287,9 @@ class _Parts(NamedTuple):
     own
         Products of two features of one axis, whose interaction is left out.
     matern
-        The correlation along each axis, and by which factor it grows with the log of the length.
+        The correlation along each axis.
+    growth
+        By which factor it grows with the log of the length, for each pair of values.
     """
 
     features: Array
@@ -269,7 +297,8 @@ class _Parts(NamedTuple):
     trend: Array
     pairs: Array
     pair_variance: float
-    matern: list[tuple[Array, Array]]
+    matern: Array
+    growth: Array
     product: Array
 
 

@@ -300,20 +300,18 @@ def _optimize(
 
 def _cost(training: Training, values: Array, theta: Array) -> tuple[float, Array]:
     """Return the negative log posterior of the parameters, up to a constant, and its gradient."""
-    from scipy.linalg import cho_factor, cho_solve
-    from scipy.linalg.lapack import dpotri
+    from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
     kernel = training.kernel
     covariance, parts = training.covariance(theta)
-    try:
-        factor = cho_factor(covariance, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
+    factor, fault = dpotrf(covariance, lower=1, clean=0)
+    if fault:
         return 1e10, np.zeros(len(theta))
-    alpha = cho_solve(factor, values, check_finite=False)
+    alpha = dpotrs(factor, values, lower=1)[0]
     away = (theta - kernel.median) / kernel.spread
-    cost = 0.5 * (values @ alpha + away @ away) + np.log(np.diagonal(factor[0])).sum()
-    half = np.tril(dpotri(factor[0], lower=1)[0])
-    inverse = half + half.T - np.diag(np.diagonal(half))
+    cost = 0.5 * (values @ alpha + away @ away) + np.log(np.diagonal(factor)).sum()
+    half = dpotri(factor, lower=1)[0]
+    inverse = np.where(training.is_lower, half, half.T)
     outer = 0.5 * (inverse - np.outer(alpha, alpha))
     gradient = training.gradient(theta, parts, outer) + away / kernel.spread
     if not math.isfinite(cost):

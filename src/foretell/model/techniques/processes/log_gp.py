@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -162,7 +163,7 @@ class LogGPTechnique(LogTechnique):
         if params["form"] == "smooth":
             return fitted
         points = merged.points.sample(MOST_KEPT, seed)
-        other = _refitted(points, params["form"], fitted, seed)
+        other = _refitted(_Refit(points, params["form"], fitted, seed))
         return replace(other, shift=merged.shift, is_flat=fitted.is_flat)
 
     def refit(
@@ -173,7 +174,7 @@ class LogGPTechnique(LogTechnique):
             return self.fit(rows, params, seed)
         points, _ = merge(rows)
         points = replace(points, noise=start.noise or None).sample(MOST_KEPT, seed)
-        fitted = _refitted(points, params["form"], start, seed)
+        fitted = _refitted(_Refit(points, params["form"], start, seed))
         return replace(fitted, is_flat=params["beyond"] == "flat")
 
 
@@ -192,13 +193,42 @@ def fit_merged(merged: MergedRuns, *, seed: int, with_totals: bool = True) -> Lo
     return LogGPRegressor(process, merged.shift, points.noise or 0.0, *log_band(points.log_y))
 
 
-def _refitted(points: Points, form: str, like: LogGPRegressor, seed: int) -> LogGPRegressor:
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """A process to fit again; two are equal if all that the fit depends on is."""
+
+    points: Points
+    form: str
+    like: LogGPRegressor
+    seed: int
+
+    @cached_property
+    def _content(self) -> tuple[Hashable, ...]:
+        points, process = self.points, self.like.process
+        words = self.form, self.seed, self.like.noise, points.groups, points.noise, process.form
+        arrays = points.x, points.log_y, points.weight, process.theta
+        axes = process.axes.first, process.axes.second
+        contents = [(array.shape, array.tobytes()) for array in (*arrays, *axes)]
+        return *words, process.axes.groups, *contents
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Refit) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+
+@lru_cache(maxsize=4)  # members that differ beyond the data alone are one process
+def _refitted(wanted: _Refit) -> LogGPRegressor:
+    points, like = wanted.points, wanted.like
     axes = Axes.of(points.x, points.groups, like.totals)
     # Another form from its own prior: the parameters of this one may be a dead end for it.
     start, steps = None, _STEPS["other form"]
-    if like.process.form == form:
+    if like.process.form == wanted.form:
         start, steps = like.process, _STEPS["same form"]
-    fitted = fit_process(points, form, axes=axes, start=start, most_steps=steps, seed=seed)
+    fitted = fit_process(
+        points, wanted.form, axes=axes, start=start, most_steps=steps, seed=wanted.seed
+    )
     return LogGPRegressor(fitted.process, 0.0, like.noise, *log_band(points.log_y))
 
 

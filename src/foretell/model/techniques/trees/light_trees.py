@@ -113,13 +113,13 @@ def _grow(x: NDArray[np.float32], y: Array, weight: Array, n_trees: int, seed: i
     from sklearn.tree import ExtraTreeRegressor
 
     random = np.random.RandomState(seed)
+    of_tree = np.random.RandomState()  # seeded for each tree: to make one takes longer
+    # Fewer features than all would miss the one option that matters.
+    tree = ExtraTreeRegressor(max_features=1.0, random_state=of_tree)
     trees = []
     with config_context(skip_parameter_validation=True):
         for _ in range(n_trees):
-            # Fewer features than all would miss the one option that matters.
-            tree = ExtraTreeRegressor(
-                max_features=1.0, random_state=random.randint(np.iinfo(np.int32).max)
-            )
+            of_tree.seed(random.randint(np.iinfo(np.int32).max))
             trees.append(tree.fit(x, y, sample_weight=weight, check_input=False).tree_)
     return trees
 
