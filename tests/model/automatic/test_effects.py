@@ -74,7 +74,8 @@ def fitted():
 def test_a_column_without_effect_is_named_and_has_no_share(fitted):
     explanation = fitted.results["explanation"]
     assert explanation["without_effect"] == ["sequence"]
-    assert set(explanation["shares"]) == {"nodes", "size", "compressed"}
+    # The switch has an effect, but its share of the variance is below what is listed.
+    assert set(explanation["shares"]) == {"nodes", "size"}
     assert sum(explanation["shares"].values()) == pytest.approx(1, abs=0.02)
     assert "No effect was found of sequence." in str(fitted)
 

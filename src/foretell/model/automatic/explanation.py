@@ -1,8 +1,8 @@
-"""What an automatic model says in words: the best law, the share of each column, plateaus."""
+"""What an automatic model says in words: what its laws explain, cliffs, plateaus."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,6 @@ _MOST_COLUMNS = 12
 #: The log target changes by less than the first number on a plateau, and by more than the second
 #: before it.
 _FLAT, _STEEP = 0.03, 0.15
-_LEAST_SHARE = 0.005
-
-
-def column_shares(model: SavedModel, without_effect: Collection[str] = ()) -> dict[str, float]:
-    """Return the share of each column of the table that has an effect, largest first."""
-    shares = model.fitted.regressor.importances()
-    if shares is None:
-        return {}
-    total: dict[str, float] = {}
-    for position, share in zip(model.fitted.columns, shares, strict=True):
-        feature = model.feature_map.features[position]
-        for factor in feature.factors:
-            total[factor.column] = total.get(factor.column, 0.0) + share / len(feature.factors)
-    ordered = sorted(total.items(), key=lambda item: -item[1])
-    kept = {name: share for name, share in ordered if name not in without_effect}
-    whole = sum(kept.values()) or 1.0
-    return {name: float(s / whole) for name, s in kept.items() if s >= _LEAST_SHARE * whole}
 
 
 def explained_share(log_y: Array, log_predicted: Array) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.executors import Executor
-from foretell.files.journal import Journal
+from foretell.files.journal import GroupedRecords, Journal
 from foretell.model.automatic.bench import (
     Bench,
     FitTask,
@@ -245,7 +245,6 @@ class _AutomaticFit:
             if r["n_columns"] != bench.points.x.shape[1]:  # with another limit, no cliff was found
                 continue
             answers.setdefault(r["fold"], {})[r["member"]] = np.array(r["log_y"])
-        n_total = len(bench.folds) * len(fits)
 
         def wanted() -> Iterable[FitTask]:
             for task in bench.rehearsals(fits):
@@ -256,23 +255,30 @@ class _AutomaticFit:
                     return
                 yield task
 
-        for task, result, *_ in executor.run(answer, wanted()):
-            if isinstance(result, Exception):
-                self.reasons.setdefault(task.member, reason_of(result))
-                continue
-            record = {
-                "fold": task.fold,
-                "member": task.member,
-                "n_columns": bench.points.x.shape[1],
-                "log_y": result.tolist(),
-            }
-            journal.append([{"kind": "answer", **record}])
-            answers.setdefault(record["fold"], {})[task.member] = result
-            if self.options.progress is not None:
-                n_done = sum(map(len, answers.values()))
-                left_s = self._clock.elapsed_s / n_done * (n_total - n_done)
-                self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
+        with GroupedRecords(journal) as records:
+            for task, result, *_ in executor.run(answer, wanted()):
+                assert task.fold is not None
+                if isinstance(result, Exception):
+                    self.reasons.setdefault(task.member, reason_of(result))
+                    continue
+                records.append(
+                    {
+                        "kind": "answer",
+                        "fold": task.fold,
+                        "member": task.member,
+                        "n_columns": bench.points.x.shape[1],
+                        "log_y": result.tolist(),
+                    }
+                )
+                answers.setdefault(task.fold, {})[task.member] = result
+                self._tell(sum(map(len, answers.values())), len(bench.folds) * len(fits))
         return answers
+
+    def _tell(self, n_done: int, n_total: int) -> None:
+        """Report progress, if somebody wants it."""
+        if self.options.progress is not None:
+            left_s = self._clock.elapsed_s / n_done * (n_total - n_done)
+            self.options.progress(Progress(n_done, n_total, float("inf"), "mape", left_s))
 
     def _assemble(
         self, bench: Bench, fits: dict[str, Regressor], answers: dict[int, dict[str, Array]]

@@ -18,7 +18,6 @@ from foretell.model.automatic.bench import Bench, RehearsedEnsemble
 from foretell.model.automatic.effects import columns_without_effect
 from foretell.model.automatic.ensemble import NAME as ENSEMBLE
 from foretell.model.automatic.explanation import (
-    column_shares,
     describe_cliffs,
     explained_share,
     find_plateaus,
@@ -47,6 +46,7 @@ from foretell.model.results.schema import (
 from foretell.model.results.shared import shared_results
 from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import SavedModel
+from foretell.model.saved.shares import column_shares
 from foretell.model.table import Table
 from foretell.model.techniques import TECHNIQUES, Regressor
 from foretell.wording import percent

@@ -27,6 +27,7 @@ from foretell.model.results.schema import (
 )
 from foretell.model.results.shared import shared_results
 from foretell.model.saved.model import SavedModel
+from foretell.model.saved.shares import column_shares
 from foretell.model.table import Table
 
 
@@ -224,6 +225,7 @@ def _model_fields(entry: Entry) -> dict[str, Any]:
         "coefficients": coefficients,
         "intercept": intercept,
         "importances": model.importances(),
+        "shares": column_shares(model),
         "notes": list(model.fitted.regressor.notes()),
     }
 

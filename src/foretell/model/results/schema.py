@@ -97,6 +97,8 @@ class LeaderboardEntry(_Part):
         Of a campaign: the error that ranks, and scores on the validation splits.
     all_rows
         Scores on the rows the model was fitted on.
+    shares
+        Of a campaign: the share of each column in the variance of the logarithm of predictions.
     """
 
     technique: str
@@ -117,6 +119,7 @@ class LeaderboardEntry(_Part):
     coefficients: dict[str, float] | None = None
     intercept: float | None = None
     importances: dict[str, float] | None = None
+    shares: dict[str, float] = {}
     notes: list[str] = []
 
 

@@ -234,8 +234,8 @@ def _technique_lines(entry: LeaderboardEntry, target: str, most_terms: int | Non
     if entry.coefficients is not None and entry.intercept is not None:
         formula = write_formula(target, entry.coefficients, entry.intercept, most=most_terms)
         yield f"  {plain(formula, _MOST_LINE)}"
-    if entry.importances:
-        yield f"  what matters: {_shares_text(entry.importances)}"
+    if entry.shares:
+        yield f"  what matters: {_shares_text(entry.shares)}"
     for note in entry.notes:
         yield f"  {plain(note)}"
 

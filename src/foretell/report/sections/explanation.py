@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from foretell.model.automatic.explanation import column_shares
 from foretell.model.results.text import NOTHING_MATTERS, effect_lines, nothing_matters
 from foretell.model.saved.export import formula_text
 from foretell.model.saved.model import write_formula
+from foretell.model.saved.shares import column_shares
 from foretell.report.document import Block, Code, Paragraph, Picture, Section, Table
 from foretell.report.findings import Findings
 from foretell.report.pictures.bars import draw_bars
@@ -22,6 +22,8 @@ def shares_of(findings: Findings) -> dict[str, float]:
     results, model = findings.results, findings.model
     if results is not None and results.explanation is not None:
         return results.explanation.shares
+    if results is not None and results.leaderboard and results.leaderboard[0].shares:
+        return results.leaderboard[0].shares
     return {} if model is None else column_shares(model)
 
 
@@ -49,8 +51,7 @@ def _shares(findings: Findings) -> list[Block]:
         return [Paragraph(NOTHING_MATTERS.capitalize())]
     if not shares:
         assert findings.model is not None
-        technique = plain(findings.model.technique)
-        return [Paragraph(f"{technique} does not say how much each column matters.")]
+        return [Paragraph("Predictions are the same whatever the columns hold.")]
     shown = dict(list(shares.items())[:_MOST_BARS])
     numbers = Table(
         "Share of each column",
