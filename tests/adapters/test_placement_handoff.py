@@ -42,7 +42,8 @@ def peaks_jump(coefficients, u, du):
     ids=["curve", "line"],
 )
 def test_peaks_expects_the_power_of_the_node_type(power):
-    cluster = read_cluster({"node_type": [node_type("a", 1, 1, **power)]})
+    nodes = ["a-1", "a-2", "a-3"]
+    cluster = read_cluster({"node_type": [node_type("a", 1, 1, nodes=nodes, **power)]})
     found = json.loads(hand_off_placement(cluster, None, "peaks"))
     assert sorted(found) == ["a-1", "a-2", "a-3"]
     kind = cluster.node_type[0].node_type
@@ -54,12 +55,23 @@ def test_peaks_expects_the_power_of_the_node_type(power):
 
 
 def test_peaks_gets_no_file_in_which_a_node_would_be_free(cluster):
-    cluster["node_type"][0]["power"] = None
+    cluster["node_type"][0] |= {"power": None, "nodes": ["x", "y", "z"]}
     with pytest.raises(UsageError, match="node type slow: its power is not known"):
         hand_off_placement(cluster, None, "peaks")
-    cluster["node_type"][0] = node_type("slow", 4, 1, count=None)
-    with pytest.raises(UsageError, match="node type slow: PEAKS needs the names of its nodes"):
+
+
+@pytest.mark.parametrize("count", [None, 3])
+def test_peaks_gets_no_names_that_are_not_in_the_file(cluster, count):
+    """Names that foretell makes up from a count exist in no Kubernetes cluster."""
+    cluster["node_type"][0] = node_type("slow", 4, 1, count=count)
+    with pytest.raises(UsageError, match=r"node type slow: .*write nodes = "):
         hand_off_placement(cluster, None, "peaks")
+
+
+def test_an_affinity_gets_no_names_that_are_not_in_the_file(cluster):
+    cluster["node_type"][0] = node_type("slow", 4, 1, selector={})
+    with pytest.raises(UsageError, match=r"node type slow: .*write selector = .* or nodes = "):
+        hand_off_placement(cluster, TASK, "affinity")
 
 
 def terms(text):
@@ -167,7 +179,7 @@ def test_a_task_that_nothing_is_known_about_is_not_handed_off(cluster, task, exp
 def test_the_command_prints_what_python_returns(tmp_path):
     path = tmp_path / "cluster.toml"
     path.write_text(
-        '[[node_type]]\nname = "a"\ncount = 2\nselector = { kind = "a" }\ntime_s = 5\n'
+        '[[node_type]]\nname = "a"\nnodes = ["x", "y"]\nselector = { kind = "a" }\ntime_s = 5\n'
         'capacity = { cpu = 4, memory = "1Gi" }\nidle_w = 1\nbusy_w = 9\n'
     )
     for form in ("peaks", "affinity", "kueue"):

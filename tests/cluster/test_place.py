@@ -137,9 +137,9 @@ def test_each_excluded_node_has_its_reason():
     placement = place_task(NODES, "cpu=2,memory=1Gi")
     assert [node.node for node in placement.nodes] == ["big-3"]
     assert placement.excluded == {
-        "big-1": "no room (memory: 0.5 of 8 GiB free)",
+        "big-1": "no room (asks for 1 GiB of memory; 0.5 GiB of 8 GiB free)",
         "big-2": "not ready",
-        "small-1": "too small (CPUs: 1 of 1 free)",
+        "small-1": "too small (asks for 2 CPUs; 1 of 1 free)",
     }
 
 
@@ -147,14 +147,30 @@ def test_a_request_beyond_every_node_is_said_so():
     placement = place_task(NODES, "cpu=9")
     assert placement.chosen is None
     assert "too small" in placement.excluded["big-3"]
-    assert "No node can take this task" in str(placement)
+    assert "No node can take this task, even if it were empty" in str(placement)
+    full = {"node_type": NODES["node_type"][1:], "node": [{"name": "small-1", "used": {"cpu": 1}}]}
+    assert "No node can take this task now" in str(place_task(full, "cpu=1"))
     assert "no example.com/fpga" in str(place_task(NODES, "example.com/fpga=1"))
+
+
+def test_what_no_node_of_a_type_has_is_named_before_what_is_in_use():
+    nodes = {"node_type": NODES["node_type"][:1], "node": [{"name": "big-1", "used": {"cpu": 7}}]}
+    nodes["node_type"] = [*nodes["node_type"], {"name": "gpu", "count": 1, "time_s": 5,
+                                                "capacity": {"cpu": 8, "gpu": 1}}]  # fmt: skip
+    placement = place_task(nodes, "cpu=2,gpu=1")
+    assert placement.excluded["big-1"] == "too small (no GPUs in its capacity)"
+
+
+def test_a_cluster_of_selectors_alone_has_no_nodes_to_place_on():
+    kind = {"name": "a", "selector": {"x": "y"}, "capacity": {"cpu": 4}, "time_s": 5}
+    with pytest.raises(UsageError, match="the cluster has no nodes; write count or nodes"):
+        place_task({"node_type": [kind]}, "cpu=1")
 
 
 def test_pod_slots_count():
     nodes = {"node_type": [{**NODES["node_type"][0], "capacity": {"cpu": 8, "pods": 1}}]}
     used = {**nodes, "node": [{"name": "big-1", "used": {"pods": 1}}]}
-    assert place_task(used, "cpu=1").excluded == {"big-1": "no room (pods: 0 of 1 free)"}
+    assert place_task(used, "cpu=1").excluded == {"big-1": "no room (asks for 1 pod; 0 of 1 free)"}
 
 
 # The command
@@ -185,9 +201,21 @@ def test_the_command_exits_with_1_if_no_node_can_take_the_task(cluster_file):
     assert shown.stdout == ""
 
 
+@pytest.mark.parametrize("task", ["cpu=1", "cpu=1,iterations=abc", "cpu=1,iterations=-5"])
+def test_the_command_chooses_no_node_if_nothing_is_known(cluster_file, task):
+    shown = run("place", cluster_file, "--task", task)
+    assert shown.exit_code == 1
+    assert "← chosen" not in shown.output
+    assert "No prediction can be used" in shown.stderr
+    rows = [line for line in shown.stderr.splitlines() if line.startswith(("fast", "slow"))]
+    assert sum("iterations" in row for row in rows) == 2  # the reason, once for each type
+    assert json.loads(run("place", cluster_file, "--task", task, "--json").output)["chosen"] is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
+        (["--task", "cpu=1,iterations=1e400"], "iterations=1e400 is out of range"),
         (["--task", "cpu=1", "--H", "1.5"], "error: --H: must be a number from 0 to 1, not 1.5"),
         (["--task", "cpu"], "error: --task: 'cpu' is not NAME=VALUE"),
         (["--task", "cpu=1", "--policy", "kub"], "Did you mean 'kube'"),

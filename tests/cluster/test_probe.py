@@ -1,5 +1,6 @@
 """Probing node types: the sweeps are measured as they are, and models come out of them."""
 
+import re
 import tomllib
 
 import pandas as pd
@@ -8,9 +9,10 @@ from click.testing import CliRunner
 
 import foretell
 from foretell.cli._main import cli
-from foretell.cluster.probe import probe_sweep, write_probes
+from foretell.cluster.probe import ProbeOptions, probe_sweep, write_probes
 from foretell.decide.placement.cluster import read_cluster
-from foretell.errors import StorageError
+from foretell.errors import StorageError, UsageError
+from foretell.measure.measure import estimate_time, prepare_sweep
 from foretell.measure.probes import JOBS
 
 TYPES = {
@@ -29,17 +31,43 @@ def test_each_type_is_probed_up_to_its_size(tmp_path):
     assert sweep["power"]["busy_w"] == 60  # above idle, which the cluster file has
     assert big.targets == ("wall_time_s", "energy_estimated_j")
     small = tomllib.loads(tiny.sweep.read_text())
-    assert (small["parameters"]["cpus"], small["parameters"]["memory_mib"]) == ([1], [16])
+    assert (small["parameters"]["cpus"], small["parameters"]["memory_mib"]) == ([1], [1, 2, 8])
     assert "power" not in small
-    assert big.n_runs == 3 * len(JOBS) * 4 * 4 * 3
+    sizes = sweep["parameters"]["memory_mib"]
+    assert sizes == [16, 64, 256, 1024]
+    pairs = [(n, mib) for n in (2, 8, 32, 128, 512) for mib in sizes if n * mib <= 8192]
+    assert big.n_runs == 2 * len(JOBS) * 4 * len(pairs)
+    assert {mib for _, mib in pairs} == set(sizes)
     assert tomllib.loads(tiny.idle.read_text())["parameters"] == {"seconds": 30}
     with pytest.raises(StorageError):
         write_probes(TYPES, tmp_path / "probe")
 
 
+def test_the_largest_data_can_be_chosen_as_far_as_a_node_has_room_for_it():
+    big, tiny = read_cluster(TYPES).node_type
+    found = probe_sweep(big, ProbeOptions(most_memory="16Gi"))
+    assert found["parameters"]["memory_mib"] == [256, 1024, 4096, 16384]
+    assert found["only"] == "iterations * memory_mib <= 32768"  # so that the largest is tried
+    for text in ("17Gi", "much", "0"):
+        with pytest.raises(UsageError, match=f"most_memory='?{text}'?: "):
+            probe_sweep(big, ProbeOptions(most_memory=text))
+    assert probe_sweep(tiny, ProbeOptions(most_memory="16Mi"))["parameters"]["memory_mib"][-1] == 16
+
+
+def test_a_quick_sweep_takes_minutes_and_says_so(tmp_path):
+    whole, _ = write_probes(TYPES, tmp_path / "whole")
+    quick, _ = write_probes(TYPES, tmp_path / "quick", options=ProbeOptions(is_quick=True))
+    assert quick.n_runs < whole.n_runs / 4
+    assert quick.total_s < 300 < whole.total_s
+    assert tomllib.loads(quick.sweep.read_text())["parameters"]["cpus"] == [1, 6]
+    prepared = prepare_sweep(quick.sweep)
+    assert len(prepared.runs) == quick.n_runs
+    assert estimate_time(prepared).total_s == pytest.approx(quick.total_s)
+
+
 def test_governors_are_tried_where_asked_for():
     table = read_cluster(TYPES).node_type[0]
-    sweep = probe_sweep(table, ["powersave", "performance"])
+    sweep = probe_sweep(table, ProbeOptions(governors=["powersave", "performance"]))
     assert sweep["parameters"]["governor"] == ["powersave", "performance"]
 
 
@@ -75,3 +103,7 @@ def test_the_command_says_what_to_run_next(tmp_path):
     assert shown.exit_code == 0, shown.output
     assert f"foretell measure {tmp_path / 'p' / 'a.toml'} -o a.csv" in shown.stdout
     assert "--target wall_time_s --target energy_j -o models/a" in shown.stdout
+    assert re.search(r"a: \d+ runs, about \d+ min\.", shown.stdout)
+    assert "--quick" in shown.stdout
+    quick = ["cluster", "probe", str(path), "-o", str(tmp_path / "q"), "--quick"]
+    assert "--quick" not in CliRunner().invoke(cli, quick).stdout

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from foretell.cli._main import cli
 from foretell.cluster.simulate import Interval, simulate_cluster, simulate_weights
-from foretell.errors import UsageError
-from foretell.report.placement import load_of, recommendation
+from foretell.errors import DatasetError, UsageError
+from foretell.report.placement import load_of, recommendation, write_simulation
 
 CLUSTER = {
     "trace": {"tasks": 60, "bursts": 2, "every_s": 100, "within_s": 50, "cpu": 2,
@@ -26,7 +26,7 @@ CLUSTER = {
 
 def test_energy_falls_and_times_grow_with_the_weight():
     found = simulate_weights(CLUSTER, policy="kube,geometric", seed=1, n_seeds=4)
-    kube, *weights = found.outcomes
+    kube, weights = found.simulation.outcomes[0], found.outcomes
     energy = [o.mean("task_j") for o in weights]
     times = [o.mean("mean_completion_s") for o in weights]
     assert [o.choice.H for o in weights] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -34,6 +34,49 @@ def test_energy_falls_and_times_grow_with_the_weight():
     assert times == sorted(times)
     assert energy[-1] < kube.mean("task_j") < energy[0]
     assert "against kube" in recommendation(found)
+
+
+def test_a_recommendation_names_the_policy_that_was_swept_and_its_settings():
+    found = simulate_weights(CLUSTER, policy="kube,geometric:energy=node:moves=on,best:H=1")
+    assert recommendation(found).startswith("geometric with energy=node, moves=on, swept over H: ")
+    assert found.settings == "energy=node, moves=on"
+    only_best = simulate_weights(CLUSTER, policy="kube,best:H=1")
+    assert (only_best.title, only_best.settings) == ("geometric", "energy=task, moves=off")
+
+
+def test_a_sweep_is_compared_with_the_first_policy_even_if_it_is_part_of_the_sweep():
+    found = simulate_weights(CLUSTER, policy="geometric:H=0.4,geometric:H=1")
+    assert found.simulation.outcomes[0].label == "geometric H=0.4"
+    assert [o.choice.H for o in found.outcomes] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+OWN = pd.DataFrame({"arrival_s": [0, 1, 2], "cpu": 1, "memory": "1Gi", "work": 20,
+                    "H": [0.9, None, 0.2]})  # fmt: skip
+
+
+def test_a_simulation_says_how_many_tasks_have_their_own_weight():
+    found = simulate_cluster(CLUSTER, OWN, policy="kube,geometric:H=0")
+    assert "2 of 3 tasks have their own H; the policy's H does not apply to them." in str(found)
+    assert found.to_json()["n_tasks_with_own_H"] == 2
+    assert simulate_weights(CLUSTER, OWN) is not None
+    without = simulate_cluster(CLUSTER, OWN.drop(columns="H"), policy="kube,geometric:H=0")
+    assert "own H" not in str(without)
+    assert "own H" not in str(simulate_cluster(CLUSTER, OWN, policy="kube,first_fit"))
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["table", "made up"])
+def test_nothing_is_swept_over_h_if_all_tasks_have_their_own(tmp_path, own):
+    trace = CLUSTER["trace"] | ({} if own else {"H": [0.2, 0.9]})
+    tasks = OWN.fillna({"H": 0.5}) if own else None
+    given = {"cluster": {**CLUSTER, "trace": trace}, "tasks": tasks, "policy": "kube,geometric:H=1"}
+    assert simulate_weights(**given) is None
+    found = simulate_cluster(**given)
+    assert "All tasks have their own H; the policy's H does not apply." in str(found)
+    write_simulation(found, None, tmp_path / "a.md")
+    text = (tmp_path / "a.md").read_text()
+    assert "All tasks have their own H" in text
+    assert "swept" not in text
+    assert "against H" not in text
 
 
 def test_policies_meet_the_same_tasks():
@@ -70,6 +113,23 @@ def test_load_is_the_share_of_cpus_in_use():
     at = {t: [float(load.shares["fast"][(load.at_s <= t).sum() - 1])] for t in (5.0, 15.0)}
     assert at == {5.0: [0.5], 15.0: [0.75]}  # 16 and 24 of 32 CPUs
     assert load.shares["slow"].max() == 0
+    used = {**CLUSTER, "node": [{"name": "slow-1", "used": {"cpu": 8}, "ready": False}]}
+    found = simulate_cluster(used, trace, policy="geometric:H=0")
+    assert load_of(found, found.outcomes[0]).shares["slow"].min() == 0.25  # 8 of 32 CPUs
+    assert "Idle energy includes nodes that are not ready: slow-1." in str(found)
+
+
+def test_tasks_that_are_left_out_are_counted():
+    trace = pd.DataFrame({"arrival_s": [0, 1], "cpu": [99, 1], "memory": "1Gi", "work": 5})
+    found = str(simulate_cluster(CLUSTER, trace, policy="kube"))
+    assert found.startswith("2 tasks (1 left out), 6 nodes")
+    assert "1 task fits on no node, even on an empty one, and is left out." in found
+
+
+def test_a_weight_in_a_table_that_is_out_of_range_names_its_row_and_column():
+    trace = pd.DataFrame({"arrival_s": [0, 1], "cpu": 1, "work": 5, "H": [0.5, 3]})
+    with pytest.raises(DatasetError, match="row 2, column 'H': must be a number from 0 to 1"):
+        simulate_cluster(CLUSTER, trace)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +139,14 @@ def test_load_is_the_share_of_cpus_in_use():
         ({"policy": "kube,kube"}, "'kube' is given twice"),
         ({"n_seeds": 0}, "n_seeds: must be at least 1, not 0"),
         ({"seed": -1}, "seed: must be at least 0"),
+        ({"cluster": {**CLUSTER, "trace": {"H": 3}}}, r"^trace\.H: must be a number from 0 to 1"),
+        (
+            {"tasks": pd.DataFrame({"arrival_s": [0, 1], "cpu": 1, "work": [1, None]})},
+            "the time of task 2 is not known.*needs 'work'",
+        ),
         (
             {"tasks": pd.DataFrame({"arrival_s": [0], "cpu": [99], "work": [1]})},
-            "fits on any node.*CPUs: 16 of 16 free",
+            "fits on any node.*asks for 99 CPUs; 16 of 16 free",
         ),
         (
             {
@@ -171,7 +236,7 @@ def test_the_command_writes_a_report_and_the_tasks(cluster_file, trace_file, tmp
     [
         (["--policy", "kubes"], "unknown policy 'kubes'. Did you mean 'kube'"),
         (["--seeds", "0"], "--seeds: must be at least 1"),
-        (["-o", "report.txt"], "-o report.txt: a report ends in .html"),
+        (["-o", "report.txt"], "-o report.txt: a report ends in .html, .md, .pdf, and a table"),
         (["--tasks", "nowhere.csv"], "nowhere.csv"),
         ([], "no [trace]"),
     ],

@@ -71,7 +71,7 @@ def test_a_table_has_needs_features_and_weights(tmp_path):
         ({"arrival_s": [0, 5, 3, 4]}, r"'arrival_s'.*earlier.*row 3.*sort"),
         ({"arrival_s": [-1, 0]}, r"'arrival_s'.*negative.*row 1"),
         ({"arrival_s": [0, 1], "cpu": [1, -1]}, r"row 2: .*cpu.*-1"),
-        ({"arrival_s": [0, 1], "H": [0, 3]}, r"row 2: .*from 0 to 1, not 3"),
+        ({"arrival_s": [0, 1], "H": [0, 3]}, r"row 2, column 'H': .*from 0 to 1, not 3"),
     ],
 )
 def test_mistakes_in_a_table_are_named_with_column_and_row(columns, expected):

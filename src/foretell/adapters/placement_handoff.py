@@ -88,11 +88,12 @@ def check_form(form: str) -> None:
 
 
 def _check_ranked(placement: Placement) -> None:
-    if placement.chosen is None:
+    if not placement.nodes:
         reasons = listing(f"{node}: {why}" for node, why in placement.excluded.items())
         raise UsageError(f"no type of node can take this task ({reasons}); ask for less")
-    if not any(node.is_known for node in placement.nodes):
-        remark = placement.chosen.estimate.remark or placement.chosen.estimate.trust
+    if placement.is_blind:
+        estimate = placement.nodes[0].estimate
+        remark = estimate.remark or estimate.trust
         raise UsageError(
             f"no prediction can be used for this task ({remark}), so no type is better than another"
         )
@@ -109,10 +110,10 @@ def _as_peaks(cluster: Cluster) -> str:
     """
     found: dict[str, dict[str, float]] = {}
     for table in cluster.node_type:
-        if not table.node_names:
+        if not table.nodes:
             raise UsageError(
-                f"node type {table.name}: PEAKS needs the names of its nodes; "
-                'write nodes = ["a", "b"]'
+                f"node type {table.name}: PEAKS knows nodes by their names in Kubernetes, and the "
+                'cluster file has none; write nodes = ["a", "b"]'
             )
         found |= dict.fromkeys(table.node_names, _coefficients(table.node_type))
     return json.dumps(found, indent=2) + "\n"
@@ -163,7 +164,13 @@ def _expressions(table: NodeTypeTable) -> list[dict[str, Any]]:
     if table.selector:
         return [{"key": key, "operator": "In", "values": [value]}
                 for key, value in table.selector.items()]  # fmt: skip
-    return [{"key": _HOST, "operator": "In", "values": table.node_names}]
+    if not table.nodes:
+        raise UsageError(
+            f"node type {table.name}: an affinity finds nodes by their labels or names in "
+            "Kubernetes, and the cluster file has neither; write selector = { ... } or "
+            'nodes = ["a", "b"]'
+        )
+    return [{"key": _HOST, "operator": "In", "values": table.nodes}]
 
 
 # Kueue

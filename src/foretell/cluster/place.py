@@ -44,6 +44,7 @@ def place_task(
     'slow-1'
     """
     read, asked = read_cluster(cluster), read_task(task)
+    read.check_nodes()
     if H is not None:
         asked = replace(asked, H=read_h(H))
     chosen = policy if policy is not None else read.policy.score

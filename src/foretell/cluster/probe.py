@@ -10,24 +10,54 @@ from typing import Any
 import tomli_w
 
 from foretell.decide.placement.cluster import Cluster, NodeTypeTable, read_cluster
+from foretell.errors import Option, UsageError
 from foretell.files.directory import check_new, make_folder, write_new
+from foretell.machines import read_amount
+from foretell.measure.measure import prepare_sweep
 from foretell.measure.probes import JOBS
-from foretell.measure.sweep import read_sweep
 
-_ITERATIONS = [2, 4, 8, 16]
-_MEMORY_MIB = [16, 64, 128]
-_MOST_MEMORY = 0.25  # of a node: the job also needs room for copies
-_IDLE_S, _REPEATS = 30, 3
+_ITERATIONS = (2, 8, 32, 128, 512)
+_STEP, _N_SIZES = 4, 4  # from one size of data to the next, and how many there are
+_SHARE = 1 / 8  # of a node's memory: the jobs also need room for copies
+_MOST_SHARE = 1 / 4
+_LEAST_MIB, _MOST_MIB, _MOST_QUICK_MIB = 1, 1024, 128
+#: A run with more iterations times MiB than this is left out, to keep the sweep short.
+_MOST_WORK, _MOST_QUICK_WORK = 8192, 1024
+_IDLE_S, _REPEATS = 30, 2
+#: What an iteration took per MiB on one CPU of a server, and with which power of MiB that grows.
+_SECONDS = {"k_means": (3.4e-3, 0.0), "matrix_product": (0.42e-3, 0.5), "copy": (0.4e-3, 0.0)}
+_START_S = 1.0
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What sweeps of probes try.
+
+    Attributes
+    ----------
+    governors
+        Frequency governors to try, where the machine grants it.
+    most_memory
+        The largest data of a run, such as ``"4Gi"``; by default an eighth of the node's memory,
+        and at most 1 GiB.
+    is_quick
+        Whether to make a few runs only: once each, on one CPU and on all, with less work.
+    """
+
+    governors: Sequence[str] = ()
+    most_memory: str | None = None
+    is_quick: bool = False
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The sweeps of one node type, and the targets of its two models."""
+    """The sweeps of one node type, how long they take, and the targets of its two models."""
 
     name: str
     idle: Path
     sweep: Path
     n_runs: int
+    total_s: float
     targets: tuple[str, str]
 
 
@@ -35,7 +65,7 @@ def write_probes(
     cluster: Path | str | Mapping[str, Any] | Cluster,
     output: str | Path,
     *,
-    governors: Sequence[str] = (),
+    options: ProbeOptions | None = None,
     force: bool = False,
 ) -> list[Probe]:
     """Write two sweeps per node type: one of an idle node, and one of probes.
@@ -46,18 +76,20 @@ def write_probes(
         A cluster file, or a dict of its shape.
     output
         The folder for the sweeps.
-    governors
-        Frequency governors to try, where the machine grants it.
+    options
+        What they try.
     """
     folder = Path(output)
     contents: dict[Path, str] = {}
     found = []
     for table in read_cluster(cluster).node_type:
         idle, sweep = folder / f"{table.name}-idle.toml", folder / f"{table.name}.toml"
-        described = probe_sweep(table, governors)
+        described = probe_sweep(table, options)
         contents[idle] = tomli_w.dumps(_idle_sweep())
         contents[sweep] = tomli_w.dumps(described)
-        found.append(Probe(table.name, idle, sweep, _n_runs(described), _targets(described)))
+        n_runs = len(prepare_sweep(described, is_sure=True).runs)
+        total_s = n_runs * described["expected_s"]
+        found.append(Probe(table.name, idle, sweep, n_runs, total_s, _targets(described)))
     for path in contents:
         check_new(path, force=force)
     make_folder(folder)
@@ -66,30 +98,75 @@ def write_probes(
     return found
 
 
-def probe_sweep(table: NodeTypeTable, governors: Sequence[str] = ()) -> dict[str, Any]:
+def probe_sweep(table: NodeTypeTable, options: ProbeOptions | None = None) -> dict[str, Any]:
     """Return the sweep of the probes for a node type, as plain values."""
-    capacity = table.node_type.capacity
-    most = max(1, int(capacity.cpus))
-    cpus = sorted({2**i for i in range(most.bit_length())} | {most})
-    room_mib = _MOST_MEMORY * capacity.memory_bytes / 2**20
-    memory = [mib for mib in _MEMORY_MIB if not room_mib or mib <= room_mib] or _MEMORY_MIB[:1]
+    options = options or ProbeOptions()
+    memory = _sizes(table, options)
+    most_work = _MOST_QUICK_WORK if options.is_quick else _MOST_WORK
+    least, most_work = _ITERATIONS[0], max(most_work, _ITERATIONS[0] * memory[-1])
     parameters: dict[str, Any] = {
-        "job": list(JOBS), "cpus": cpus, "iterations": _ITERATIONS, "memory_mib": memory,
-    }  # fmt: skip
-    if governors:
-        parameters["governor"] = list(governors)
+        "job": list(JOBS),
+        "cpus": _cpus(table, options),
+        "iterations": [n for n in _ITERATIONS if n * memory[0] <= most_work] or [least],
+        "memory_mib": memory,
+    }
+    if options.governors:
+        parameters["governor"] = list(options.governors)
     found: dict[str, Any] = {
-        "repeats": _REPEATS,
+        "repeats": 1 if options.is_quick else _REPEATS,
+        "only": f"iterations * memory_mib <= {most_work}",
         "workload": {"use": "python", "call": "foretell.measure.probes:probe"},
         "parameters": parameters,
         "needs": {"cpus": "cpus"},
     }
+    times = [_seconds(run.configuration) for run in prepare_sweep(found, is_sure=True).runs]
+    found["expected_s"] = round(sum(times) / len(times), 2)
     kind = table.node_type
     if kind.idle_w is not None and kind.busy_w is not None and kind.busy_w > kind.idle_w:
         source = "the power of the node type above idle"
         found["power"] = {"idle_w": 0.0, "busy_w": kind.busy_w - kind.idle_w, "source": source}
-    read_sweep(found)
     return found
+
+
+def _cpus(table: NodeTypeTable, options: ProbeOptions) -> list[int]:
+    most = max(1, int(table.node_type.capacity.cpus))
+    between = {1} if options.is_quick else {2**i for i in range(most.bit_length())}
+    return sorted(between | {most})
+
+
+def _sizes(table: NodeTypeTable, options: ProbeOptions) -> list[int]:
+    """Return the sizes of data to try, in MiB, up to what the node has room for."""
+    room_mib = table.node_type.capacity.memory_bytes / 2**20
+    most = min(_MOST_MIB, int(room_mib * _SHARE)) if room_mib else _MOST_MIB
+    if options.is_quick:
+        most = min(most, _MOST_QUICK_MIB)
+    if options.most_memory is not None:
+        most = _asked_mib(options.most_memory, room_mib, table.name)
+    n = _N_SIZES - 1 if options.is_quick else _N_SIZES
+    return sorted({max(_LEAST_MIB, most // _STEP**i) for i in range(n)})
+
+
+def _asked_mib(text: str, room_mib: float, name: str) -> int:
+    option = Option("most_memory", text)
+    try:
+        asked = int(read_amount(text, "memory") / 2**20)
+    except UsageError:
+        raise UsageError("must be an amount such as 512Mi or 4Gi", option=option) from None
+    if asked < _LEAST_MIB:
+        raise UsageError(f"must be at least {_LEAST_MIB}Mi", option=option)
+    if room_mib and asked > room_mib * _MOST_SHARE:
+        raise UsageError(
+            f"the jobs make copies, so that a node of type {name} has room for "
+            f"{int(room_mib * _MOST_SHARE)}Mi at most", option=option
+        )  # fmt: skip
+    return asked
+
+
+def _seconds(configuration: Mapping[str, Any]) -> float:
+    """Return what a run takes about, if more CPUs do not help."""
+    each_s, power = _SECONDS[configuration["job"]]
+    size = configuration["memory_mib"] ** (1 + power)
+    return float(_START_S + each_s * configuration["iterations"] * size)
 
 
 def _idle_sweep() -> dict[str, Any]:
@@ -97,14 +174,8 @@ def _idle_sweep() -> dict[str, Any]:
         "repeats": _REPEATS,
         "workload": {"use": "python", "call": "foretell.measure.probes:idle"},
         "parameters": {"seconds": _IDLE_S},
+        "expected_s": _IDLE_S + _START_S,
     }
-
-
-def _n_runs(sweep: Mapping[str, Any]) -> int:
-    n = int(sweep["repeats"])
-    for values in sweep["parameters"].values():
-        n *= len(values)
-    return n
 
 
 def _targets(sweep: Mapping[str, Any]) -> tuple[str, str]:

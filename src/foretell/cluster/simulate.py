@@ -23,7 +23,8 @@ from foretell.simulate.cluster import Played, Scene
 from foretell.simulate.figures import Figures, best_cost, figures_of
 
 DEFAULT_POLICIES = "kube,geometric:H=0,geometric:H=0.5,geometric:H=1"
-_WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: The weights of energy that a sweep tries.
+WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class Simulation:
     ----------
     is_exact
         Whether regret is relative to the best schedule; otherwise it is an upper limit.
+    n_own_weights
+        How many tasks have a weight of energy of their own, so that a policy's H does not apply.
     """
 
     cluster: Cluster
@@ -81,6 +84,7 @@ class Simulation:
     seeds: tuple[int, ...]
     outcomes: tuple[PolicyOutcome, ...]
     is_exact: bool
+    n_own_weights: int = 0
 
     def against_first(self, outcome: PolicyOutcome, name: str) -> Interval:
         """Return by which share a figure differs from that of the first policy, seed by seed."""
@@ -99,6 +103,7 @@ class Simulation:
             "label": "simulated",
             "n_tasks": self.n_tasks,
             "n_nodes": self.n_nodes,
+            "n_tasks_with_own_H": self.n_own_weights,
             "seeds": list(self.seeds),
             "regret_is_exact": self.is_exact,
             "policies": [
@@ -162,11 +167,12 @@ def run_policies(
     trace = cluster.trace or TraceTable()
     figures: dict[str, list[Figures]] = {choice.label: [] for choice in choices}
     first: dict[str, Played] = {}
-    is_exact, n_tasks, n_nodes = True, 0, 0
+    is_exact, n_tasks, n_own, n_nodes = True, 0, 0, 0
     for seed in seeds:
         own = made_up(trace, seed) if arrivals is None else list(arrivals)
         scene = Scene(cluster, own, estimates, truth, trace.noise)
         n_tasks, n_nodes = len(own), len(cluster.nodes()[0])
+        n_own = sum(arrival.task.H is not None for arrival in own)
         played = [scene.play(choice, seed) for choice in choices]
         if all(p.tasks.empty for p in played):
             raise _nothing_fits(cluster, own)
@@ -176,7 +182,7 @@ def run_policies(
             figures[p.policy].append(figures_of(p, best[p.H]))
             first.setdefault(p.policy, p)
     outcomes = tuple(PolicyOutcome(c, tuple(figures[c.label]), first[c.label]) for c in choices)
-    return Simulation(cluster, n_tasks, n_nodes, tuple(seeds), outcomes, is_exact)
+    return Simulation(cluster, n_tasks, n_nodes, tuple(seeds), outcomes, is_exact, n_own)
 
 
 def _nothing_fits(cluster: Cluster, arrivals: Sequence[Arrival]) -> UsageError:
@@ -189,6 +195,44 @@ def _nothing_fits(cluster: Cluster, arrivals: Sequence[Arrival]) -> UsageError:
     )
 
 
+@dataclass(frozen=True)
+class WeightSweep:
+    """One policy with several weights of energy, and the policy to compare with, on the same tasks.
+
+    Attributes
+    ----------
+    base
+        The policy with its settings, without a weight.
+    simulation
+        The policy to compare with comes first.
+    """
+
+    base: PolicyChoice
+    simulation: Simulation
+
+    @property
+    def outcomes(self) -> list[PolicyOutcome]:
+        """What the policy comes to with each weight, from speed to energy."""
+        return [
+            o for o in sorted(self.simulation.outcomes, key=lambda o: o.choice.H or 0.0)
+            if o.choice.H in WEIGHTS and replace(o.choice, H=None) == self.base
+        ]  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        """The policy with the settings that were given, such as geometric with energy=node."""
+        name, _, settings = self.base.label.partition(" ")
+        return f"{name} with {settings.replace(' ', ', ')}" if settings else name
+
+    @property
+    def settings(self) -> str:
+        """All settings besides H, also those of the cluster file."""
+        cluster, base = self.simulation.cluster, self.base
+        moves = cluster.migration.enabled if base.moves is None else base.moves
+        found = {"energy": base.energy or cluster.policy.energy, "moves": "on" if moves else "off"}
+        return ", ".join(f"{key}={value}" for key, value in {**found, **base.options}.items())
+
+
 def simulate_weights(
     cluster: Path | str | Mapping[str, Any] | Cluster,
     tasks: Path | str | pd.DataFrame | Dataset | None = None,
@@ -196,14 +240,28 @@ def simulate_weights(
     policy: str | Sequence[str | PolicyChoice] | None = None,
     seed: int = 0,
     n_seeds: int = 1,
-) -> Simulation:
-    """Play the same tasks with several weights of energy, after the first of the policies.
+) -> WeightSweep | None:
+    """Play the same tasks with several weights of energy; None if all tasks have their own.
 
-    The weights are tried with the last of the policies that uses them, or else with geometric.
+    The weights are tried with the last of the policies that uses them, or else with geometric;
+    never with best, which takes too long.
     """
+    read = read_cluster(cluster)
+    if _all_have_own(read.trace, tasks):
+        return None
     choices = read_policies(DEFAULT_POLICIES if policy is None else policy)
-    weighted = [c for c in choices if c.make().needed(0.5)]
-    base = weighted[-1] if weighted else PolicyChoice("geometric")
-    swept = [replace(base, H=H) for H in _WEIGHTS]
-    first = [choices[0]] if choices[0] not in swept else []
-    return simulate_cluster(cluster, tasks, policy=[*first, *swept], seed=seed, n_seeds=n_seeds)
+    weighted = [c for c in choices if c.make().needed(0.5) and c.name != "best"]
+    base = replace(weighted[-1], H=None) if weighted else PolicyChoice("geometric")
+    swept = [replace(base, H=H) for H in WEIGHTS]
+    compared = [choices[0], *(c for c in swept if c != choices[0])]
+    found = simulate_cluster(read, tasks, policy=compared, seed=seed, n_seeds=n_seeds)
+    return WeightSweep(base, found)
+
+
+def _all_have_own(
+    trace: TraceTable | None, tasks: Path | str | pd.DataFrame | Dataset | None
+) -> bool:
+    """Whether all tasks have a weight of energy of their own."""
+    if tasks is None:
+        return trace is not None and trace.H is not None
+    return all(arrival.task.H is not None for arrival in read_arrivals(tasks))

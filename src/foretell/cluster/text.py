@@ -50,6 +50,8 @@ def simulation_text(simulation: Simulation) -> str:
     nodes, tasks = counted(simulation.n_nodes, "node"), counted(simulation.n_tasks, "task")
     rows = [HEADER, *simulation_rows(simulation)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    left_out = _n_unplaced(simulation)
+    tasks += f" ({left_out} left out)" if left_out else ""
     lines = [f"{tasks}, {nodes}, {seeds}, simulated"]
     for row in rows:
         cells = [
@@ -63,7 +65,7 @@ def simulation_text(simulation: Simulation) -> str:
 def remarks(simulation: Simulation) -> list[str]:
     """Say what the columns mean, and what to know about them."""
     first = simulation.outcomes[0]
-    found = []
+    found = list(filter(None, [_own_weights(simulation)]))
     if len(simulation.outcomes) > 1:
         interval = " with 95 % intervals" if len(simulation.seeds) > 1 else ""
         found.append(f"Energy is that of tasks and idle nodes, against {first.label}{interval}.")
@@ -72,11 +74,30 @@ def remarks(simulation: Simulation) -> list[str]:
             "Regret is against every task alone on its best node at once, which no schedule may "
             "reach."
         )
-    if n := round(max(o.mean("n_unplaced") for o in simulation.outcomes)):
+    if n := _n_unplaced(simulation):
+        fits, are = ("fits", "is") if n == 1 else ("fit", "are")
         found.append(
-            f"{counted(n, 'task')} fit on no node, even on an empty one, and are left out."
+            f"{counted(n, 'task')} {fits} on no node, even on an empty one, and {are} left out."
         )
+    off = [node.name for node in simulation.cluster.node if not node.ready]
+    if off:
+        found.append(f"Idle energy includes nodes that are not ready: {', '.join(off)}.")
     unmetered = [t.name for t in simulation.cluster.node_type if t.node_type.idle_w is None]
     if unmetered:
         found.append(f"Idle power of {', '.join(unmetered)} is not given and counts as 0.")
     return found
+
+
+def _n_unplaced(simulation: Simulation) -> int:
+    return round(max(o.mean("n_unplaced") for o in simulation.outcomes))
+
+
+def _own_weights(simulation: Simulation) -> str:
+    """Say that the weights of policies do not apply to tasks that have their own."""
+    n, n_tasks = simulation.n_own_weights, simulation.n_tasks
+    if not n or not any(o.choice.make().needed(0.5) for o in simulation.outcomes):
+        return ""
+    if n == n_tasks:
+        return "All tasks have their own H; the policy's H does not apply."
+    have, them = ("has its", "it") if n == 1 else ("have their", "them")
+    return f"{n} of {n_tasks} tasks {have} own H; the policy's H does not apply to {them}."

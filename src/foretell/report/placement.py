@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from foretell._version import __version__
-from foretell.cluster.simulate import PolicyOutcome, Simulation
+from foretell.cluster.simulate import PolicyOutcome, Simulation, WeightSweep
 from foretell.cluster.text import HEADER, remarks, simulation_rows
 from foretell.files.directory import check_new
 from foretell.report.document import Document, Fact, Paragraph, Picture, Section, Table
@@ -29,12 +30,11 @@ _KEPT = 0.8  # of the saving, by which a weight is recommended
 
 
 def write_simulation(
-    simulation: Simulation, sweep: Simulation | None, output: str | Path, *, force: bool = False
+    simulation: Simulation, sweep: WeightSweep | None, output: str | Path, *, force: bool = False
 ) -> Report:
     """Write a simulation as one file to look at.
 
-    ``sweep`` has the same tasks under one policy with several weights of energy, after a first
-    policy to compare with.
+    ``sweep`` has the same tasks under one policy with several weights of energy.
     """
     path, form = Path(output), choose_form(output, None)
     check_new(path, force=force)
@@ -43,15 +43,16 @@ def write_simulation(
     return Report(path, sum(sizes), tuple(s.title for s in document.sections), ())
 
 
-def recommendation(sweep: Simulation) -> str | None:
+def recommendation(sweep: WeightSweep) -> str | None:
     """Name the weight that keeps most of the saving for the least time; None if nothing is saved.
 
-    The first policy of the sweep is the one to compare with.
+    The first policy of the simulation is the one to compare with.
     """
+    against_first = sweep.simulation.against_first
     changes = [
-        (o.choice.H or 0.0, sweep.against_first(o, "total_j").mean,
-         sweep.against_first(o, "mean_completion_s").mean)
-        for o in sweep.outcomes[1:]
+        (o.choice.H or 0.0, against_first(o, "total_j").mean,
+         against_first(o, "mean_completion_s").mean)
+        for o in sweep.outcomes
     ]  # fmt: skip
     saving = -min((energy for _, energy, _ in changes), default=0.0)
     if saving <= 0:
@@ -59,15 +60,30 @@ def recommendation(sweep: Simulation) -> str | None:
     H, energy, time = min(
         (c for c in changes if -c[1] >= _KEPT * saving), key=lambda change: change[2]
     )
-    against = sweep.outcomes[0].label
+    against = sweep.simulation.outcomes[0].label
     return (
-        f"H = {H:g} keeps {100 * -energy / saving:.0f} % of the largest saving "
-        f"({100 * -energy:.1f} % of total energy), with completion times {100 * time:+.1f} %, "
-        f"against {against}."
+        f"{sweep.title}, swept over H: H = {H:g} keeps {100 * -energy / saving:.0f} % of the "
+        f"largest saving ({100 * -energy:.1f} % of total energy), with completion times "
+        f"{100 * time:+.1f} %, against {against}."
     )
 
 
-def _document(simulation: Simulation, sweep: Simulation | None) -> Document:
+def _verdict(simulation: Simulation) -> str:
+    """Say what the policies of the table save."""
+    first = simulation.outcomes[0]
+    best = min(simulation.outcomes, key=lambda o: o.mean("total_j"))
+    if best is first:
+        return f"No policy of the table takes less energy than {plain(first.label)}."
+    energy, time = (
+        simulation.against_first(best, name).mean for name in ("total_j", "mean_completion_s")
+    )
+    return (
+        f"{plain(best.label)} takes {100 * -energy:.1f} % less energy than {plain(first.label)}, "
+        f"with completion times {100 * time:+.1f} %."
+    )
+
+
+def _document(simulation: Simulation, sweep: WeightSweep | None) -> Document:
     nodes, tasks = counted(simulation.n_nodes, "node"), counted(simulation.n_tasks, "task")
     best = min(simulation.outcomes, key=lambda o: o.mean("total_j"))
     fastest = min(simulation.outcomes, key=lambda o: o.mean("mean_completion_s"))
@@ -87,7 +103,7 @@ def _document(simulation: Simulation, sweep: Simulation | None) -> Document:
                  "total energy"),
             Fact("fastest", duration(fastest.mean("mean_completion_s")), plain(fastest.label)),
         ),
-        trust=advice or "No policy saves energy here.",
+        trust=" ".join(filter(None, (_verdict(simulation), advice and plain(advice)))),
         notes=tuple(remarks(simulation)),
         sections=tuple(sections),
         foot=f"Written by foretell {__version__}.",
@@ -99,10 +115,10 @@ def _table_section(simulation: Simulation) -> Section:
     return Section("policies", "The policies", (table,))
 
 
-def _weights_section(simulation: Simulation, sweep: Simulation) -> Section:
-    first, *others = sweep.outcomes
-    energy = [sweep.against_first(o, "total_j") for o in others]
-    time = [sweep.against_first(o, "mean_completion_s") for o in others]
+def _weights_section(simulation: Simulation, sweep: WeightSweep) -> Section:
+    first, others = sweep.simulation.outcomes[0], sweep.outcomes
+    energy = [sweep.simulation.against_first(o, "total_j") for o in others]
+    time = [sweep.simulation.against_first(o, "mean_completion_s") for o in others]
     H = np.array([o.choice.H or 0.0 for o in others])
     weights = Weights(
         H,
@@ -129,8 +145,8 @@ def _weights_section(simulation: Simulation, sweep: Simulation) -> Section:
         "Energy against speed",
         (
             Paragraph(
-                f"H weighs energy against time. The policy is {plain(others[0].choice.name)}; "
-                "bands are 95 % intervals over the seeds."
+                f"H weighs energy against time. The policy is {plain(sweep.base.name)} with "
+                f"{plain(sweep.settings)}. Bands are 95 % intervals over the seeds."
             ),
             Picture(
                 "weights", "Energy and time against H",
@@ -147,9 +163,11 @@ def _weights_section(simulation: Simulation, sweep: Simulation) -> Section:
 
 
 def _point(outcome: PolicyOutcome) -> Point:
+    choice = outcome.choice
+    family = replace(choice, H=None).label
     return Point(
-        outcome.label, outcome.choice.name, outcome.mean("mean_completion_s"),
-        outcome.mean("total_j"),
+        outcome.label, family, family if choice.H is None else f"H={choice.H:g}",
+        outcome.mean("mean_completion_s"), outcome.mean("total_j"),
     )  # fmt: skip
 
 
@@ -164,7 +182,10 @@ def _load_section(simulation: Simulation) -> Section:
                 f"Mean share of CPUs in use: {means}.", partial(draw_load, load), is_small=True,
             )
         )  # fmt: skip
-    text = f"The share of CPUs in use on each type of node, with seed {simulation.seeds[0]}."
+    used = any(node.resources.cpus for node in simulation.cluster.node)
+    before = ", with what was in use before" if used else ""
+    seed = simulation.seeds[0]
+    text = f"The share of CPUs in use on each type of node{before}, with seed {seed}."
     return Section("nodes", "Nodes over time", (Paragraph(text), *pictures))
 
 
@@ -191,6 +212,8 @@ def load_of(simulation: Simulation, outcome: PolicyOutcome) -> Load:
                 began[np.searchsorted(starts[order], at_s, side="right")]
                 - ended[np.searchsorted(ends[other], at_s, side="right")]
             )
+        before = sum(n.resources.cpus for n in cluster.node if type_of[n.name] == table.name)
+        total = total + before
         n_cpus = table.node_type.capacity.cpus * len(table.node_names)
         shares[table.name] = total / max(n_cpus, 1e-9)
     return Load(at_s - start, shares)

@@ -41,8 +41,8 @@ def made_up(table: TraceTable, seed: int) -> list[Arrival]:
             "memory": _drawn(table.memory, random, "memory"),
         }
         features = {name: _drawn(values, random, name) for name, values in table.features.items()}
-        H = None if table.H is None else read_h(_drawn(table.H, random, "H"))
         try:
+            H = None if table.H is None else read_h(_drawn(table.H, random, "H"))
             read = Resources.read(needs)
         except UsageError as error:
             raise UsageError(f"trace.{error}") from None
@@ -103,4 +103,5 @@ def _task(row: Mapping[Any, Any], place: str) -> Task:
     try:
         return read_task(values)
     except ForetellError as error:
-        raise DatasetError(f"{place}: {error.text}; correct it.") from None
+        column = ", column 'H'" if error.option is not None and error.option.name == "H" else ""
+        raise DatasetError(f"{place}{column}: {error.text}; correct it.") from None

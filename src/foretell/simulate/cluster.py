@@ -113,8 +113,7 @@ class _Play:
         cluster = scene.cluster
         self.chooser = Chooser(cluster, scene.estimates, choice, seed)
         self.fleet = self.chooser.fleet
-        if not len(self.fleet):
-            raise UsageError("the cluster has no nodes; write count or nodes in [[node_type]]")
+        cluster.check_nodes()
         self.room_at_start = self.fleet.free
         self.events = Events(seed)
         self.waiting = Waiting()
@@ -142,7 +141,7 @@ class _Play:
             true = self.scene.truth.of(arrival.task)
             known = np.isfinite(true.time_s) & np.isfinite(true.energy_j)
             if not known[self.fleet.type_of].all():
-                self._refuse(arrival.task, known)
+                self._refuse(i, arrival.task, known)
             jobs.append(
                 _Job(
                     i, arrival.task, arrival.at_s,
@@ -151,7 +150,7 @@ class _Play:
             )  # fmt: skip
         return jobs
 
-    def _refuse(self, task: Task, known: NDArray[np.bool_]) -> None:
+    def _refuse(self, index: int, task: Task, known: NDArray[np.bool_]) -> None:
         place = next(int(i) for i in self.fleet.type_of if not known[i])
         table = self.scene.cluster.node_type[place]
         estimate = self.scene.truth.of(task).by_type[place]
@@ -161,7 +160,7 @@ class _Play:
             what, figure = ("energy", estimate.energy)
             remedy = "write energy_j = an expression, idle_w and busy_w, or a power curve"
         raise UsageError(
-            f"node type {table.name}: the {what} of task {task.name or dict(task.features)} is not "
+            f"node type {table.name}: the {what} of task {task.name or index + 1} is not "
             f"known ({figure.remark or figure.trust}); {remedy}, or name models that were fitted "
             "on such tasks"
         )

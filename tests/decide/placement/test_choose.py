@@ -85,6 +85,13 @@ def test_weight_1_takes_the_least_energy_and_weight_0_the_least_time(policy):
     assert next(iter(ranked(chooser_of(cluster, f"{policy}:H=0")))) == "fast"
 
 
+def test_an_unknown_option_of_a_policy_is_refused_with_those_that_there_are():
+    with pytest.raises(UsageError, match=r"no option 'foo'\. Known: H, energy, moves"):
+        read_policy("geometric:foo=2")
+    with pytest.raises(UsageError, match="Did you mean 'energy'"):
+        read_policy("geometric:enery=node")
+
+
 def test_the_weight_of_a_task_wins_over_that_of_the_policy():
     chooser = chooser_of(cluster_of(fast=(10, 90, 8), slow=(60, 30, 8)), "geometric:H=0")
     assert next(iter(ranked(chooser, "cpu=1,H=1"))) == "slow"

@@ -68,7 +68,10 @@ ready = false
         (with_type(capacity={"cpu": -1}), ["node_type[0].capacity", "cpu", "-1", "500m"]),
         (with_type(capacity={"cpu": "four"}), ["node_type[0].capacity", "'four'"]),
         (with_type(nodes=["a"]), ["node_type[0]", "count is 2", "1"]),
-        (with_type(time_s="iterations /"), ["node_type[0].time_s", "iterations /"]),
+        (
+            with_type(time_s="iterations /"),
+            ["node_type[0].time_s", "iterations /", "such as 2 + iterations * 0.4 / cpus"],
+        ),
         (with_type(idle_w=5, busy_w=2), ["node_type[0]", "busy_w", "exchange"]),
         (
             with_type(idle_w=5, power={"k0": 1, "k1": 1, "k2": 0.01}),

@@ -47,6 +47,8 @@ class Placement:
     ----------
     excluded
         Why other nodes are out, by node.
+    could_fit
+        Whether some node could take the task if it were empty and ready.
     """
 
     task: Task
@@ -55,11 +57,17 @@ class Placement:
     energy: str
     nodes: tuple[RankedNode, ...]
     excluded: Mapping[str, str]
+    could_fit: bool = True
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nodes have room, and the policy knows nothing of the task on any of them."""
+        return bool(self.nodes) and not any(node.is_known for node in self.nodes)
 
     @property
     def chosen(self) -> RankedNode | None:
-        """The node to use; None if none has room."""
-        return self.nodes[0] if self.nodes else None
+        """The node to use; None if none has room, or if nothing is known of the task."""
+        return self.nodes[0] if self.nodes and not self.is_blind else None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values; what is not known is None."""
@@ -83,7 +91,7 @@ def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
     if need is None:
         unknown = sorted(set(task.needs.amounts()) - set(fleet.row))[0]
         excluded = dict.fromkeys(fleet.names, f"it has no {unknown}")
-        return Placement(task, choice.name, H, chooser.energy, (), excluded)
+        return Placement(task, choice.name, H, chooser.energy, (), excluded, could_fit=False)
     ranking = chooser.rank(task, need)
     candidates = ranking.candidates
     shown = chooser.policy.shown(ranking.scores)
@@ -99,7 +107,8 @@ def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
         for i in ranking.order
     ]
     excluded = _excluded(fleet, need, {node.node for node in nodes})
-    return Placement(task, choice.name, H, chooser.energy, tuple(nodes), excluded)
+    could_fit = bool(fleet.could_ever_fit(need).any())
+    return Placement(task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit)
 
 
 def _excluded(fleet: Fleet, need: Amounts, kept: set[str]) -> dict[str, str]:
@@ -140,21 +149,12 @@ def _node_json(node: RankedNode) -> dict[str, Any]:
 
 def placement_text(placement: Placement) -> str:
     """Write a placement as a table, with the reasons why other nodes are out."""
-    lines = []
-    if placement.nodes:
-        is_blind = not any(node.is_known for node in placement.nodes)
-        rows = [_HEADER, *(_row(node, is_blind) for node in placement.nodes[:_MOST_SHOWN])]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-        for n, row in enumerate(rows):
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-            mark = "   ← chosen" if n == 1 else ""
-            lines.append(("  ".join([*cells, row[-1]]) + mark).rstrip())
-        if len(placement.nodes) > _MOST_SHOWN:
-            lines.append(f"and {len(placement.nodes) - _MOST_SHOWN} more nodes with room")
-        if is_blind:
-            lines.append("No prediction can be used for this task, so all nodes count the same.")
-    else:
-        lines.append("No node can take this task now.")
+    lines = _table(placement) if placement.nodes else []
+    if placement.is_blind:
+        lines.append("No prediction can be used for this task, so no node is better than another.")
+    elif not placement.nodes:
+        never = "No node can take this task, even if it were empty."
+        lines.append("No node can take this task now." if placement.could_fit else never)
     by_reason: dict[str, list[str]] = {}
     for node, reason in placement.excluded.items():
         by_reason.setdefault(reason, []).append(node)
@@ -167,11 +167,30 @@ def placement_text(placement: Placement) -> str:
     return "\n".join(lines)
 
 
-def _row(node: RankedNode, is_blind: bool) -> tuple[str, ...]:
+def _table(placement: Placement) -> list[str]:
+    shown, is_blind = placement.nodes[:_MOST_SHOWN], placement.is_blind
+    rows: list[tuple[str, ...]] = [_HEADER]
+    told: set[str] = set()
+    for node in shown:
+        rows.append(_row(node, is_blind, node.type not in told))
+        told.add(node.type)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER) - 1)]
+    lines = []
+    for n, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        mark = "   ← chosen" if n == 1 and not is_blind else ""
+        lines.append(("  ".join([*cells, row[-1]]) + mark).rstrip())
+    if len(placement.nodes) > _MOST_SHOWN:
+        lines.append(f"and {len(placement.nodes) - _MOST_SHOWN} more nodes with room")
+    return lines
+
+
+def _row(node: RankedNode, is_blind: bool, is_first: bool) -> tuple[str, ...]:
+    """Return the cells of a node; the first of its type says what is to be said of the type."""
     trust = node.estimate.trust
     if not node.is_known and not is_blind:
         trust = f"{trust}, so its score is the median of the others"
-    if node.estimate.remark and node.estimate.trust != TRUST_INSIDE:
+    if is_first and node.estimate.remark and node.estimate.trust != TRUST_INSIDE:
         trust = f"{trust}: {node.estimate.remark}"
     return (
         plain(node.node), plain(node.type),

@@ -82,7 +82,12 @@ def read_policy(text: str) -> PolicyChoice:
         name, weight, energy, None if moves is None else _SWITCH[moves],
         {key: plain_value(value) for key, value in set_here.items()},
     )  # fmt: skip
-    choice.make()  # an unknown name or option is refused now
+    found = POLICIES.get(name)  # an unknown name or option is refused now
+    known = ["H", "energy", "moves", *found.options_class.model_fields]
+    for key in choice.options:
+        if key not in known:
+            raise _wrong(text, f"{name} has no option '{key}'. {suggest(key, known)}")
+    choice.make()
     return choice
 
 

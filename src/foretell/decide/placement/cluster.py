@@ -238,7 +238,7 @@ class NodeTypeTable(pydantic.BaseModel):
     def _is_expression(cls, value: float | str | None) -> float | str | None:
         if isinstance(value, str):
             try:
-                Expression(value)
+                Expression(value, example="2 + iterations * 0.4 / cpus")
             except UsageError as error:
                 raise ValueError(str(error)) from None
         return value
@@ -338,6 +338,11 @@ class Cluster(pydantic.BaseModel):
                     "correct one of them"
                 )
         return self
+
+    def check_nodes(self) -> None:
+        """Raise a UsageError if there are no nodes to choose from."""
+        if not any(table.node_names for table in self.node_type):
+            raise UsageError("the cluster has no nodes; write count or nodes in [[node_type]]")
 
     @property
     def folder(self) -> Path:

@@ -134,14 +134,20 @@ class Fleet:
         self.n_tasks[node] -= 1
 
     def lacking(self, node: int, need: Amounts) -> str:
-        """Say which resource a node has too little of, how much is free, and how much it has."""
-        free = free_of(self.capacity[:, node] - self.used[:, node])
-        for name, row in self.row.items():
-            if need[row] > free[row]:
-                if self.capacity[row, node] == 0:
-                    return f"no {_label(name)} in its capacity"
-                return f"{_label(name)}: {_shown(name, free[row], self.capacity[row, node])} free"
-        return ""
+        """Say what a task asks for of which a node has too little, and how much is free.
+
+        What it has too little of even when it is empty comes first.
+        """
+        capacity = self.capacity[:, node]
+        free = free_of(capacity - self.used[:, node])
+        short = [(name, row) for name, row in self.row.items() if need[row] > free[row]]
+        if not short:
+            return ""
+        name, row = min(short, key=lambda s: (capacity[s[1]] > 0, need[s[1]] <= capacity[s[1]]))
+        if capacity[row] == 0:
+            return f"no {_label(name)} in its capacity"
+        left, whole = _amount(name, free[row]), _amount(name, capacity[row])
+        return f"asks for {_asked(name, need[row])}; {left} of {whole} free"
 
     def watts(self, nodes: NDArray[np.int64], extra_cpus: int = 0) -> Array:
         """Return what nodes draw with so many millionths of a CPU more in use; NaN if unknown."""
@@ -262,10 +268,19 @@ def _unit(resource: str) -> int:
 
 
 def _label(resource: str) -> str:
-    return {_CPUS: "CPUs", _MEMORY: "memory"}.get(resource, resource)
+    return {_CPUS: "CPUs", _MEMORY: "memory", "gpus": "GPUs"}.get(resource, resource)
 
 
-def _shown(resource: str, free: int, capacity: int) -> str:
+def _amount(resource: str, amount: int) -> str:
     if resource == _MEMORY:
-        return f"{free / 2**30:.3g} of {capacity / 2**30:.3g} GiB"
-    return f"{free / _MILLIONTHS:g} of {capacity / _MILLIONTHS:g}"
+        return f"{amount / 2**30:.3g} GiB"
+    return f"{amount / _unit(resource):g}"
+
+
+def _asked(resource: str, amount: int) -> str:
+    """Write what a task asks for, such as 2 CPUs or 1 GiB of memory."""
+    if resource == _MEMORY:
+        return f"{_amount(resource, amount)} of memory"
+    name = _label(resource)
+    is_one = amount == _unit(resource)
+    return f"{_amount(resource, amount)} {name.removesuffix('s') if is_one else name}"

@@ -117,7 +117,17 @@ def _pairs(text: str) -> dict[str, Any]:
         if key in found:
             raise _wrong(f"{key} is given twice; remove one")
         found[key] = value if key in _NEEDS or "/" in key else plain_value(value)
+        if isinstance(found[key], str) and key not in _NEEDS and _is_huge(value):
+            raise _wrong(f"{key}={value} is out of range: a number is at most 1.8e308")
     return found
+
+
+def _is_huge(text: str) -> bool:
+    """Whether a text is a number that is too large, and not the word inf or nan."""
+    try:
+        return math.isinf(float(text)) and any(c.isdigit() for c in text)
+    except ValueError:
+        return False
 
 
 def plain_value(text: str) -> Value:

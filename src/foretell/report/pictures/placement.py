@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,10 +83,17 @@ def draw_weights(weights: Weights, palette: Palette) -> Figure:
 
 @dataclass(frozen=True)
 class Point:
-    """One policy: its mean completion time and total energy, and the family it belongs to."""
+    """One policy: its mean completion time and total energy.
+
+    Attributes
+    ----------
+    family, tag
+        What it has in common with others, and what tells it apart from them, such as its H.
+    """
 
     label: str
     family: str
+    tag: str
     time_s: float
     energy_j: float
 
@@ -95,20 +102,31 @@ def draw_front(points: Sequence[Point], palette: Palette) -> Figure:
     """Draw energy against time, one marker per policy; lower left is better."""
     figure, axes = new_axes(5.2, 3.6)
     families = list(dict.fromkeys(p.family for p in points))
+    placed: list[Point] = []
     for i, family in enumerate(families):
         own = sorted((p for p in points if p.family == family), key=lambda p: p.time_s)
+        color = palette.series[i % len(palette.series)]
         axes.plot(
             [p.time_s for p in own], [p.energy_j / 1e3 for p in own],
-            marker=MARKERS[i % len(MARKERS)], color=palette.series[i % len(palette.series)],
-            linewidth=1.0 if len(own) > 1 else 0.0, label=short(family, 24),
+            marker=MARKERS[i % len(MARKERS)], color=color, linewidth=0.0, label=short(family, 36),
         )  # fmt: skip
-        for label, time_s, energy_j in _apart(own, points):
-            # Below the marker where the line to the next point would cross the label.
-            rises = any(p.time_s > time_s and p.energy_j > energy_j for p in own)
+        for p in _apart(own, points):
+            # Above labels that are there already; to the left in the right half, to stay inside.
+            n_below = sum(_is_near(p, q, points) for q in placed)
+            placed.append(p)
+            is_right = (
+                p.time_s > (min(q.time_s for q in points) + max(q.time_s for q in points)) / 2
+            )
             axes.annotate(
-                short(label, 24), (time_s, energy_j / 1e3), xytext=(5, -12 if rises else 5),
-                textcoords="offset points", fontsize=8,
+                short(p.tag, 40), (p.time_s, p.energy_j / 1e3), textcoords="offset points",
+                xytext=(-5 if is_right else 5, 5 + 10 * n_below), fontsize=8, color=color,
+                ha="right" if is_right else "left",
             )  # fmt: skip
+    best = front(points)
+    axes.plot(
+        [p.time_s for p in best], [p.energy_j / 1e3 for p in best], color=palette.quiet,
+        linewidth=1.0, drawstyle="steps-post", zorder=1,
+    )  # fmt: skip
     fit_axis(axes.xaxis, np.array([p.time_s for p in points]))
     fit_axis(axes.yaxis, np.array([p.energy_j for p in points]) / 1e3)
     for axis, values in (
@@ -118,24 +136,39 @@ def draw_front(points: Sequence[Point], palette: Palette) -> Figure:
         room = 0.15 * (max(values) - min(values)) or 0.1 * max(values)
         axis(min(values) - room, max(values) + room)
     axes.set(xlabel="mean completion time (s)", ylabel="total energy (kJ)")
-    add_legend(figure, axes, [short(family, 24) for family in families], n_across=3)
+    add_legend(figure, axes, [short(family, 36) for family in families], n_across=2)
     return figure
 
 
-def _apart(own: Sequence[Point], points: Sequence[Point]) -> list[tuple[str, float, float]]:
-    """Return labels and their places; points that lie close together share one."""
-    times, energies = ([getattr(p, name) for p in points] for name in ("time_s", "energy_j"))
-    found: list[tuple[str, float, float]] = []
-    for p in own:
-        label = p.label.removeprefix(p.family).strip() or p.family
-        near = [
-            i for i, (_, t, e) in enumerate(found)
-            if abs(t - p.time_s) <= _CLOSE * (max(times) - min(times))
-            and abs(e - p.energy_j) <= _CLOSE * (max(energies) - min(energies))
-        ]  # fmt: skip
-        if near:
-            joined, t, e = found[near[0]]
-            found[near[0]] = (f"{joined}, {label.removeprefix('H=')}", t, e)
-        else:
-            found.append((label, p.time_s, p.energy_j))
+def front(points: Sequence[Point]) -> list[Point]:
+    """Return the points than which none is better in both, from the fastest on."""
+    found: list[Point] = []
+    for p in sorted(points, key=lambda p: (p.time_s, p.energy_j)):
+        if not found or p.energy_j < found[-1].energy_j:
+            found.append(p)
     return found
+
+
+def _apart(own: Sequence[Point], points: Sequence[Point]) -> list[Point]:
+    """Return the labels of a family, each at its place; points that are close share one."""
+    found: list[Point] = []
+    for p in own:
+        near = [i for i, q in enumerate(found) if _is_near(p, q, points)]
+        if near:
+            q = found[near[0]]
+            found[near[0]] = replace(q, tag=f"{q.tag}, {p.tag.removeprefix('H=')}")
+        else:
+            found.append(p)
+    return found
+
+
+def _is_near(p: Point, q: Point, points: Sequence[Point]) -> bool:
+    """Whether the labels of two points would overlap."""
+
+    def is_close(name: str) -> bool:
+        values = [getattr(r, name) for r in points]
+        return bool(
+            abs(getattr(p, name) - getattr(q, name)) <= _CLOSE * (max(values) - min(values))
+        )
+
+    return is_close("time_s") and is_close("energy_j")

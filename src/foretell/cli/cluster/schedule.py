@@ -117,13 +117,13 @@ def _run_extender(live: Live, settings: ServiceSettings, *, dry_run: bool, as_js
     from foretell.adapters.kubernetes.extender import run_extender
 
     def on_ready(url: str) -> None:
-        n_nodes = len(live.state.nodes)
         if as_json:
-            told = {"url": url, "n_nodes": n_nodes, "dry_run": dry_run}
+            told = {"url": url, **_nodes(live), "dry_run": dry_run}
             echo_unchanged(json.dumps(told) + "\n")  # in one line, for who reads a line
         else:
             what = "equal scores, as this is a dry run," if dry_run else "scores"
-            echo(f"kube-scheduler gets {what} at {url}/prioritize; {n_nodes} nodes are known.")
+            echo(f"kube-scheduler gets {what} at {url}/prioritize.")
+            echo(f"{live.described_types()}.")
             echo("Ctrl-C stops it.", err=True)
 
     run_extender(live, settings, dry_run=dry_run, tell=_teller(as_json), on_ready=on_ready)
@@ -138,16 +138,23 @@ def _run_standalone(
     settings = StandaloneSettings(name, given["lease_namespace"], given["lease_seconds"], dry_run)
 
     def on_ready(url: str) -> None:
-        n_nodes = len(live.state.nodes)
         if as_json:
-            told = {"url": url, "scheduler": name, "n_nodes": n_nodes, "dry_run": dry_run}
+            told = {"url": url, "scheduler": name, **_nodes(live), "dry_run": dry_run}
             echo_unchanged(json.dumps(told) + "\n")  # in one line, for who reads a line
         else:
             what = "is decided, and not bound" if dry_run else "gets a node"
-            echo(f"Every pod with schedulerName {name} {what}; {n_nodes} nodes are known.")
+            echo(f"Every pod with schedulerName {name} {what}.")
+            echo(f"{live.described_types()}.")
             echo(f"Health and counts: {url}/healthz, {url}/metrics. Ctrl-C stops it.", err=True)
 
     run_standalone(live, service, settings, tell=_teller(as_json), on_ready=on_ready)
+
+
+def _nodes(live: Live) -> dict[str, Any]:
+    n_by_type = live.state.n_by_type()
+    without = live.state.without_type()
+    types = {table.name: n_by_type[table.name] for table in live.state.types.tables}
+    return {"n_nodes": sum(n_by_type.values()), "types": types, "without_type": without}
 
 
 def _teller(
