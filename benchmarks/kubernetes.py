@@ -5,10 +5,12 @@
 All figures are *measured*: an API server and etcd on loopback, the extender as users start it, and
 nodes that only fake kubelets stand behind. A latency is what a client on one open connection sees,
 from the first byte sent to the last received; each request asks about all nodes by name. *Known
-tasks* are 50 that come again and again, so their predictions are remembered; *new tasks* were never
-seen before, so each is predicted on every type, by two linear models. CPU time is that of the
-extender per request, which tells what it costs on a machine that others use, too. At the end the
-real kube-scheduler places pods: with the extender, and without it for comparison.
+tasks* are those of 50 pods that wait, asked about again and again. *Arrivals* are pods that were
+created in a burst just before, each with other features; the extender predicts them in the
+background. *Strangers* are pods that the API server does not have, so nothing is remembered of
+them: each is predicted on every type, by two linear models. CPU time is that of the extender per
+request, which tells what it costs on a machine that others use, too. At the end the real
+kube-scheduler places pods: with the extender, and without it for comparison.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from tests.adapters.kubernetes.kubelets import Kubelets, pod
 
 import foretell
 
+PODS = "/api/v1/namespaces/default/pods"
 N_KNOWN = 50
 N_PODS = 300
 #: What must hold: the median and the 99th percentile in milliseconds.
@@ -96,10 +99,26 @@ def extender(path: Path, kubeconfig: Path) -> Iterator[tuple[str, psutil.Process
 
 
 def described(name: str, iterations: float) -> dict[str, Any]:
-    """Return a pod as kube-scheduler sends it."""
+    """Return a pod that the API server does not have, as kube-scheduler sends it."""
     found: dict[str, Any] = pod(name, annotations={"foretell/iterations": iterations})
     found["metadata"] |= {"namespace": "default", "uid": name}
     return found
+
+
+def created(plane: ControlPlane, name: str, iterations: list[float]) -> list[dict[str, Any]]:
+    """Create pods that wait, and return them as kube-scheduler sends them."""
+    api = plane.api()
+    return [
+        api.create(PODS, pod(f"{name}-{i}", annotations={"foretell/iterations": value}))
+        for i, value in enumerate(iterations)
+    ]
+
+
+def delete_pods(plane: ControlPlane) -> None:
+    """Delete all pods, and wait until they are gone."""
+    api = plane.api()
+    api.request("DELETE", PODS, {"gracePeriodSeconds": 0})
+    wait_until(lambda: not api.list("/api/v1/pods"), "no pods")
 
 
 def latency(url: str, process: psutil.Process, bodies: list[bytes]) -> Latency:
@@ -128,15 +147,14 @@ def pods_per_s(
     api = plane.api()
     for i in range(N_PODS):
         annotations = {"foretell/iterations": iterations(i)}
-        api.create("/api/v1/namespaces/default/pods", pod(f"p{i}", annotations=annotations))
+        api.create(PODS, pod(f"p{i}", annotations=annotations))
     server = plane.scheduler(configuration)
     start = time.perf_counter()
     unbound = "/api/v1/pods?fieldSelector=spec.nodeName="
     wait_until(lambda: not api.list(unbound), "all pods on nodes")
     found = N_PODS / (time.perf_counter() - start)
     server.stop(signal.SIGKILL)
-    api.request("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
-    wait_until(lambda: not api.list("/api/v1/pods"), "no pods")
+    delete_pods(plane)
     return found
 
 
@@ -162,18 +180,23 @@ def extender_figures(n_nodes: int, n_types: int, n_requests: int) -> None:
 
 
 def _measure(plane: ControlPlane, path: Path, names: list[str], n_requests: int) -> None:
-    def body(i: int, iterations: float) -> bytes:
-        asked = {"Pod": described(f"p{i}", iterations), "Nodes": None, "NodeNames": names}
-        return json.dumps(asked).encode()
+    def body(item: dict[str, Any]) -> bytes:
+        return json.dumps({"Pod": item, "Nodes": None, "NodeNames": names}).encode()
 
     with extender(path, plane.kubeconfig()) as (url, process):
-        latency(url, process, [body(i, 100 + i) for i in range(N_KNOWN)])
-        known = latency(url, process, [body(i, 100 + i % N_KNOWN) for i in range(n_requests)])
-        new = latency(url, process, [body(i, 1000 + i / 7) for i in range(n_requests // 4)])
+        waiting = [body(p) for p in created(plane, "known", [100.0 + i for i in range(N_KNOWN)])]
+        latency(url, process, waiting)
+        known = latency(url, process, [waiting[i % N_KNOWN] for i in range(n_requests)])
+        burst = created(plane, "new", [1000 + i / 7 for i in range(n_requests // 4)])
+        new = latency(url, process, [body(p) for p in burst])
+        others = [described(f"p{i}", 20_000 + i / 7) for i in range(n_requests // 8)]
+        strangers = latency(url, process, [body(p) for p in others])
+        delete_pods(plane)
         print(f"extender, {len(names)} nodes, {n_requests} requests (measured; ms)")
         print(f"{'':14}{'p50':>8} {'p99':>8} {'most':>8} {'CPU':>8}")
         print(f"{'known tasks':14}{known}   bars: {BARS[0]:g} and {BARS[1]:g}")
-        print(f"{'new tasks':14}{new}")
+        print(f"{'arrivals':14}{new}")
+        print(f"{'strangers':14}{strangers}")
         asked = {"urlPrefix": url, "prioritizeVerb": "prioritize", "weight": 100,
                  "nodeCacheCapable": True, "ignorable": True, "httpTimeout": "5s"}  # fmt: skip
         speeds = [

@@ -2,6 +2,7 @@
 
     python docs/live_cluster.py URL [--moves]
     python docs/live_cluster.py --standalone
+    python docs/live_cluster.py --complete
 
 Starts etcd, an API server, kube-scheduler, which asks the extender at URL, and fake kubelets for
 eight nodes. The file ``kubeconfig`` leads to it. Once the extender answers, pods are created, and a
@@ -10,6 +11,8 @@ line is printed for each when it is bound. It runs until it is stopped.
 With --moves, only the boards are there at first; the other nodes join when a pod runs on a board.
 With --standalone, no other scheduler is started. Pods are there from the beginning; when they are
 bound, their nodes and the warnings about others are printed, and the file ``done`` is written.
+With --complete, there are only desktops and no other scheduler. Thirty pods run to their end, one
+second for each 60 iterations, and the file ``done`` is written.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.adapters.kubernetes.control_plane import ControlPlane, find_servers, wait_until
-from tests.adapters.kubernetes.kubelets import Kubelets, node_of, pod
+from tests.adapters.kubernetes.kubelets import SECONDS, Kubelets, node_of, pod
 
 WHERE = "/api/v1/namespaces/default/pods"
 LABEL = "node.kubernetes.io/instance-type"
@@ -48,12 +51,16 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
+N_COMPLETE = 30
+
+
 def main() -> None:
     """Run until a signal comes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?")
     parser.add_argument("--moves", action="store_true")
     parser.add_argument("--standalone", action="store_true")
+    parser.add_argument("--complete", action="store_true")
     given = parser.parse_args()
     servers = find_servers()
     if servers is None:
@@ -63,9 +70,11 @@ def main() -> None:
         plane = ControlPlane(servers, folder).start()
         try:
             with Kubelets(plane.api()) as kubelets:
-                first = TYPES[-1:] if given.moves else TYPES
-                _add(kubelets, first)
-                if given.standalone:
+                of_run = {"moves": TYPES[-1:], "complete": TYPES[1:2]}
+                _add(kubelets, next((t for k, t in of_run.items() if vars(given)[k]), TYPES))
+                if given.complete:
+                    _complete_pods(plane, kubelets)
+                elif given.standalone:
                     _wait_for_standalone(plane)
                 else:
                     _write_kubeconfig(plane)
@@ -142,6 +151,19 @@ def _wait_for_standalone(plane: ControlPlane) -> None:
     wait_until(lambda: len(warnings()) == 3, warnings)
     for name, reason, message in warnings():
         print(f"pod/{name}  {reason}: {message}", flush=True)  # noqa: T201
+    Path("done").touch()
+
+
+def _complete_pods(plane: ControlPlane, kubelets: Kubelets) -> None:
+    """Let pods run to their end on nodes that only keep time."""
+    api = plane.api()
+    _write_kubeconfig(plane)
+    for i in range(N_COMPLETE):
+        iterations = 300 + 20 * (7 * i % N_COMPLETE)  # in no order
+        annotations = {"foretell/iterations": str(iterations), SECONDS: str(iterations / 60)}
+        settings = {"cpu": 2, "memory": "400Mi", "annotations": annotations}
+        api.create(WHERE, pod(f"job-{i + 1}", scheduler="foretell", **settings))
+    wait_until(lambda: len(kubelets.finished) == N_COMPLETE, "all end")
     Path("done").touch()
 
 

@@ -230,9 +230,20 @@ class Kubelets:
         }  # fmt: skip
         if reason:
             status["reason"] = reason
-        with contextlib.suppress(RefusedError):  # it may be deleted by now
-            kind = "application/strategic-merge-patch+json"
-            self._api.patch(f"{running.path}/status", {"status": status}, kind)
+        self._report(f"{running.path}/status", {"status": status})
+
+    def _report(self, path, body):
+        """Change a status, again and again as a kubelet does, unless the object is gone."""
+        while not self._is_stopped.is_set():
+            try:
+                self._api.patch(path, body, "application/strategic-merge-patch+json")
+                return
+            except RefusedError as refused:
+                if refused.status == 404:  # it may be deleted by now
+                    return
+            except Exception:  # the API server may be away
+                pass
+            self._is_stopped.wait(0.2)
 
     def _end(self, pod):
         """Stop a pod that is being deleted, or is gone."""

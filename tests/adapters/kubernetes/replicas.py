@@ -9,6 +9,7 @@ import sys
 
 from .control_plane import wait_until
 
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/foretell"
 #: Imports what the command needs, and then starts a process for each line that it reads.
 _TEMPLATE = """
 import json, os, signal, sys
@@ -126,3 +127,15 @@ class Replicas:
         """End all of them."""
         for replica in self.all:
             replica.stop(signal.SIGKILL)
+
+
+def leader(api, replicas):
+    """Wait until a replica that is alive has the lease; return it."""
+
+    def found():
+        lease = api.get(LEASE)
+        holder = (lease or {"spec": {}})["spec"].get("holderIdentity") or ""
+        alive = {str(replica.pid): replica for replica in replicas.all if replica.is_alive()}
+        return alive.get([*holder.split("_"), "", ""][1])
+
+    return wait_until(found, "a replica with the lease")

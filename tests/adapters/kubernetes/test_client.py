@@ -33,14 +33,19 @@ def test_a_server_that_cannot_be_reached_is_named_with_what_to_do(tmp_path):
     assert "kubectl get nodes" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [None, "", "clusters: [", "{}"])
-def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [(None, "there is no such file"), ("", ""), ("a: 1\nclusters: [", "line 2 is not valid YAML"),
+     ("{}", "")],
+)  # fmt: skip
+def test_a_kubeconfig_that_cannot_be_used_is_named_with_the_reason(tmp_path, text, why):
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text)
     with pytest.raises(UsageError, match="there is no way to reach a cluster") as caught:
         connect(path)
     assert str(path) in str(caught.value)
+    assert why in str(caught.value)
 
 
 def test_an_unknown_context_is_named(tmp_path):

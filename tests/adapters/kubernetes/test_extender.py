@@ -268,7 +268,8 @@ BAD = {
     "names that are numbers": (b'{"Pod": {"metadata": {}}, "NodeNames": [1]}', 422, "NodeNames"),
     "no nodes": (b'{"Pod": {"metadata": {}}}', 422, "Nodes.items"),
     "a pod of nonsense": (
-        b'{"Pod": {"metadata": {}, "spec": {"containers": 5}}, "NodeNames": []}', 422, "Pod",
+        b'{"Pod": {"metadata": {}, "spec": {"containers": 5}}, "NodeNames": []}', 422,
+        "Pod: must be a pod as Kubernetes writes it: a part of it has another shape",
     ),
     "a request of nonsense": (
         b'{"Pod": {"metadata": {}, "spec": {"containers": [{"resources": '
@@ -289,19 +290,24 @@ def test_bodies_that_kube_scheduler_would_not_send_are_refused_and_do_no_harm(
         assert part in problem["detail"], (what, problem)
     assert scores(url, described("asked"), ["fast"]) == [10]
     text = read(url, "/metrics")
-    refused = sum(status == 422 for _, status, _ in BAD.values())
-    assert f'foretell_errors_total{{kind="request"}} {refused}.0' in text
+    assert f'foretell_errors_total{{kind="request"}} {len(BAD)}.0' in text
+    for status, n in ((200, 1), (413, 1), (422, len(BAD) - 1)):
+        labels = f'method="POST",route="/prioritize",status="{status}"'
+        assert f"foretell_requests_total{{{labels}}} {n}.0" in text
+    assert 'route="other"' not in text
 
 
 def test_health_and_counts_are_there_to_be_read(control_plane, kubelets, extend):
     kubelets.add("fast", {"kind": "fast"})
     _, url = extend()
     scores(url, described("asked"), ["fast", "other"])
-    assert json.loads(read(url, "/healthz")) == {"status": "ok"}
+    wait_until(lambda: json.loads(read(url, "/healthz")) == {"status": "ok"}, "health")
     text = read(url, "/metrics")
     assert 'foretell_decisions_total{known="some"} 1.0' in text
     assert "foretell_decision_seconds_count 1.0" in text
     assert "foretell_state_is_current 1.0" in text
+    assert 'foretell_nodes{type="fast"} 1.0' in text
+    assert 'foretell_nodes{type="(no node type)"} 0.0' in text
 
 
 def test_it_answers_from_what_it_saw_last_while_the_api_server_is_away(

@@ -71,6 +71,25 @@ def test_the_chooser_of_the_simulator_picks_the_node(world):
     assert world.state.choose(world.record("q")) == "s1"
 
 
+def test_nodes_are_counted_by_type_and_those_without_one_are_named(world):
+    world.nodes.change(ADDED, node("x1", "misspelled"))
+    assert world.state.n_by_type() == {"fast": 1, "slow": 1, "(no node type)": 1}
+    assert world.state.without_type() == ["x1"]
+
+
+def test_a_change_of_what_matches_no_type_is_logged_once(world, caplog):
+    world.nodes.change(MODIFIED, node("f1", "fast", cpu="3"))
+    assert caplog.text == ""  # at the start, the command says it
+    world.nodes.change(MODIFIED, node("s1", "other"))
+    assert "2 nodes: fast 1, slow 0; 1 node has no type: s1" in caplog.text
+    caplog.clear()
+    world.nodes.change(MODIFIED, node("s1", "other", cpu="3"))
+    world.nodes.replace([node("f1", "fast"), node("s1", "other")])
+    assert caplog.text == ""
+    world.nodes.replace([node("f1", "fast"), node("s1", "slow")])
+    assert "2 nodes: fast 1, slow 1" in caplog.text
+
+
 def test_a_namespace_sets_the_weight_of_its_pods(world):
     namespace = {"metadata": {"name": "n", "annotations": {"foretell/H": "1"}}}
     world.namespaces.replace([namespace])

@@ -209,7 +209,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
             )
     except (config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(
-            f"there is no way to reach a cluster: {error_lines(error)[0]}",
+            f"there is no way to reach a cluster: {_why_unread(error, kubeconfig)}",
             option=None if kubeconfig is None else Option("kubeconfig", str(kubeconfig)),
             remedy=("name a kubeconfig file with ", Option("kubeconfig", "FILE"),
                     ", or run in a pod with a service account"),
@@ -217,6 +217,16 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
     settings.connection_pool_maxsize = _POOL_SIZE
     settings.socket_options = _keep_alive()
     return Api(client.ApiClient(settings))
+
+
+def _why_unread(error: Exception, kubeconfig: Path | None) -> str:
+    """Say what is wrong with a kubeconfig file."""
+    if kubeconfig is not None and not kubeconfig.exists():
+        return "there is no such file"
+    mark = getattr(error, "problem_mark", None)  # of the parser of YAML
+    if mark is not None:
+        return f"line {mark.line + 1} is not valid YAML ({getattr(error, 'problem', error)})"
+    return error_lines(error)[0].rstrip(".")
 
 
 def check_access(api: Api, paths: Mapping[str, str]) -> None:

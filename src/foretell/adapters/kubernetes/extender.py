@@ -24,7 +24,7 @@ from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
 from foretell.adapters.kubernetes.scores import MOST, extender_scores
-from foretell.adapters.kubernetes.service import ServiceSettings, make_service
+from foretell.adapters.kubernetes.service import PRIORITIZE, ServiceSettings, make_service
 from foretell.adapters.kubernetes.state import State
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.adapters.kubernetes.watching import LOG
@@ -39,6 +39,7 @@ _ASSUMED_S = 5.0  # until then kube-scheduler has bound a pod, or decided otherw
 _MOST_SHOWN = 4
 _MOST_ENTRIES = 50_000
 _MOST_WARNED = 10_000
+_SHAPE = "a part of it has another shape; send it in JSON as the API server gives it"
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,9 @@ class Extender:
         try:
             pod = self._pod(item)
         except (ForetellError, AttributeError, TypeError, KeyError, ValueError) as error:
+            why = str(error) if isinstance(error, ForetellError) else _SHAPE
             raise ProblemError(
-                WRONG_INPUT, f"must be a pod as Kubernetes writes it: {error}", at=("Pod",)
+                WRONG_INPUT, f"must be a pod as Kubernetes writes it: {why}", at=("Pod",)
             ) from None
         decision, complaints = self.decide(pod, names)
         scores = [0] * len(names) if self._dry_run else decision.scores.tolist()
@@ -202,9 +204,8 @@ def add_extender(app: FastAPI, extender: Extender, metrics: SchedulerMetrics) ->
 
     async def prioritize(request: Request) -> Response:
         """Score the nodes of a pod."""
-        body = await request.body()
         try:
-            return Response(extender.prioritize(body), media_type=JSON)
+            return Response(extender.prioritize(await request.body()), media_type=JSON)
         except ProblemError:
             metrics.errors.labels("request").inc()
             raise
@@ -214,7 +215,7 @@ def add_extender(app: FastAPI, extender: Extender, metrics: SchedulerMetrics) ->
             raise
 
     # A plain route, without the parameters and shapes that FastAPI would check: it takes less time.
-    app.router.add_route("/prioritize", prioritize, methods=["POST"])
+    app.router.add_route(PRIORITIZE, prioritize, methods=["POST"])
 
 
 def read_arguments(body: bytes) -> tuple[Object, list[str]]:

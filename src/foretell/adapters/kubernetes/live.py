@@ -10,6 +10,7 @@ from typing import Any
 from foretell.adapters.kubernetes.client import Api, check_access, connect
 from foretell.adapters.kubernetes.foresight import Foresight
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.nodes import described_types
 from foretell.adapters.kubernetes.reloading import ModelFiles
 from foretell.adapters.kubernetes.state import State, open_state
 from foretell.adapters.kubernetes.state_handler import StateHandler
@@ -62,7 +63,9 @@ class Live(Closeable):
             [Watch(self.api, path, StateHandler(self.state, kind)) for kind, path in _PATHS.items()]
         )
         self.foresight = Foresight(self.state)
-        self.metrics.watch(lambda: self.watches.are_current, self.models.changed_s)
+        self.metrics.watch(
+            lambda: self.watches.are_current, self.models.changed_s, self.state.n_by_type
+        )
 
     def start(self) -> None:
         """Begin to follow changes; return once everything is known."""
@@ -76,6 +79,10 @@ class Live(Closeable):
             self.state.check_types()
         self.models.start()
         self.foresight.start()
+
+    def described_types(self) -> str:
+        """Say how many nodes there are of each type, and which have none."""
+        return described_types(self.state.n_by_type(), self.state.without_type())
 
     def close(self) -> None:
         """Stop following."""

@@ -39,8 +39,17 @@ class SchedulerMetrics(Metrics):
             "foretell_errors", "What went wrong, by kind.", ["kind"], registry=self.registry
         )
 
-    def watch(self, are_current: Callable[[], bool], changed_s: Mapping[str, float]) -> None:
-        """Read the state of the watches and the age of models whenever counts are read.
+    def refused(self) -> None:
+        """Count a request that was refused before the application saw it."""
+        self.errors.labels("request").inc()
+
+    def watch(
+        self,
+        are_current: Callable[[], bool],
+        changed_s: Mapping[str, float],
+        n_nodes: Callable[[], Mapping[str, int]],
+    ) -> None:
+        """Read the state of the watches, the age of models and the nodes whenever counts are read.
 
         ``changed_s`` says when the models of each node type last changed, by the wall clock.
         """
@@ -51,6 +60,7 @@ class SchedulerMetrics(Metrics):
         )
         current.set_function(lambda: float(are_current()))
         self.registry.register(_Ages(changed_s))
+        self.registry.register(_Nodes(n_nodes))
 
 
 class _Ages:
@@ -67,4 +77,21 @@ class _Ages:
         )
         for name, moment in sorted(self._changed_s.items()):
             found.add_metric([name], max(0.0, time.time() - moment))
+        return [found]
+
+
+class _Nodes:
+    """The number of nodes of each type."""
+
+    def __init__(self, n_nodes: Callable[[], Mapping[str, int]]) -> None:
+        self._n_nodes = n_nodes
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        found = GaugeMetricFamily(
+            "foretell_nodes",
+            "Nodes of each node type of the cluster file, and nodes that match none.",
+            labels=["type"],
+        )
+        for name, n in self._n_nodes().items():
+            found.add_metric([name], n)
         return [found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from foretell.decide.placement.cluster import Cluster, NodeTypeTable
 from foretell.decide.placement.fleet import PODS
 from foretell.errors import UsageError
 from foretell.machines import Node, NodeType, Resources
+from foretell.wording import counted
 
 #: The type of nodes that match none of the cluster file: nothing is predicted there.
 NO_TYPE = "(no node type)"
+_MOST_NAMED = 5
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
@@ -69,13 +71,13 @@ class NodeTypes:
                     'Kubernetes; write selector = { "node.kubernetes.io/instance-type" = "..." }, '
                     'or nodes = ["..."]'
                 )
-        self._tables = [table for table in cluster.node_type if table.name != NO_TYPE]
+        self.tables = [table for table in cluster.node_type if table.name != NO_TYPE]
 
     def matching(self, name: str, labels: Mapping[str, str]) -> list[NodeTypeTable]:
         """Return all types that a node matches."""
         return [
             table
-            for table in self._tables
+            for table in self.tables
             if name in table.nodes or (table.selector and table.selector.items() <= labels.items())
         ]
 
@@ -124,6 +126,22 @@ def read_node(item: Object, types: NodeTypes) -> LiveNode:
         for c in status.get("conditions") or ()
     )
     return LiveNode(name, replace_capacity(kind, has), labels, tuple(taints), ready, problem)
+
+
+def described_types(n_by_type: Mapping[str, int], without: Sequence[str]) -> str:
+    """Say how many nodes there are of each type, and which have none.
+
+    >>> described_types({"server": 2, "board": 0, NO_TYPE: 1}, ["x"])
+    '3 nodes: server 2, board 0; 1 node has no type: x'
+    """
+    types = ", ".join(f"{name} {n}" for name, n in n_by_type.items() if name != NO_TYPE)
+    found = f"{counted(sum(n_by_type.values()), 'node')}: {types}"
+    if not without:
+        return found
+    have = "has" if len(without) == 1 else "have"
+    more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
+    named = ", ".join(without[:_MOST_NAMED])
+    return f"{found}; {counted(len(without), 'node')} {have} no type: {named}{more}"
 
 
 def replace_capacity(kind: NodeType, capacity: Resources) -> NodeType:

@@ -15,6 +15,8 @@ from foretell.adapters.http.server.settings import Access, RequestLimits
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.errors import Option, UsageError
 
+#: The path that kube-scheduler asks.
+PRIORITIZE = "/prioritize"
 _MAX_BODY_BYTES = 5_000_000
 _TOO_LARGE = "let kube-scheduler send names alone, with nodeCacheCapable: true in its configuration"
 
@@ -80,4 +82,6 @@ def make_service(
         return Response(metrics.to_bytes(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     add_routes(app)
-    return Guard(app, settings.access, settings.limits, metrics, is_open=lambda _: True)
+    return Guard(
+        app, settings.access, settings.limits, metrics, is_open=lambda _: True, routes=(PRIORITIZE,)
+    )

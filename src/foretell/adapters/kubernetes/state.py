@@ -14,7 +14,14 @@ import numpy as np
 
 from foretell.adapters.kubernetes.anti_affinity import Away
 from foretell.adapters.kubernetes.client import Object
-from foretell.adapters.kubernetes.nodes import LiveNode, NodeTypes, live_cluster, read_node
+from foretell.adapters.kubernetes.nodes import (
+    NO_TYPE,
+    LiveNode,
+    NodeTypes,
+    described_types,
+    live_cluster,
+    read_node,
+)
 from foretell.adapters.kubernetes.pods import Pod, foretell_annotations, read_pod, read_pod_task
 from foretell.adapters.kubernetes.rules import NodeRules
 from foretell.adapters.kubernetes.watching import LOG
@@ -104,6 +111,7 @@ class State:
         self.n_room = self.n_arrived = 0
         self._n_seen = 0
         self._is_stale = True
+        self._unmatched: tuple[list[str], list[str]] = ([], [])
         self._allowed: dict[str, Allowed] = {}
         self._kinds = [table.node_type for table in cluster.node_type]
         self._chooser = Chooser(cluster, estimates, choice, seed, fleet=Fleet([], [], self._kinds))
@@ -268,6 +276,27 @@ class State:
         """Raise a UsageError if a node matches several node types."""
         for node in self.nodes.values():
             self.types.check(node.name, node.labels)
+
+    def n_by_type(self) -> dict[str, int]:
+        """Count the nodes of each type of the cluster file, and those that match none."""
+        with self.lock:
+            found = dict.fromkeys((table.name for table in self.cluster.node_type), 0)
+            for node in self.nodes.values():
+                found[node.type.name] += 1
+        return found
+
+    def without_type(self) -> list[str]:
+        """Return the names of nodes that match no node type."""
+        with self.lock:
+            return sorted(n.name for n in self.nodes.values() if n.type.name == NO_TYPE)
+
+    def tell_types(self, *, is_first: bool = False) -> None:
+        """Log how nodes match node types if it has changed which do not, after the first time."""
+        n, without = self.n_by_type(), self.without_type()
+        empty = [table.name for table in self.types.tables if not n[table.name]]
+        old, self._unmatched = self._unmatched, (empty, without)
+        if not is_first and self._unmatched != old:
+            LOG.warning("%s", described_types(n, without))
 
     # Pods that are about to be bound
 

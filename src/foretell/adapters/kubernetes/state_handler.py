@@ -14,6 +14,7 @@ class StateHandler:
 
     def __init__(self, state: State, kind: str) -> None:
         self.state, self.kind = state, kind
+        self._has_listed = False
 
     def replace(self, items: Sequence[Object]) -> None:
         """Take all objects that there are now."""
@@ -22,14 +23,26 @@ class StateHandler:
                 self._drop(gone)
             for item in sorted(items, key=_created):
                 self._put(item, is_listed=True)
+            if self.kind == "nodes":
+                self.state.tell_types(is_first=not self._has_listed)
+            self._has_listed = True
 
     def change(self, kind: str, item: Object) -> None:
         """Take one object that was added, modified or deleted."""
         with self.state.lock:
+            key = _key(self.kind, item)
+            before = self._type_of(key)
             if kind == DELETED:
-                self._drop(_key(self.kind, item))
+                self._drop(key)
             else:
                 self._put(item)
+            if self._type_of(key) != before:
+                self.state.tell_types()
+
+    def _type_of(self, key: str) -> str:
+        """Return the type of a node; empty if there is no such node."""
+        found = self.state.nodes.get(key) if self.kind == "nodes" else None
+        return "" if found is None else found.type.name
 
     def _known(self) -> set[str]:
         known: Mapping[str, Iterable[str]] = {

@@ -1,7 +1,10 @@
-"""Moves of pods that a controller makes anew, in both modes, in processes of their own."""
+"""Moves by processes of their own, in both modes: of owned pods, by replicas, through kills."""
 
 import contextlib
 import json
+import random
+import signal
+import time
 
 import pytest
 
@@ -9,8 +12,8 @@ from foretell.adapters.kubernetes.live import Connection, Live
 from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 
 from ..control_plane import PATIENCE_S, wait_until
-from ..kubelets import pod
-from ..replicas import Replicas
+from ..kubelets import START_SECONDS, pod
+from ..replicas import Replicas, leader
 from ..test_extender import extender_of
 from ..test_manifests import apply
 
@@ -184,3 +187,57 @@ def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_fi
         assert started == sorted(
             [f"default/p{i}" for i in range(3)] + [f"default/p{i}-move-1" for i in range(3)]
         )
+
+
+@pytest.mark.slow
+def test_leaders_that_are_killed_in_the_middle_of_moves_lose_no_pod_and_leave_no_copy(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api, kubeconfig, moments = control_plane.api(), control_plane.kubeconfig(), random.Random(5)
+    names = [f"p{i}" for i in range(4)]
+    annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
+
+    def running():
+        """Return the pods that run, by the name of the one that was asked for."""
+        found = {name: [] for name in names}
+        for item in api.list(PODS):
+            if item["status"].get("phase") == "Running":
+                meta = item["metadata"]
+                found[meta["name"].split("-")[0]].append((meta["name"], item["spec"]["nodeName"]))
+        return found
+
+    def under_way():
+        """Return the pods that have a copy and are still there themselves."""
+        found = {item["metadata"]["name"] for item in api.list(PODS)}
+        return {name for name in names if name in found and f"{name}-move-1" in found}
+
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        replicas.start()
+        replicas.start()
+        kubelets.add("s1", {"type": "slow"})
+        for name in names:
+            api.create(PODS, pod(name, annotations=annotations, scheduler="foretell"))
+        wait_until(lambda: where(api) == ["s1"] * len(names), "they run")
+        for name in names:  # their copies take a moment to get ready
+            slow = {"metadata": {"annotations": {START_SECONDS: "0.5"}}}
+            api.patch(f"{PODS}/{name}", slow)
+        kubelets.add("f1", {"type": "fast"})
+        n_in_the_middle = 0
+        for _ in range(6):
+            wait_until(lambda: under_way() or where(api) == ["f1"] * len(names), "a move")
+            time.sleep(moments.uniform(0, 0.6))
+            killed = leader(api, replicas)
+            n_in_the_middle += bool(under_way())
+            killed.stop(signal.SIGKILL)
+            assert all(running().values())  # at no moment was there neither a pod nor its copy
+            replicas.start(is_ready=False)
+
+        def is_over():
+            now = running()
+            assert all(now.values()), now
+            return all([node for _, node in found] == ["f1"] for found in now.values())
+
+        wait_until(is_over, lambda: (api.list(PODS), [r.text for r in replicas.all]))
+        wait_until(lambda: len(api.list(PODS)) == len(names), lambda: api.list(PODS))
+        assert kubelets.overfull == []
+        assert n_in_the_middle >= 2

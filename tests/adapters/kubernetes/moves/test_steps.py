@@ -161,6 +161,13 @@ def test_a_pod_moves(moves):
     assert set(moves.server.pods) == {"job-move-1"}
 
 
+def test_a_copy_that_is_ready_before_its_creation_is_answered_counts_as_ready(moves):
+    moves.run("job")
+    moves.server.after["POST", "pods"] = lambda: moves.get_ready("job-move-1")
+    moves.step()
+    assert set(moves.server.pods) == {"job-move-1"}
+
+
 def test_a_pod_that_completes_while_moves_are_planned_is_not_run_again(moves):
     moves.run("first")
     moves.run("job")

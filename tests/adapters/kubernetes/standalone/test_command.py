@@ -291,7 +291,12 @@ def test_counts_and_health_are_served(control_plane, kubelets, replicas):
     url = json.loads(replica.text.splitlines()[0])["url"]
     control_plane.api().create(PODS, task("one"))
     node_of(control_plane.api(), "one")
-    with urllib.request.urlopen(f"{url}/healthz") as answer:
-        assert json.load(answer) == {"status": "ok"}
+
+    def is_healthy():
+        with urllib.request.urlopen(f"{url}/healthz") as answer:
+            return json.load(answer) == {"status": "ok"}
+
+    # A watch that was cut off, as the server may do at any time, is stale until it is back.
+    wait_until(is_healthy, lambda: replica.text)
     with urllib.request.urlopen(f"{url}/metrics") as answer:
         assert b'foretell_decisions_total{known="all"} 1.0' in answer.read()

@@ -14,7 +14,7 @@ import urllib3
 from ..control_plane import RefusedError, wait_until
 from ..kubelets import SECONDS, pod
 from ..proxy import CuttingProxy
-from ..replicas import Replicas
+from ..replicas import LEASE, Replicas, leader
 
 CLUSTER = """
 [[node_type]]
@@ -25,7 +25,6 @@ time_s = 1
 energy_j = 1
 """
 PODS = "/api/v1/namespaces/default/pods"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/foretell"
 
 
 class Load:
@@ -116,18 +115,6 @@ def replicas(control_plane, template, cluster_file, tmp_path):
     kubeconfig = control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as found:
         yield found
-
-
-def leader(api, replicas):
-    """Wait until a replica that is alive has the lease; return it."""
-
-    def found():
-        lease = api.get(LEASE)
-        holder = (lease or {"spec": {}})["spec"].get("holderIdentity") or ""
-        alive = {str(replica.pid): replica for replica in replicas.all if replica.is_alive()}
-        return alive.get([*holder.split("_"), "", ""][1])
-
-    return wait_until(found, "a replica with the lease")
 
 
 @pytest.mark.slow

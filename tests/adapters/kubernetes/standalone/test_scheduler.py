@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.standalone.binding import Binding
 from foretell.adapters.kubernetes.standalone.scheduler import Standalone
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
@@ -133,6 +134,17 @@ def test_pods_that_arrive_together_do_not_take_the_best_node_from_each_other():
             assert world.places() == {"easy": "x1"}
             world.pods.change(ADDED, hard)
             assert world.places() == {"hard": "y1"}
+
+
+def test_a_wrong_annotation_is_counted_once(world):
+    world.scheduler.metrics = SchedulerMetrics()
+    world.pods.replace([pod("a", annotations={"foretell/H": "7"}), pod("b")])
+    world.places()
+    world.places()
+    assert (
+        'foretell_errors_total{kind="annotation"} 1.0'
+        in world.scheduler.metrics.to_bytes().decode()
+    )
 
 
 class Broken:

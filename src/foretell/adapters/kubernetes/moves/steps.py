@@ -132,8 +132,10 @@ def by_copy(move: MoveUnderWay, around: Surroundings) -> Steps:
         return "kept", f"the copy could not be created: {error}"
     with around.state.lock:
         around.state.release(move.pod.uid)
-        around.state.put_pod(created)
-        record = around.state.records.get(created["metadata"]["uid"])
+        uid = created["metadata"]["uid"]
+        if uid not in around.state.records:  # otherwise the watch was first, and may know more
+            around.state.put_pod(created)
+        record = around.state.records.get(uid)
         if record is None:
             return "kept", "the copy ended at once"
         move.copy = record.pod

@@ -385,6 +385,8 @@ class Standalone:
         tried = self._attempts[record.pod.uid]
         if complaints and not tried.has_complained:
             tried.has_complained = True
+            if self.metrics is not None:
+                self.metrics.errors.labels("annotation").inc()
             for text in complaints:
                 LOG.warning("%s: %s", record.pod.title, text)
                 if self._events:
