@@ -44,7 +44,7 @@ def test_directory_without_runs_shows_those_of_a_table_that_is_given(own, page, 
 
 def test_model_file_alone_tells_what_it_can(automatic, page):
     found = page(automatic / "PowerLaw.foretell")
-    assert list(found.texts)[1:] == ["data", "curves", "errors", "explanation", "again"]
+    assert list(found.texts)[1:] == ["data", "curves", "errors", "explanation", "impact", "again"]
     assert "off at known values" in found.texts[""]
     assert "time_s ≈" in found.texts["explanation"]
 

@@ -14,7 +14,8 @@ import pytest
 import foretell
 
 SECTIONS = [
-    "data", "leaderboard", "curves", "predicted", "errors", "explanation", "failures", "again",
+    "data", "leaderboard", "curves", "predicted", "errors", "explanation", "impact", "failures",
+    "again",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from foretell.report.sections.accuracy import ladder_section, leaderboard_sectio
 from foretell.report.sections.curves import curves_section
 from foretell.report.sections.data import data_section
 from foretell.report.sections.explanation import explanation_section
+from foretell.report.sections.impact import fit_impact_section
 from foretell.report.sections.overview import facts, lead, notes, trust
 from foretell.report.sections.provenance import failures_section, provenance_section
 from foretell.report.settings import choose_settings
@@ -48,6 +49,7 @@ def write_report(
     *,
     data: str | Path | pd.DataFrame | None = None,
     at: Mapping[str, Any] | None = None,
+    by: Sequence[str] = (),
     form: str | None = None,
     force: bool = False,
 ) -> Report:
@@ -64,6 +66,9 @@ def write_report(
     at
         Values that columns keep while another one is varied; by default those of a measured
         configuration near the middle.
+    by
+        Columns that tell workloads apart in the heat map of impacts; by default the category that
+        matters most.
     form
         ``html``, ``md`` or ``pdf``; by default the ending of the output's name, or HTML.
     force
@@ -78,7 +83,7 @@ def write_report(
         check_new(path, force=force)  # before the work, not after it
     source = Path(data) if isinstance(data, str) else data
     findings = read_findings(Path(models), source)
-    document = _document(findings, at or {})
+    document = _document(findings, at or {}, by)
     sizes = [len(content) for content in write_document(document, path, chosen, force=force)]
     return Report(path, sum(sizes), tuple(s.title for s in document.sections), findings.missing)
 
@@ -101,7 +106,7 @@ def choose_form(output: str | Path | None, form: str | None) -> str:
     return form
 
 
-def _document(findings: Findings, at: Mapping[str, Any]) -> Document:
+def _document(findings: Findings, at: Mapping[str, Any], by: Sequence[str]) -> Document:
     """Put a report together; ``at`` has the values that columns keep while another is varied."""
     if findings.model is None and at:
         raise UsageError("no technique gave a model to draw", option=Option("at"))
@@ -113,6 +118,7 @@ def _document(findings: Findings, at: Mapping[str, Any]) -> Document:
         predicted_section(findings),
         ladder_section(findings),
         explanation_section(findings),
+        fit_impact_section(findings, by),
         failures_section(findings),
         provenance_section(findings),
     )
