@@ -1,0 +1,1 @@
+"""How long one job takes: phase types, jobs of tasks or waves, samples, and jobs that sprint."""

@@ -1,0 +1,225 @@
+"""Choosing what to drop and when to sprint, for users: the plan, its reasons, and today's queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from foretell.decide.queueing.assess import (
+    Assessed,
+    Assessor,
+    ByQuantiles,
+    Evaluator,
+    Plan,
+    UnluckyRun,
+)
+from foretell.decide.queueing.choose import (
+    MOST_PLANS,
+    RUN_LENGTH,
+    Assessors,
+    Choice,
+    choose_plan,
+)
+from foretell.decide.queueing.evaluate import PLANNED, ByEither, ByFormula
+from foretell.decide.queueing.job_class import JobClass
+from foretell.decide.queueing.predict import QueueFigures, queue_figures
+from foretell.decide.queueing.queue_file import Queue, read_queue
+from foretell.decide.queueing.service._base import ServiceTime
+from foretell.decide.queueing.stability import OverloadError
+from foretell.decide.queueing.streams import Stream
+from foretell.decide.queueing.times import Known, class_time, streams_of
+from foretell.errors import Option, UsageError
+from foretell.queue.played_plans import ByRuns, BySimulation, WithBucket
+from foretell.queue.services import known_times
+
+EVICTING = "repeat"
+#: Plans that are tried where each is a simulation, and how many jobs these have.
+_MOST_PLAYED, _JOBS_PLAYED, _JOBS_CHECKED = 60, 10_000, 50_000
+#: Runs by which the best plan is checked, and by which it is seen how much more load it bears.
+_RUNS_CHECKED, _RUNS_GROWN = 150, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Today:
+    """What happens with evictions: today, or instead of the plan.
+
+    Attributes
+    ----------
+    is_of_file
+        Whether the file says that jobs are evicted; otherwise this is what would happen.
+    figures
+        None where the queue grows without end, or arrivals are not Poisson.
+    trouble
+        Why there are no figures.
+    is_endless
+        Whether that is because the queue grows without end.
+    streams
+        The classes with their rates and times.
+    """
+
+    discipline: str
+    is_of_file: bool
+    streams: tuple[Stream, ...]
+    figures: QueueFigures | None
+    trouble: str = ""
+    is_endless: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class QueueChoice:
+    """The plan of a queue, with its reasons.
+
+    Attributes
+    ----------
+    choice
+        All plans that were tried, and the chosen one, if any keeps all limits.
+    today
+        The same queue with evictions.
+    run_length
+        Of runs with so many jobs, nine in ten should keep the limits.
+    is_simulated
+        Whether the figures of the chosen plan are simulated.
+    """
+
+    queue: Queue
+    choice: Choice
+    today: Today
+    run_length: int
+    seed: int
+    is_simulated: bool
+    notes: tuple[str, ...]
+
+    @property
+    def chosen(self) -> Assessed | None:
+        """The chosen plan; None if none keeps all limits."""
+        return self.choice.chosen
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        from foretell.queue.choice_json import choice_json
+
+        return choice_json(self)
+
+    def __str__(self) -> str:
+        from foretell.queue.choice_text import choice_text
+
+        return choice_text(self)
+
+
+def choose_drops(
+    classes: Path | str | Mapping[str, Any] | Queue,
+    *,
+    run_length: int = RUN_LENGTH,
+    seed: int = 0,
+) -> QueueChoice:
+    """Choose how much to drop of each class and after how long it sprints.
+
+    Parameters
+    ----------
+    classes
+        A class file, or a dict of its shape, with limits: ``max_error``, ``mean_s``, ``p95_s``.
+    run_length
+        Limits should hold in nine of ten runs of this many jobs.
+    seed
+        Decides simulations, which are needed where a bucket limits sprints, or arrivals are not
+        Poisson.
+
+    >>> from foretell import choose_drops
+    >>> plan = choose_drops("classes.toml")          # doctest: +SKIP
+    >>> plan.chosen.options[0].drop                  # doctest: +SKIP
+    0.2
+    """
+    queue = read_queue(classes)
+    if run_length < 10:
+        raise UsageError(f"must be at least 10, not {run_length}", option=Option("run_length"))
+    if seed < 0:
+        raise UsageError(f"must be at least 0, not {seed}", option=Option("seed"))
+    known = known_times(queue)
+    service_of = partial(_service, queue, known.by_class)
+    is_poisson = queue.arrivals.kind == "poisson"
+    assessors, is_played = _assessors(queue, seed, run_length, is_poisson=is_poisson)
+    choice = choose_plan(
+        queue,
+        service_of,
+        assessors,
+        most_plans=MOST_PLANS if is_poisson else _MOST_PLAYED,
+    )
+    chosen = choice.chosen
+    is_simulated = chosen is not None and is_played(chosen.options)
+    today = _today(queue, known.by_class, is_poisson=is_poisson)
+    notes = (*known.notes, *_notes(queue, choice))
+    return QueueChoice(queue, choice, today, run_length, seed, is_simulated, notes)
+
+
+def _assessors(
+    queue: Queue, seed: int, run_length: int, *, is_poisson: bool
+) -> tuple[Assessors, Callable[[Plan], bool]]:
+    """Return who says what plans come to, and which plans are played rather than computed."""
+    few, some = (
+        BySimulation(queue, n_jobs=n_jobs, seed=seed) for n_jobs in (_JOBS_PLAYED, _JOBS_CHECKED)
+    )
+    many: Evaluator = ByEither(ByFormula(few)) if is_poisson else few
+    exact = WithBucket(
+        ByFormula(some) if is_poisson else some,
+        some,
+        has_budget=not is_poisson or queue.sprint.budget_j is not None,
+    )
+    unlucky = UnluckyRun(run_length)
+    checked, grown = (
+        ByRuns(queue, some, run_length, n_runs=n_runs) for n_runs in (_RUNS_CHECKED, _RUNS_GROWN)
+    )
+    assessors = Assessors(
+        Assessor(queue, many, ByQuantiles(queue, many, unlucky), unlucky),
+        Assessor(queue, exact, checked, unlucky),
+        Assessor(queue, None, grown, unlucky),
+    )
+    return assessors, lambda plan: not is_poisson or exact.is_simulated(plan)
+
+
+def _service(queue: Queue, known: Known, job: JobClass, drop: float) -> ServiceTime:
+    return class_time(queue, job, known, drop)
+
+
+def _today(queue: Queue, known: Known, *, is_poisson: bool) -> Today:
+    """Return the queue of the file with evictions; with all tasks, if the file has none."""
+    is_of_file = queue.discipline != PLANNED
+    discipline = queue.discipline if is_of_file else EVICTING
+    streams = tuple(streams_of(queue, known))
+    if not is_of_file:
+        streams = tuple(
+            Stream(c.name, c.rate_per_s, class_time(queue, c, known, 0.0 if c.has_tasks else None))
+            for c in queue.classes
+        )
+    today = Today(discipline, is_of_file, streams, None)
+    if not is_poisson:
+        return replace(today, trouble="arrivals are not Poisson")
+    try:
+        return replace(today, figures=queue_figures(discipline, streams, queue.sprint))
+    except OverloadError as error:
+        return replace(today, trouble=error.text, is_endless=True)
+
+
+def _notes(queue: Queue, choice: Choice) -> list[str]:
+    notes = [
+        f"Nothing of '{c.name}' can be dropped: {choice.steps[c.name].reason}."
+        for c in queue.classes
+        if choice.steps[c.name].reason
+    ]
+    if queue.sprint.speedup > 1 and queue.sprint.base_w is None:
+        notes.append("The power of the engine is not given, so that sprints seem to cost nothing.")
+    if choice.n_plans > len(choice.tried):
+        notes.append(
+            f"There are {choice.n_plans:,} plans, of which {len(choice.tried):,} were tried, "
+            "evenly spaced."
+        )
+    if queue.discipline != PLANNED and choice.chosen is not None:
+        notes.append(
+            f'The plan is for discipline = "{PLANNED}"; the file has "{queue.discipline}".'
+        )
+    limits = [x for c in queue.classes for x in (c.mean_s, c.p95_s) if x is not None]
+    if not limits:
+        notes.append("No class has a limit of its response time (mean_s, p95_s).")
+    return notes

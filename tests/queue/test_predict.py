@@ -1,0 +1,329 @@
+"""Predicting queues, as users do: files, models, tables of runs, bursts, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import foretell
+from foretell.cli._main import cli
+from foretell.errors import ForetellError, UsageError
+
+LOW = {"name": "low", "rate_per_s": 0.1, "service": {"mean_s": 4.0, "scv": 0.5}}
+HIGH = {"name": "high", "rate_per_s": 0.05, "service": {"mean_s": 3.0, "scv": 0.3}}
+TWO = {"class": [LOW, HIGH]}
+
+
+def test_three_disciplines_are_predicted_and_that_of_the_file_first():
+    found = foretell.predict_queue({**TWO, "discipline": "redraw"})
+    names = ["redraw", "non-preemptive", "resume", "repeat"]
+    assert [d.name for d in found.disciplines] == names
+    np_low, np_high = found.of("non-preemptive").figures.classes
+    assert np_high.mean_s < np_low.mean_s
+    assert "high" in str(found)
+    assert str(found) == str(foretell.predict_queue({**TWO, "discipline": "redraw"}))
+
+
+def test_a_simulation_stands_beside_the_formulas_and_agrees():
+    found = foretell.predict_queue(TWO, discipline="repeat", simulate=True, jobs_simulated=40_000)
+    of = found.of("repeat")
+    for by_formula, played in zip(of.figures.classes, of.played.classes, strict=True):
+        for value, estimate in (
+            (by_formula.mean_s, played.response),
+            (by_formula.wait_s, played.wait),
+            (by_formula.p95_s, played.p95),
+        ):
+            assert abs(value - estimate.value) < 2.5 * estimate.half_width + 0.01 * value
+    assert "40,000 jobs simulated" in str(found)
+    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert plain["disciplines"][0]["simulated"]["n_jobs"] == 40_000
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"discipline": "rezume"}, ["discipline", "'rezume'", "'resume'"]),
+        ({"jobs_simulated": 0}, ["jobs_simulated", "at least 1", "0"]),
+        ({"seed": -1}, ["seed", "-1"]),
+    ],
+)
+def test_wrong_options_are_named(given, expected):
+    with pytest.raises(UsageError) as error:
+        foretell.predict_queue(TWO, **given)
+    for part in expected:
+        assert part in str(error.value)
+
+
+def test_a_discipline_that_cannot_keep_up_is_refused_beside_the_others():
+    rate = 0.8 / (148 + 9 * 63)
+    low = {"name": "low", "rate_per_s": rate, "service": {"mean_s": 148, "scv": 0}}
+    high = {"name": "high", "rate_per_s": 9 * rate, "service": {"mean_s": 63, "scv": 0}}
+    found = foretell.predict_queue({"class": [low, high]})
+    assert found.of("non-preemptive").figures is not None
+    assert found.of("repeat").figures is None
+    assert "without end" in found.of("repeat").refused
+    assert "without end" in str(found)
+    with pytest.raises(UsageError, match=r"low.*high.*largest stable rates"):
+        foretell.predict_queue({"class": [low, {**high, "rate_per_s": 1.0}]})
+
+
+def test_runs_become_the_time_of_a_job(tmp_path):
+    random = np.random.default_rng(1)
+    times = random.gamma(5, 2, 300)
+    frame = pd.DataFrame({"size": [1, 2] * 150, "wall_time_ms": 1000 * times})
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    (tmp_path / "classes.toml").write_text(
+        '[[class]]\nname = "a"\nrate_per_s = 0.02\nruns = "runs.csv"\nonly = "size == 2"\n'
+    )
+    found = foretell.predict_queue(tmp_path / "classes.toml", discipline="non-preemptive")
+    own = times[1::2]
+    rate = 0.02
+    expected = own.mean() + rate * (own**2).mean() / (2 * (1 - rate * own.mean()))
+    assert found.of("non-preemptive").figures.classes[0].mean_s == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "expected"),
+    [
+        ({"a": [1, 2]}, {}, ["class low", "no column that is a time", "column ="]),
+        ({"a_s": [1, 2], "b_s": [1, 2]}, {}, ["a_s, b_s", "column ="]),
+        ({"a_s": [1, 2]}, {"column": "as"}, ["no column 'as'", "'a_s'"]),
+        ({"a_s": [1, -2]}, {}, ["above 0", "-2"]),
+        ({"a_s": [1, 2]}, {"only": "a_s > 5"}, ["0 usable runs", "only"]),
+        ({"a_s": [1, 2], "status": ["ok", "failed"]}, {}, ["1 usable run,"]),
+        ({"a_s": [1, 2]}, {"only": "b > 5"}, ["b"]),
+    ],
+)
+def test_tables_that_cannot_be_used_are_named_with_the_class(tmp_path, table, more, expected):
+    path = tmp_path / "runs.csv"
+    pd.DataFrame(table).to_csv(path, index=False)
+    job = {"name": "low", "rate_per_s": 0.01, "runs": str(path), **more}
+    with pytest.raises(ForetellError) as error:
+        foretell.predict_queue({"class": [job]})
+    for part in expected:
+        assert part in str(error.value)
+
+
+CAMPAIGN = {
+    "data": {"target": "time_s"},
+    "techniques": {"LRRidge": {"alpha": 1e-6}},
+    "search": {"splits": {"method": "KFold", "folds": 3}},
+    "validation": {"method": "KFold", "folds": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    random = np.random.default_rng(0)
+    gb = np.repeat(np.arange(1, 21), 6)
+    runs = pd.DataFrame({"gb": gb, "time_s": 5 * gb * random.normal(1, 0.1, len(gb))})
+    foretell.fit_model(CAMPAIGN, runs, output=folder / "time")
+    return folder / "time"
+
+
+def test_the_predictive_distribution_of_a_model_becomes_the_time_of_a_job(models):
+    job = {"name": "a", "rate_per_s": 0.01, "model": str(models), "configuration": {"gb": 10}}
+    found = foretell.predict_queue({"class": [job]}, discipline="non-preemptive")
+    time = found.streams[0].service
+    assert time.mean == pytest.approx(50, rel=0.05)
+    assert 0.003 < time.scv < 0.05  # the runs vary by 10 %
+    assert found.notes == ()
+
+
+def test_a_model_that_is_asked_outside_its_data_says_so(models):
+    job = {"name": "a", "rate_per_s": 0.001, "model": str(models), "configuration": {"gb": 60}}
+    found = foretell.predict_queue({"class": [job]}, discipline="non-preemptive")
+    assert any("gb" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [({}, ["class a", "needs 'gb'"]), ({"gb": 1, "gbs": 2}, ["class a", "'gbs'", "'gb'"])],
+)
+def test_a_configuration_that_does_not_fit_the_model_is_named(models, configuration, expected):
+    job = {"name": "a", "rate_per_s": 0.01, "model": str(models), "configuration": configuration}
+    with pytest.raises(ForetellError) as error:
+        foretell.predict_queue({"class": [job]})
+    for part in expected:
+        assert part in str(error.value)
+
+
+def test_a_missing_model_is_named_with_the_class(tmp_path):
+    job = {"name": "a", "rate_per_s": 0.01, "model": str(tmp_path / "none"), "configuration": {}}
+    with pytest.raises(ForetellError, match=r"class a.*none"):
+        foretell.predict_queue({"class": [job]})
+
+
+def test_bursts_are_simulated_and_wait_longer():
+    arrivals = {"kind": "mmap", "D0": [[-0.41, 0.01], [0.01, -0.01]], "D1": [[0.4, 0], [0, 0]]}
+    low = {k: v for k, v in LOW.items() if k != "rate_per_s"} | {"service": {"mean_s": 2, "scv": 1}}
+    found = foretell.predict_queue(
+        {"class": [low], "arrivals": arrivals}, discipline="resume", jobs_simulated=30_000
+    )
+    of = found.of("resume")
+    assert of.figures is None
+    assert any("simulated" in note for note in found.notes)
+    assert of.played.classes[0].response.value > 1.5 * 2 / (1 - 0.4)  # as with Poisson arrivals
+    assert "low" in str(found)
+
+
+def test_what_is_assumed_and_what_runs_dry_is_said():
+    job = {"name": "a", "rate_per_s": 0.01, "tasks": 50, "map_s": 3, "sprint_after_s": 0}
+    sprint = {"speedup": 2, "base_w": 100, "sprint_w": 300, "budget_j": 10, "refill_w": 1}
+    found = foretell.predict_queue({"slots": 20, "class": [job], "sprint": sprint})
+    assert any("SCV of 0.05" in note for note in found.notes)
+    assert any("runs dry" in note for note in found.notes)
+
+
+def test_a_mean_without_end_is_shown_as_such():
+    low = {"name": "low", "rate_per_s": 0.02, "service": {"mean_s": 1, "scv": 1}}
+    high = {"name": "high", "rate_per_s": 0.6, "service": {"mean_s": 0.1, "scv": 1}}
+    found = foretell.predict_queue({"class": [low, high]}, discipline="repeat")
+    assert "∞" in str(found)
+    assert found.to_json()["disciplines"][0]["classes"][0]["mean_s"] is None
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_the_command_prints_tables_json_and_errors(tmp_path):
+    path = tmp_path / "classes.toml"
+    path.write_text(
+        '[[class]]\nname = "low"\nrate_per_s = 0.1\nservice = { mean_s = 4, scv = 0.5 }\n'
+    )
+    runner = CliRunner()
+    shown = runner.invoke(cli, ["queue", "predict", str(path)])
+    assert shown.exit_code == 0
+    assert "non-preemptive" in shown.output
+    plain = runner.invoke(cli, ["queue", "predict", str(path), "--discipline", "resume", "--json"])
+    classes = json.loads(plain.output)["disciplines"][0]["classes"]
+    assert classes[0]["mean_s"] == pytest.approx(4 + 0.1 * 16 * 1.5 / (2 * 0.6))
+    path.write_text(
+        '[[class]]\nname = "low"\nrate_per_s = 1\nservice = { mean_s = 4, scv = 0.5 }\n'
+    )
+    refused = runner.invoke(cli, ["queue", "predict", str(path)])
+    assert refused.exit_code == 2
+    assert "0.25 per s" in refused.output
+
+
+SPRINT = {"speedup": 2, "base_w": 100, "sprint_w": 300, "idle_w": 50}
+
+
+def played_sprints(**sprint):
+    job = {**LOW, "sprint_after_s": 1.0}
+    classes = {"class": [job, HIGH], "sprint": SPRINT | sprint}
+    return foretell.predict_queue(
+        classes, discipline="repeat", simulate=True, jobs_simulated=40_000
+    )
+
+
+def test_simulated_load_waste_and_energy_agree_with_the_formulas():
+    of = played_sprints().of("repeat")
+    for k, (by_formula, played) in enumerate(
+        zip(of.figures.classes, of.played.classes, strict=True)
+    ):
+        assert played.load == pytest.approx(by_formula.load, rel=0.05)
+        assert played.waste == pytest.approx(by_formula.waste, rel=0.1)
+        assert played.job_j == pytest.approx(of.figures.energy.job_j[k], rel=0.05)
+    energy = of.figures.energy
+    expected = (energy.busy_w, energy.sprint_w, energy.total_w)
+    assert of.played.power == pytest.approx(expected, rel=0.05)
+    assert of.to_json()["simulated"]["power"]["total_w"] == pytest.approx(energy.total_w, rel=0.05)
+
+
+def test_rows_of_a_simulation_have_all_cells():
+    lines = str(played_sprints()).splitlines()
+    rows = [line for line in lines if line.startswith("  simulated")]
+    assert len(rows) == 2
+    assert all(row.endswith(" J") or row.endswith("kJ") for row in rows)
+    assert any("Power on average, simulated" in line for line in lines)
+
+
+def test_power_of_sprints_that_run_dry_is_simulated_and_the_formula_says_what_it_assumes():
+    found = played_sprints(budget_j=100, refill_w=2)
+    of = found.of("repeat")
+    assert of.figures.energy.sprint_w > 10
+    assert of.played.power[1] < 2.1  # no more than refills, but for the first budget
+    modelled = next(line for line in str(found).splitlines() if "modelled" in line)
+    assert "never ran dry" in modelled
+    assert "never ran dry" not in str(played_sprints())
+
+
+def test_bursts_show_the_load_of_their_simulation():
+    arrivals = {"kind": "mmap", "D0": [[-0.41, 0.01], [0.01, -0.01]], "D1": [[0.4, 0], [0, 0]]}
+    low = {"name": "low", "service": {"mean_s": 2, "scv": 1}}
+    classes = {"class": [low], "arrivals": arrivals, "sprint": {"base_w": 100}}
+    found = foretell.predict_queue(classes, discipline="resume", jobs_simulated=30_000)
+    assert found.of("resume").played.classes[0].load == pytest.approx(0.4, rel=0.1)
+    assert "resume: load 0." in str(found)
+    assert "energy of a job" in str(found)
+
+
+def test_time_with_a_sprint_says_so():
+    first = str(played_sprints()).splitlines()[0]
+    low, high = first.split(";")[1], first.split(";")[0]
+    assert "with its sprint" in low
+    assert "with its sprint" not in high
+
+
+def test_stage_whose_variation_is_not_given_is_named():
+    stage = {"tasks": 2, "task_s": 1.0}
+    stages = [stage, {**stage, "scv": 0.1}, stage]
+    reduce = {"tasks": 2, "map_s": 1.0, "reduce_tasks": 2, "reduce_s": 1.0}
+    jobs = [
+        {"name": "a", "stages": stages},
+        {"name": "b", "stages": [stage, stage]},
+        {"name": "c", "stages": [{**stage, "scv": 0.1}]},
+        {"name": "d", **reduce, "map_scv": 0.1},
+        {"name": "e", **reduce, "reduce_scv": 0.1},
+        {"name": "f", **reduce},
+    ]
+    classes = {"slots": 2, "class": [{**job, "rate_per_s": 0.001} for job in jobs]}
+    (note,) = foretell.predict_queue(classes, discipline="non-preemptive").notes
+    named = "a (stage 1 and 3) and b and d (reduce tasks) and e (map tasks) and f vary"
+    assert named in note
+
+
+def test_classes_without_a_simulated_job_say_why_they_have_no_figures():
+    rare = {**HIGH, "rate_per_s": 1e-6}
+    found = foretell.predict_queue(
+        {"class": [LOW, rare]}, discipline="resume", simulate=True, jobs_simulated=20
+    )
+    assert any("no job of high" in note and "simulate more" in note for note in found.notes)
+    assert "– s" not in str(found)
+
+
+def test_one_of_a_thing_is_counted_as_one():
+    found = foretell.predict_queue({"class": [LOW]}, simulate=True, jobs_simulated=1)
+    assert "1 job simulated" in str(found)
+    assert str(found).startswith("1 class: ")
+
+
+def test_runs_without_a_time_are_left_out_with_a_note(tmp_path):
+    (tmp_path / "runs.csv").write_text("size,wall_time_s\n1,2.0\n1,\n1,4.0\n")
+    job = {"name": "a", "rate_per_s": 0.01, "runs": str(tmp_path / "runs.csv")}
+    found = foretell.predict_queue({"class": [job]}, discipline="resume")
+    assert found.streams[0].service.mean == pytest.approx(3.0)
+    assert any(note.startswith("1 run of a") and "wall_time_s" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("gb", "expected"), [(60, "is asked far outside its data (gb")])
+def test_note_on_a_model_is_a_sentence(models, gb, expected):
+    job = {"name": "a", "rate_per_s": 0.001, "model": str(models), "configuration": {"gb": gb}}
+    found = foretell.predict_queue({"class": [job]}, discipline="non-preemptive")
+    assert any(expected in note for note in found.notes)
+
+
+def test_note_on_a_level_that_a_model_does_not_know_is_a_sentence(tmp_path):
+    random = np.random.default_rng(0)
+    gb = np.repeat(np.arange(1, 11), 6)
+    runs = pd.DataFrame({"gb": gb, "disk": ["ssd", "hdd"] * 30})
+    runs["time_s"] = 5 * gb * random.normal(1, 0.1, len(gb))
+    foretell.fit_model(CAMPAIGN, runs, output=tmp_path / "time")
+    asked = {"gb": 5, "disk": "tape"}
+    job = {"name": "a", "rate_per_s": 0.001, "configuration": asked}
+    found = foretell.predict_queue(
+        {"class": [{**job, "model": str(tmp_path / "time")}]}, discipline="non-preemptive"
+    )
+    assert any("for a level that its data does not have" in note for note in found.notes)
