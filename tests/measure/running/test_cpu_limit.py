@@ -12,7 +12,7 @@ import pytest
 
 from foretell.errors import UsageError
 from foretell.measure.measure import measure_sweep
-from foretell.measure.running import cpu_limit
+from foretell.measure.running import cpu_group
 from foretell.measure.running.cpu_limit import CpuLimit
 
 #: When told to, uses 0.5 s of CPU time, half of it in a child, and prints how long that took.
@@ -81,8 +81,8 @@ def test_groups_of_version_2_are_made_where_their_parent_passes_cpu_time_on(tmp_
     (root / "user" / "shell").mkdir(parents=True)
     mounts.write_text(f"30 24 0:26 / {root} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
     own.write_text("0::/user/shell\n")
-    monkeypatch.setattr(cpu_limit, "_MOUNTS", mounts)
-    monkeypatch.setattr(cpu_limit, "_OWN", own)
+    monkeypatch.setattr(cpu_group, "_MOUNTS", mounts)
+    monkeypatch.setattr(cpu_group, "_OWN", own)
     made = Path.mkdir
 
     def mkdir(path, *args, **options):  # the kernel fills in a new group

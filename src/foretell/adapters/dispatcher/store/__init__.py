@@ -1,0 +1,1 @@
+"""What the dispatcher keeps on disk, so that a restart loses nothing and repeats nothing."""
