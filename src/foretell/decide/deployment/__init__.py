@@ -1,0 +1,1 @@
+"""Serving a network: batch size, longest wait, threads and replicas, from measured batch times."""

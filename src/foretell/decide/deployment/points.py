@@ -1,0 +1,125 @@
+"""Which batch sizes to measure: few, where the choice and the curve need them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+#: The largest part of the grid that is measured, and how many points per thread count may be
+#: measured in any case, as fewer tell nothing of curves.
+MOST_SHARE, LEAST_POINTS = 0.25, 3
+#: A gap between two points is left alone once its middle was foretold this well.
+_SURPRISE = 0.05
+#: How many times wider gaps count for numbers of threads that the choice depends on.
+_FAVOR = 4.0
+
+
+@dataclass
+class Points:
+    """Chooses points one at a time.
+
+    Parameters
+    ----------
+    sizes
+        The batch sizes whose times matter, smallest first.
+    threads
+        The thread counts.
+    is_whole
+        Whether all points are to be measured.
+
+    >>> points = Points([1, 2, 4, 8, 16], [1])
+    >>> points.next(), points.next()
+    ((1, 1), (1, 16))
+    """
+
+    sizes: Sequence[int]
+    threads: Sequence[int]
+    is_whole: bool = False
+    taken: dict[int, list[int]] = field(default_factory=dict)
+    _settled: set[tuple[int, int, int]] = field(default_factory=set)
+
+    @property
+    def n_grid(self) -> int:
+        """How many points there are."""
+        return len(self.sizes) * len(self.threads)
+
+    @property
+    def most(self) -> int:
+        """How many points may be measured."""
+        if self.is_whole:
+            return self.n_grid
+        least = min(LEAST_POINTS, len(self.sizes)) * len(self.threads)
+        return max(least, int(MOST_SHARE * self.n_grid))
+
+    @property
+    def n_taken(self) -> int:
+        """How many points were chosen."""
+        return sum(map(len, self.taken.values()))
+
+    def next(self, wanted: Sequence[tuple[int, int]] = ()) -> tuple[int, int] | None:
+        """Return the threads and the batch size to measure next; None if that is enough.
+
+        Parameters
+        ----------
+        wanted
+            Threads and batch sizes that the choice so far depends on, the most important first.
+        """
+        if self.n_taken >= self.most:
+            return None
+        for threads, size in [*self._first(), *wanted]:
+            if size in self.sizes and size not in self.taken.get(threads, []):
+                return self._take(threads, size)
+        # Where the choice is, the curve has to be known better than elsewhere.
+        favored = {threads for threads, _ in wanted}
+        gaps = [
+            (self._width(t, s) * (_FAVOR if t in favored else 1), t, s)
+            for t in self.threads
+            if (s := self._widest(t))
+        ]
+        if not gaps:
+            return None
+        _, threads, size = max(gaps)
+        return self._take(threads, size)
+
+    def tell(self, threads: int, size: int, foretold_s: float | None, measured_s: float) -> None:
+        """Hear how well a point was foretold: around those told well no others are measured."""
+        if foretold_s is None or abs(math.log(measured_s / foretold_s)) > _SURPRISE:
+            return
+        left, right = self._neighbors(threads, size)
+        if left == size or right == size:  # an end says nothing of what is between
+            return
+        self._settled |= {(threads, left, size), (threads, size, right)}
+
+    def _first(self) -> list[tuple[int, int]]:
+        """Return the ends of each curve; or all of it."""
+        ends = self.sizes if self.is_whole else (self.sizes[0], self.sizes[-1])
+        return [(threads, size) for threads in self.threads for size in ends]
+
+    def _take(self, threads: int, size: int) -> tuple[int, int]:
+        self.taken.setdefault(threads, []).append(size)
+        return threads, size
+
+    def _neighbors(self, threads: int, size: int) -> tuple[int, int]:
+        taken = sorted(self.taken[threads])
+        place = taken.index(size)
+        return taken[max(place - 1, 0)], taken[min(place + 1, len(taken) - 1)]
+
+    def _middles(self, threads: int) -> list[tuple[float, int]]:
+        """Return the middle of each gap that is not settled, with the width of the gap."""
+        taken = sorted(self.taken[threads])
+        found = []
+        for left, right in pairwise(taken):
+            inside = [s for s in self.sizes if left < s < right]
+            if inside and right > 2 * left and (threads, left, right) not in self._settled:
+                middle = math.sqrt(left * right)
+                found.append((right / left, min(inside, key=lambda s: abs(math.log(s / middle)))))
+        return found
+
+    def _widest(self, threads: int) -> int | None:
+        middles = self._middles(threads)
+        return max(middles)[1] if middles else None
+
+    def _width(self, threads: int, size: int) -> float:
+        return next(width for width, middle in self._middles(threads) if middle == size)

@@ -1,0 +1,104 @@
+"""The choice for the scenarios *single-stream*, *multi-stream* and *offline*."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from foretell.decide.deployment.batch_times import OPTIMISTIC, PESSIMISTIC, Times
+from foretell.decide.deployment.question import Choice, Play, Question, goal_value, ranked
+from foretell.decide.deployment.scenario import MULTI_STREAM, OFFLINE
+from foretell.decide.deployment.settings import Assessed, Setting
+from foretell.decide.deployment.wording import time_text
+from foretell.errors import NothingUsableError, Option
+
+_MOST_REPLICAS = 64
+
+
+def choose_stream(question: Question, times: Times, play: Play) -> Choice:
+    """Choose threads for one sample at a time, or batches for samples that come together."""
+    name = question.scenario.name
+    if name == OFFLINE:
+        found = _assess_all(question, _settings(question, question.choices.batches, 1), play)
+        kept = [a for a in found if a.is_kept]
+        if not kept:
+            raise _no_setting(question, found)
+        best = max(kept, key=lambda a: 0.0 if a.figures is None else a.figures.per_s)
+        return _chosen(question, best.setting, play, found)
+    if name == MULTI_STREAM:
+        found = _fewest_replicas(question, play)
+        kept = ranked(found, question.goal, times)
+    else:  # one sample at a time leaves no other work for cores, so that they may all be used
+        found = _assess_all(question, _settings(question, [1], 1), play)
+        kept = sorted((a for a in found if a.is_kept), key=partial(_value, question.goal))
+    if not kept:
+        raise _no_setting(question, found)
+    return _chosen(question, kept[0].setting, play, found)
+
+
+def _value(goal: str, one: Assessed) -> float:
+    assert one.figures is not None
+    return goal_value(goal, one.figures)
+
+
+def _settings(question: Question, batches: Iterable[int], replicas: int) -> list[Setting]:
+    return [
+        Setting(batch, 0.0, threads, replicas)
+        for threads in question.choices.threads
+        for batch in batches
+    ]
+
+
+def _fewest_replicas(question: Question, play: Play) -> list[Assessed]:
+    n_samples = question.scenario.n_samples
+    most = min(question.most_replicas or _MOST_REPLICAS, n_samples)
+    found: list[Assessed] = []
+    for replicas in range(1, most + 1):
+        each = -(-n_samples // replicas)
+        batches = [b for b in question.choices.batches if b <= each]
+        batches = batches or [min(question.choices.batches)]
+        found = _assess_all(question, _settings(question, batches, replicas), play)
+        if any(a.is_kept for a in found):
+            break
+    return found
+
+
+def _assess_all(question: Question, settings: list[Setting], play: Play) -> list[Assessed]:
+    return [_assess(question, setting, play) for setting in settings]
+
+
+def _assess(question: Question, setting: Setting, play: Play) -> Assessed:
+    figures = play(setting, question.scenario, sureness=PESSIMISTIC, is_rough=True)
+    if figures.busy >= 1 and question.scenario.name == MULTI_STREAM:
+        need = time_text(figures.busy * question.scenario.every_s)
+        told = f"needs {need} of every {time_text(question.scenario.every_s)}"
+        return Assessed(setting, figures, told)
+    if question.limit_s is not None and figures.p99_s > question.limit_s:
+        return Assessed(setting, figures, f"p99 up to {time_text(figures.p99_s)}")
+    return Assessed(setting, figures)
+
+
+def _chosen(question: Question, setting: Setting, play: Play, found: list[Assessed]) -> Choice:
+    low, figures, high = (
+        play(setting, question.scenario, sureness=sureness, is_rough=False)
+        for sureness in (OPTIMISTIC, 0.0, PESSIMISTIC)
+    )
+    return Choice(setting, figures, (low.p99_s, high.p99_s), None, tuple(found))
+
+
+def _no_setting(question: Question, found: list[Assessed]) -> NothingUsableError:
+    known = [a.figures.p99_s for a in found if a.figures is not None]
+    if question.scenario.name == MULTI_STREAM and all(
+        a.figures is not None and a.figures.busy >= 1 for a in found
+    ):
+        quickest = min(found, key=lambda a: a.figures.busy if a.figures else 0.0)
+        return NothingUsableError(
+            f"{question.scenario.n_samples} samples every {time_text(question.scenario.every_s)} "
+            f"are above capacity: the quickest setting {quickest.trouble}",
+            option=Option("arrivals"),
+        )
+    return NothingUsableError(
+        f"no setting keeps a p99 of {time_text(question.limit_s or 0.0)}: "
+        f"{time_text(min(known))} is the best attainable",
+        option=Option("p99"),
+    )

@@ -1,0 +1,1 @@
+"""Serving a network, for users: measure few batch times, and choose how to serve it."""

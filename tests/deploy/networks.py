@@ -1,0 +1,82 @@
+"""Networks for tests: some that can be served, and some that cannot."""
+
+import sys
+
+import torch
+from torch import nn
+
+
+def small(width=8):
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, width), nn.ReLU(), nn.Linear(width, 3))
+
+
+def words():
+    return nn.EmbeddingBag(50, 8)
+
+
+def without_batches():
+    return nn.Sequential(nn.Flatten(0), nn.Linear(16, 3))
+
+
+class Positive(nn.Module):
+    def forward(self, x):
+        return x[x.mean(dim=1) > 0.5]
+
+
+def dynamic():
+    return nn.Sequential(nn.Flatten(), Positive(), nn.Linear(16, 3))
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean(dim=0)
+
+
+def averaging():
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 5), Mean())
+
+
+def failing():
+    raise ValueError("no such weights")
+
+
+def wrong_kind():
+    return 3
+
+
+class Greedy(nn.Module):
+    """Cannot compute large batches."""
+
+    def forward(self, x):
+        if len(x) > 6:
+            raise RuntimeError("not enough memory: you tried to allocate 9 TB")
+        return x.flatten(1)
+
+
+def greedy():
+    return Greedy()
+
+
+class Killed(nn.Module):
+    """Ends its process in large batches, as the kernel does where memory runs out."""
+
+    def forward(self, x):
+        if len(x) > 6:
+            import os
+            import signal
+
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x.flatten(1)
+
+
+def killed():
+    return Killed()
+
+
+def chatty():
+    sys.stdout.write("building\n")
+    torch.manual_seed(1)
+    return small()
+
+
+not_a_function = 3

@@ -1,0 +1,260 @@
+"""Deployments: the chosen setting is the best of all, and limits that cannot be kept are told."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from foretell.decide.deployment.batch_times import PESSIMISTIC, Point, times_by_threads
+from foretell.decide.deployment.question import Question
+from foretell.decide.deployment.scenario import read_scenario
+from foretell.decide.deployment.settings import Choices, Setting
+from foretell.deploy.choose import choose, choose_deployment
+from foretell.deploy.deployable import Deployable
+from foretell.deploy.network import Effort
+from foretell.deploy.play import Player
+from foretell.errors import NothingUsableError, UsageError
+from foretell.simulate.batching import play_runs
+
+FILE = Path(__file__).parent / "networks.py"
+SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=8, calls_s=0.0)
+#: One thread: 2 ms and 1 ms per sample; two: slower for one sample, faster for many.
+LINES = {1: (0.002, 0.001), 2: (0.004, 0.0006)}
+SIZES = (1, 2, 4, 8, 16, 32)
+
+
+def times(lines=None, levels=(1.0,)):
+    return times_by_threads(
+        Point(threads, b, fixed + each * b, levels, 0.0, float(threads), 20)
+        for threads, (fixed, each) in (lines or LINES).items()
+        for b in SIZES
+    )
+
+
+def answer(arrivals, limit_s=None, **options):
+    known = times(options.pop("lines", None), options.pop("levels", (1.0,)))
+    choices = Choices(options.pop("batches", SIZES), tuple(known), options.pop("waits_s", None))
+    question = Question(read_scenario(arrivals), choices, limit_s, **options)
+    return choose(question, known, Player(known, question.overhead_s, n_arrivals=20_000)), known
+
+
+def test_the_best_p99_of_all_settings_on_the_fewest_cores_is_chosen():
+    found, known = answer("poisson:300/s", 0.05)
+    assert found.chosen.threads == 1
+    assert found.chosen.replicas == 1
+    all_p99 = {}
+    for batch in SIZES:
+        if batch / (0.002 + 0.001 * batch) > 310:
+            table = known[1].table(batch)
+            all_p99[batch] = play_runs(table, rate_per_s=300, n_runs=2, n_arrivals=100_000).p99_s
+    assert found.figures.p99_s <= 1.03 * min(all_p99.values())
+    assert found.p99_s[0] <= found.figures.p99_s <= found.p99_s[1] <= 0.05
+
+
+def test_a_limit_is_kept_with_pessimistic_times_too():
+    found, known = answer("poisson:500/s", 0.02, levels=(0.8, 0.9, 1.0, 1.1, 1.6))
+    table = known[found.chosen.threads].table(found.chosen.batch, sureness=PESSIMISTIC)
+    rate = 500 / found.chosen.replicas
+    run = play_runs(table, rate_per_s=rate, wait_s=found.chosen.wait_s, seed=11)
+    assert run.p99_s <= 0.02 * 1.02
+
+
+def test_replicas_are_as_few_as_will_do():
+    found, known = answer("poisson:3000/s", 0.05)
+    chosen = found.chosen
+    assert chosen.replicas > 1
+    fewer = Setting(32, 0.0, chosen.threads, chosen.replicas - 1)
+    capacity = fewer.replicas * 32 / float(known[chosen.threads].mean_s(32).item())
+    if capacity > 3000:
+        player = Player(known)
+        worst = player(fewer, read_scenario("poisson:3000/s"), sureness=PESSIMISTIC, is_rough=True)
+        assert worst.p99_s > 0.05 or capacity < 1.05 * 3000
+
+
+def test_a_rate_above_capacity_tells_how_many_replicas_would_do():
+    with pytest.raises(NothingUsableError, match="above capacity") as caught:
+        answer("poisson:5000/s", 0.05, most_replicas=2)
+    enough = int(caught.value.remedy[1].value)
+    found, _ = answer("poisson:5000/s", 0.05, most_replicas=enough)
+    assert found.chosen.replicas <= enough
+
+
+def test_a_limit_below_one_sample_tells_what_is_attainable():
+    with pytest.raises(NothingUsableError, match="best attainable") as caught:
+        answer("poisson:10/s", 0.002)
+    assert "3 ms" in str(caught.value)
+    for arrivals in ("single-stream", "burst:8/50ms"):
+        with pytest.raises(NothingUsableError, match="best attainable"):
+            answer(arrivals, 0.002)
+
+
+def test_energy_prefers_larger_batches_and_waits_within_the_limit():
+    quick, _ = answer("poisson:200/s", 0.05)
+    frugal, _ = answer("poisson:200/s", 0.05, goal="energy")
+    assert frugal.figures.core_s < quick.figures.core_s
+    assert frugal.chosen.wait_s > 0
+    assert frugal.p99_s[1] <= 0.05
+
+
+def test_single_stream_takes_the_threads_that_are_best_for_one_sample():
+    found, _ = answer("single-stream")
+    assert (found.chosen.batch, found.chosen.threads) == (1, 1)
+    assert found.figures.mean_s == pytest.approx(0.003)
+    assert found.figures.per_s == pytest.approx(1 / 0.003)
+
+
+def test_single_stream_takes_more_threads_where_they_are_faster():
+    found, _ = answer("single-stream", lines={1: (0.002, 0.001), 2: (0.001, 0.001)})
+    assert found.chosen.threads == 2
+
+
+def test_offline_takes_the_most_samples_per_second():
+    found, _ = answer("offline")
+    assert (found.chosen.batch, found.chosen.threads) == (32, 2)
+    assert found.figures.per_s == pytest.approx(32 / (0.004 + 0.0006 * 32))
+
+
+def test_larger_batches_are_not_taken_for_better():
+    lines = {1: (0.001, 0.001)}
+    known = times_by_threads(
+        Point(1, b, t, (1.0,), 0.0, 1.0, 20)
+        for b, t in ((1, 0.002), (2, 0.0022), (4, 0.003), (8, 0.02), (16, 0.05))
+    )
+    choices = Choices((1, 2, 4, 8, 16), (1,))
+    question = Question(read_scenario("offline"), choices)
+    assert lines
+    assert choose(question, known, Player(known)).chosen.batch == 4
+
+
+def test_multi_stream_enumerates_batches():
+    found, _ = answer("burst:8/50ms", 0.04, batches=tuple(range(1, 33)))
+    each = {}
+    for threads, (fixed, per) in LINES.items():
+        for b in range(1, 9):
+            parts = [min(b, 8 - k) for k in range(0, 8, b)]
+            each[threads, b] = sum(fixed + per * n for n in parts)
+    best = min(v for (threads, _), v in each.items() if threads == 1)
+    assert found.chosen.threads == 1  # on one core
+    assert found.figures.p99_s == pytest.approx(best, rel=0.01)
+    assert found.figures.busy == pytest.approx(best / 0.05, rel=0.01)
+
+
+def test_bursts_above_capacity_are_told():
+    with pytest.raises(NothingUsableError, match="above capacity"):
+        answer("burst:64/5ms", most_replicas=1)
+
+
+def test_waits_that_are_given_are_the_only_ones():
+    found, _ = answer("poisson:100/s", 0.1, waits_s=(0.004,))
+    assert found.chosen.wait_s == 0.004 or found.chosen.batch == 1
+
+
+def test_overhead_counts():
+    plain, _ = answer("poisson:100/s", 0.1)
+    slow, _ = answer("poisson:100/s", 0.1, overhead_s=0.005)
+    assert slow.figures.mean_s > plain.figures.mean_s + 0.005
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def deployment(folder):
+    pytest.importorskip("torch")
+    return choose_deployment(
+        f"{FILE}:small",
+        "1,4,4",
+        "poisson:20/s",
+        p99="2s",
+        vary={"batch": list(range(1, 17)), "threads": [1, 2]},
+        effort=SHORT,
+        cache=folder,
+        power="20W,60W",
+    )
+
+
+def test_a_network_is_measured_in_few_points_and_the_answer_is_plain_json(deployment):
+    told = json.loads(json.dumps(deployment.to_json()))
+    assert told["n_measured"] <= 0.25 * told["n_grid"] == 8
+    assert told["n_cached"] == 0
+    assert told["setting"]["replicas"] == 1
+    assert told["predicted"]["p99_s"] >= told["predicted"]["mean_s"] > 0
+    assert told["energy_j"] == pytest.approx(
+        20 * told["setting"]["threads"] / told["power"]["n_cores"] / 20
+        + 40 / told["power"]["n_cores"] * told["predicted"]["core_s"]
+    )
+    assert set(told["batch_times"]) == {"1", "2"}
+
+
+def test_the_answer_says_what_to_set_and_where_figures_come_from(deployment):
+    text = str(deployment)
+    assert text.startswith(("Batch up to", "No batches"))
+    for part in ("p99", "replica", "modelled", "simulated", "measured", "J per sample"):
+        assert part in text
+
+
+def test_times_are_measured_once_for_the_same_network(deployment, folder):
+    again = choose_deployment(
+        f"{FILE}:small",
+        "1,4,4",
+        "poisson:20/s",
+        p99="2s",
+        vary={"batch": list(range(1, 17)), "threads": [1, 2]},
+        effort=SHORT,
+        cache=folder,
+        power="20W,60W",
+    )
+    assert again.measured.n_cached == len(again.measured.points)
+    assert again.setting == deployment.setting
+    assert again.figures == deployment.figures
+
+
+def test_batches_that_cannot_be_computed_are_left_out():
+    pytest.importorskip("torch")
+    found = choose_deployment(
+        f"{FILE}:greedy",
+        "1,4,4",
+        scenario="offline",
+        vary={"batch": [1, 2, 4, 8], "threads": [1]},
+        effort=SHORT,
+        cache=None,
+    )
+    assert found.setting.batch <= 4
+    assert any("cannot be computed" in note for note in found.measured.notes)
+
+
+def test_architectures_are_measured_once_each():
+    pytest.importorskip("torch")
+    family = Deployable(
+        f"{FILE}:small", (1, 4, 4), "single-stream", vary={"threads": [1]}, effort=SHORT, cache=None
+    )
+    first = family.latency(width=8)
+    assert family.latency(width=8) is first
+    other = family.latency(width=64)
+    assert other is not first
+    for found in (first, other):
+        assert 0 < found.mean_s <= found.p99_s
+        assert found.throughput == pytest.approx(1 / found.mean_s)
+        assert (found.batch, found.threads) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"p99": "fast"}, "p99"),
+        ({"p99": -1.0}, "p99"),
+        ({"p99": math.nan}, "p99"),
+        ({"minimize": "cost"}, "minimize"),
+        ({"measure": "some"}, "measure"),
+        ({"replicas": 0}, "replicas"),
+        ({"seed": -1}, "seed"),
+        ({"overhead_s": -1.0}, "overhead"),
+        ({"colour": 3}, "colour"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_before_anything_starts(options, told):
+    with pytest.raises(UsageError, match=told):
+        choose_deployment(f"{FILE}:small", "1,4,4", "poisson:5/s", **options)
