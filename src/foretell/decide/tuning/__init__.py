@@ -1,0 +1,1 @@
+"""Hyperparameter searches: schedulers, spaces, epoch times; only by contract."""

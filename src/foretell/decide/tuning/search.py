@@ -1,0 +1,62 @@
+"""A search before it runs: its scheduler, its trials, and how many run at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foretell.decide.tuning.rungs import Rules
+from foretell.decide.tuning.schedulers import SCHEDULERS, Scheduler
+from foretell.errors import Option, UsageError
+
+_MOST_TRIALS = 100_000
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is known of a search besides its space.
+
+    Attributes
+    ----------
+    n_slots
+        How many trials run at the same time.
+    start_up_s
+        What passes between a free slot and the first epoch of a trial in it.
+    study
+        The name of the Optuna study, if it is known: it decides the brackets of trials.
+    """
+
+    scheduler: str
+    n_trials: int
+    rules: Rules
+    n_slots: int = 1
+    start_up_s: float = 0.0
+    study: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            SCHEDULERS.get(self.scheduler)
+        except UsageError as error:
+            raise UsageError(error.text, option=Option("scheduler")) from None
+        if not 1 <= self.n_trials <= _MOST_TRIALS:
+            raise UsageError(
+                f"must be from 1 to {_MOST_TRIALS:,}, not {self.n_trials}", option=Option("trials")
+            )
+        if self.n_slots < 1:
+            raise UsageError(f"must be at least 1, not {self.n_slots}", option=Option("n_slots"))
+
+    def make(self, seed: int = 0) -> Scheduler:
+        """Make a scheduler that knows all trials, none of which has run."""
+        return SCHEDULERS.get(self.scheduler)(self.n_trials, self.rules, seed, self.study)
+
+
+def slots_of(cores: int, threads: int) -> int:
+    """Return how many trials run at the same time, each on cores of its own."""
+    if cores < 1:
+        raise UsageError(f"must be at least 1, not {cores}", option=Option("cores"))
+    if cores < threads:
+        raise UsageError(
+            f"a trial has {threads} threads, and there are {cores} cores: none could run; write "
+            f"threads = {cores} or less under [system] of the space, or give more cores",
+            option=Option("cores"),
+        )
+    return cores // threads

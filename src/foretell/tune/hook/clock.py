@@ -1,0 +1,104 @@
+"""The clock of epochs: their time, the CPU time of the training, and what others used meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from foretell.tune.store import Store
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one epoch took; the columns are those of the store."""
+
+    epoch_s: float
+    core_s: float
+    load_others: float
+    n_siblings: int
+
+
+class Clock:
+    """Times epochs; the time in which a training waits for a search is left out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._own = psutil.Process()
+        self._siblings: dict[int, psutil.Process] = {}
+        #: Processes that work for this training, such as one that fits a model.
+        self.own_pids: set[int] = set()
+
+    @property
+    def started_s(self) -> float:
+        """When this process was started."""
+        return float(self._own.create_time())
+
+    def look_around(self) -> int:
+        """Find the other trainings on this machine; return how many they are."""
+        own, found = os.getpid(), {}
+        for pid, started_s in self._store.trainings():
+            if pid == own:
+                continue
+            process = self._siblings.get(pid) or _process(pid, started_s)
+            if process is not None and process.is_running():
+                found[pid] = process
+            else:
+                self._store.leave(pid)
+        self._siblings = found
+        return len(found)
+
+    def start(self) -> None:
+        """Begin an epoch."""
+        self._n_siblings, self._waited_s = self.look_around(), 0.0
+        self._used, self._begun_s = self._cpu_s(), time.perf_counter()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Leave out what is done inside."""
+        begun_s = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._waited_s += time.perf_counter() - begun_s
+
+    def read(self) -> Measured:
+        """Return what the epoch took up to now."""
+        wall_s = time.perf_counter() - self._begun_s
+        busy, own, siblings = (
+            now - then for now, then in zip(self._cpu_s(), self._used, strict=True)
+        )
+        others = max(0.0, busy - own - max(0.0, siblings)) / max(wall_s, 1e-3)
+        epoch_s = max(wall_s - self._waited_s, 1e-6)
+        return Measured(epoch_s, max(own, 0.0), round(others, 3), self._n_siblings)
+
+    def _cpu_s(self) -> tuple[float, float, float]:
+        """Return the CPU time so far of all processes, of this training, and of the others."""
+        times = psutil.cpu_times()
+        busy = sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0)
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        children = {p.pid for p in multiprocessing.active_children() if p.pid} | self.own_pids
+        own = time.process_time() + ended.ru_utime + ended.ru_stime
+        own += sum(_used_s(psutil.Process(pid)) for pid in children if psutil.pid_exists(pid))
+        return busy, own, sum(map(_used_s, self._siblings.values()))
+
+
+def _process(pid: int, started_s: float) -> psutil.Process | None:
+    """Return a process, unless it has ended and its number belongs to another one now."""
+    with contextlib.suppress(psutil.Error):
+        found = psutil.Process(pid)
+        return found if abs(found.create_time() - started_s) < 1.0 else None
+    return None
+
+
+def _used_s(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        times = process.cpu_times()
+        return float(times.user + times.system + times.children_user + times.children_system)
+    return 0.0

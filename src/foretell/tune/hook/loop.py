@@ -1,0 +1,249 @@
+"""The hook itself: around each epoch it sets, times and stores; it never stops a training."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import Any, TypeVar
+
+from foretell.decide.tuning.probing import epochs_to_rung
+from foretell.errors import error_lines
+from foretell.tune.hook.background import ModelKeeper
+from foretell.tune.hook.clock import Clock, Measured
+from foretell.tune.hook.context import Context
+from foretell.tune.hook.loader import TunedLoader
+from foretell.tune.hook.policy import Choice, Moment, Policy, Setting, setting_text
+from foretell.tune.hook.steadiness import Steadiness
+from foretell.tune.knobs import Knob, Surroundings
+from foretell.tune.store import EpochRow, Store
+from foretell.tune.store.rows import PROBE
+
+LOG = logging.getLogger("foretell.tune")
+T = TypeVar("T")
+
+#: Trainings of this process that change what belongs to the process.
+_ACTIVE: dict[int, tuple[Pipeline, threading.Thread]] = {}
+_ACTIVE_LOCK = threading.Lock()
+
+
+class Pipeline:
+    """The knobs of one training; ``pipeline`` makes it.
+
+    Attributes
+    ----------
+    reasons
+        What was changed before which epoch, and why.
+    """
+
+    def __init__(
+        self, context: Context, knobs: Mapping[str, Knob], store: Store, *,
+        make_policy: Callable[[], Policy], hyper: Mapping[str, float | str],
+        is_strict: bool = False,
+    ) -> None:  # fmt: skip
+        self._context, self._knobs, self._store = context, dict(knobs), store
+        self._make_policy, self._hyper, self.is_strict = make_policy, dict(hyper), is_strict
+        self.reasons: list[tuple[int, str]] = []
+        self.is_aside = False
+        self._clock, self._steadiness = Clock(store), Steadiness()
+        self._start: Setting = {}
+        self._policy: Policy | None = None
+        self._keeper = ModelKeeper(store, context.job)
+        self._undo_report: Callable[[], None] = lambda: None
+        self._choice: Choice | None = None
+        self._n_done, self._is_open, self._n_reports, self._is_stored = 0, False, 0, False
+
+    # What users call
+
+    def epochs(self, epochs: Iterable[T]) -> Iterator[T]:
+        """Go through epochs, with the best known setting for each."""
+        total = _total(epochs)
+        self.step(self.enter)
+        try:
+            for i, epoch in enumerate(epochs):
+                number = epoch if isinstance(epoch, int) else i
+                self.step(self.before, number, total)
+                yield epoch
+                self.step(self.after)
+            self.step(self.complete)
+        finally:
+            self.leave()
+
+    def loader(self, dataset: Any, **options: Any) -> Any:
+        """Return a DataLoader of Torch whose workers are tuned, if they are among the knobs."""
+        return TunedLoader(dataset, options, self._loader_options)
+
+    @property
+    def setting(self) -> Setting:
+        """The values that hold now."""
+        return {name: knob.read() for name, knob in self._knobs.items()}
+
+    def __str__(self) -> str:
+        """Tell what was changed, and why."""
+        if self.is_aside:
+            return f"{self._context.job}: settings are left alone"
+        last = self._choice.setting if self._choice else self.setting
+        lines = [f"{self._context.job}: {setting_text(last)}"]
+        return "\n".join([*lines, *(f"  epoch {n}: {why}" for n, why in self.reasons)])
+
+    # The steps around an epoch; a Trainable calls them one by one
+
+    def enter(self) -> None:
+        """Begin a training."""
+        for other in _abandoned():
+            other.is_aside = True
+            other.leave()
+        with _ACTIVE_LOCK:
+            _ACTIVE[id(self)] = (self, threading.current_thread())
+        self._start = self.setting
+        self._policy = self._make_policy()
+        self._store.enter(self._context.job, self._clock.started_s)
+        self._keeper.begin()
+        self._undo_report = self._context.on_report(self._reporting)
+
+    def before(self, epoch: int, n_epochs: int | None) -> None:
+        """Set what the next epoch needs, and begin to time it."""
+        assert self._policy is not None
+        self._refuse_company()
+        self._keeper.look(self._policy, self._clock)
+        self._moment = self._moment_of(epoch, n_epochs)
+        choice = self._choice = self._policy.choose(self._moment)
+        if choice.reason:
+            self.reasons.append((epoch, choice.reason))
+        if choice.phase == PROBE:
+            self._store.begin_probe(self._context.job, self._context.trial, choice.setting)
+        self._apply(choice.setting)
+        self._is_open, self._n_reports, self._is_stored = True, 0, False
+        self._clock.start()
+
+    def after(self) -> None:
+        """Take note of the epoch that has ended."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        measured = self._clock.read()
+        assert self._policy is not None and self._choice is not None
+        self._policy.observe(self._choice, self._moment, measured)
+        self._keep(measured)
+        self._steadiness.add(self._choice, self._moment, measured)
+        self._n_done += 1
+
+    def complete(self) -> None:
+        """Take note that all epochs were trained."""
+        if not self._n_done:  # a training that was complete before
+            return
+        self._store.add_end(
+            self._context.job, self._context.trial, self._moment.epoch + 1, "complete"
+        )
+
+    def leave(self) -> None:
+        """Put settings back, and end; a second time does nothing."""
+        with _ACTIVE_LOCK:
+            if _ACTIVE.pop(id(self), None) is None:
+                return
+        ends = (
+            self._undo_report, self._keeper.end, lambda: self._apply(self._start),
+            lambda: self._store.leave(os.getpid()),
+        )  # fmt: skip
+        for end in ends:
+            try:
+                end()
+            except Exception as error:  # what failed before may fail again, and the rest must not
+                LOG.debug("%s: the hook could not be taken off: %s", self._context.job, error)
+
+    # Inside
+
+    def step(self, step: Callable[..., None], *args: Any) -> None:
+        """Run a step; if it fails, say so once, put settings back, and leave the training alone."""
+        if self.is_aside:
+            return
+        try:
+            step(*args)
+        except Exception as error:
+            if self.is_strict:
+                raise
+            self.step_aside(error_lines(error)[0])
+
+    def step_aside(self, why: str) -> None:
+        """Say why once, put settings back, and leave the training alone."""
+        if not self.is_aside:
+            self.is_aside = True
+            LOG.warning("%s: settings are left alone: %s", self._context.job, why)
+            self.leave()
+
+    def _refuse_company(self) -> None:
+        """Step aside if another training of this process changes what belongs to the process."""
+        with _ACTIVE_LOCK:
+            threads = {thread for _, thread in _ACTIVE.values() if thread.is_alive()}
+        around = Surroundings(len(threads), "another training runs in this process")
+        for knob in self._knobs.values():
+            why = knob.refusal(around)
+            if why is not None:
+                raise RuntimeError(why)
+
+    def _moment_of(self, epoch: int, n_epochs: int | None) -> Moment:
+        n_siblings = self._clock.look_around()
+        rungs = self._context.rungs
+        if rungs is None and n_epochs is not None and self._n_done == 0:
+            rungs = self._context.rungs = self._store.rungs(self._context.job, n_epochs)
+        left = epochs_to_rung(epoch, n_epochs, rungs or ()) if n_epochs is not None else 0
+        return Moment(epoch, n_epochs, left, self._n_done == 0, n_siblings > 0)
+
+    def _apply(self, setting: Setting) -> None:
+        for name, value in setting.items():
+            if self._knobs[name].read() != value:
+                self._knobs[name].apply(value)
+
+    def _reporting(self, report: Callable[[], Any]) -> Any:
+        """Store the epoch before a search hears of it: the search may end this process then.
+
+        A loop that reports several times in an epoch has its epochs stored when they end.
+        """
+        if self._is_open and not self.is_aside:
+            self._n_reports += 1
+            self.step(lambda: self._keep(self._clock.read()))
+            with self._clock.waiting():
+                return report()
+        return report()
+
+    def _keep(self, measured: Measured) -> None:
+        """Store the epoch, if it says how long such epochs take."""
+        if self._n_reports > 1 and self._is_open:
+            return
+        assert self._choice is not None
+        if self._choice.phase == PROBE:
+            self._store.end_probe(self._context.job, self._context.trial, self._choice.setting)
+        if not self._steadiness.is_typical(self._choice, self._moment, measured):
+            return
+        lease = {} if self._context.lease is None else {"cpus": self._context.lease}
+        row = EpochRow(
+            self._context.job, self._context.trial, self._moment.epoch, self._choice.phase,
+            self._hyper, {**self._choice.setting, **lease}, measured.epoch_s, measured.core_s,
+            measured.load_others, measured.n_siblings,
+        )  # fmt: skip
+        self._store.add_epochs([row], replacing=self._is_stored)
+        if not self._is_stored:
+            self._is_stored = True
+            self._keeper.count()
+
+    def _loader_options(self) -> dict[str, Any]:
+        names = {"workers": "num_workers", "prefetch": "prefetch_factor"}
+        return {names[n]: k.read() for n, k in self._knobs.items() if n in names}
+
+
+def _abandoned() -> list[Pipeline]:
+    """Return the trainings that were left without an end: in this thread, or in one that ended.
+
+    The loop of one that failed may live on in a traceback, as notebooks and searches keep them.
+    """
+    here = threading.current_thread()
+    with _ACTIVE_LOCK:
+        return [hook for hook, t in _ACTIVE.values() if t is here or not t.is_alive()]
+
+
+def _total(epochs: Iterable[Any]) -> int | None:
+    """Return how many epochs a whole training has; those before a checkpoint are counted."""
+    if isinstance(epochs, range):
+        return max(epochs, default=-1) + 1
+    return len(epochs) if isinstance(epochs, Sized) else None

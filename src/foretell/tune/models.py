@@ -1,0 +1,88 @@
+"""Models of epoch times, however a user has them: a folder, a store of epochs, or an object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foretell.decide.tuning.epoch_times import EpochTimes, PredictedEpochs, epochs_of
+from foretell.errors import Option, UsageError, listing, suggest
+from foretell.predictor import Predictor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Model = EpochTimes | Predictor | Sequence[Predictor] | Path | str
+TARGET = "epoch_s"
+_LEAST_EPOCHS = 8
+
+
+def epoch_times_of(model: Model, job: str | None = None) -> EpochTimes:
+    """Return the epoch times of a model, a folder of models, or a store of epochs.
+
+    Parameters
+    ----------
+    job
+        Which job of a store is meant, if it has several.
+    """
+    if isinstance(model, str | Path):
+        return _of_path(Path(model), job)
+    if isinstance(model, Predictor):
+        return epochs_of([model], f"the model of {model.target}")
+    if isinstance(model, Sequence):
+        return epochs_of([m for m in model if isinstance(m, Predictor)], "the models")
+    return model
+
+
+def _of_path(path: Path, job: str | None) -> EpochTimes:
+    from foretell.model.saved.model import load_models
+
+    store = store_in(path)
+    if store is not None:
+        return _of_store(store, job)
+    return epochs_of(load_models(path), str(path))
+
+
+def store_in(path: Path) -> Path | None:
+    """Return the store of epochs that a path leads to: a database, or a folder with one."""
+    files = [path] if path.is_file() else sorted(path.glob("*.sqlite")) if path.is_dir() else []
+    for file in files:
+        with file.open("rb") as stream:
+            if stream.read(16) == b"SQLite format 3\0":
+                return file
+    return None
+
+
+def _of_store(path: Path, job: str | None) -> EpochTimes:
+    from foretell.tune.store import open_store
+
+    with open_store(path) as store:
+        jobs = store.jobs()
+        if job is None and len(jobs) > 1:
+            raise UsageError(
+                f"{path} has epochs of several jobs: {listing(jobs)}; name one",
+                option=Option("job"),
+            )
+        frame = store.epochs(job)
+    if not len(frame):
+        near = f" {suggest(job, jobs)}" if job and jobs else ""
+        raise UsageError(f"{path} has no epochs{f' of {job}' if job else ''}.{near}")
+    return fitted_to(frame, str(path))
+
+
+def fitted_to(epochs: pd.DataFrame, name: str) -> PredictedEpochs:
+    """Fit a model to a table of epochs, with settings as ``h.…`` and ``s.…``."""
+    from foretell.model.fit import fit_model
+
+    is_steady = epochs["phase"] != "warm-up"  # whose time is that of a start, too
+    epochs = epochs[is_steady] if is_steady.sum() >= _LEAST_EPOCHS else epochs
+    settings = [c for c in epochs.columns if c.startswith(("h.", "s."))]
+    table = epochs[[*settings, TARGET]].rename(columns={c: c[2:] for c in settings})
+    table = table[[c for c in table.columns if c == TARGET or table[c].nunique() > 1]].dropna()
+    if len(table) < _LEAST_EPOCHS:
+        raise UsageError(
+            f"{name} has {len(table)} usable epochs, and a model of their times needs "
+            f"{_LEAST_EPOCHS}; run more trials, or fit a table of epochs"
+        )
+    return PredictedEpochs(fit_model(table, target=TARGET))

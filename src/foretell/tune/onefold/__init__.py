@@ -1,0 +1,1 @@
+"""Onefold search: hyperparameters, settings of the system and the deployment, all at once."""

@@ -1,0 +1,174 @@
+"""The SQLite file under the store: opened by many processes, whole after any of them is killed.
+
+What cannot be used (damaged, locked, of another version) is left as it is: the database is then
+kept in memory, and one line in the log says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+LOG = logging.getLogger("foretell.tune")
+
+VERSION = 1
+#: How long to wait for other processes; a training should not wait longer.
+_WAIT_S = 2.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS epochs (
+    id INTEGER PRIMARY KEY, job TEXT NOT NULL, trial TEXT NOT NULL, epoch INTEGER NOT NULL,
+    phase TEXT NOT NULL, machine TEXT NOT NULL, hyper TEXT NOT NULL, system TEXT NOT NULL,
+    epoch_s REAL NOT NULL, core_s REAL NOT NULL, load_others REAL NOT NULL,
+    n_siblings INTEGER NOT NULL, at_s REAL NOT NULL, UNIQUE (job, trial, epoch, machine));
+CREATE TABLE IF NOT EXISTS profiles (
+    id INTEGER PRIMARY KEY, job TEXT NOT NULL, trial TEXT NOT NULL, machine TEXT NOT NULL,
+    batch TEXT NOT NULL, counters TEXT NOT NULL, was_known INTEGER NOT NULL,
+    best TEXT NOT NULL, best_s REAL, UNIQUE (job, trial, machine));
+CREATE TABLE IF NOT EXISTS probes (
+    job TEXT NOT NULL, trial TEXT NOT NULL, machine TEXT NOT NULL, system TEXT NOT NULL,
+    pid INTEGER NOT NULL, at_s REAL NOT NULL, UNIQUE (job, trial, machine, system));
+CREATE TABLE IF NOT EXISTS hooks (
+    pid INTEGER PRIMARY KEY, started_s REAL NOT NULL, machine TEXT NOT NULL, job TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS restarts (
+    id INTEGER PRIMARY KEY, machine TEXT NOT NULL, restart_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS ends (
+    job TEXT NOT NULL, trial TEXT NOT NULL, n_epochs INTEGER NOT NULL, reason TEXT NOT NULL,
+    UNIQUE (job, trial));
+"""
+
+
+class Database:
+    """A file of SQLite, or memory if it cannot be used.
+
+    Parameters
+    ----------
+    path
+        The file; None for memory from the start.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._open()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether nothing is kept after this process."""
+        return self.path is None
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement by itself, and return its rows."""
+        return self.run_many([(statement, values)])[-1]
+
+    def run_many(
+        self, statements: Sequence[tuple[str, Sequence[Any]]]
+    ) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one transaction, and return the rows of each."""
+        with self._lock:
+            if self._pid != os.getpid():  # a connection must not cross a fork
+                self._open()
+            try:
+                return self._transact(statements)
+            except sqlite3.Error as error:
+                if self.is_in_memory:
+                    raise
+                self._forget(error)
+                return self._transact(statements)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._pid == os.getpid():
+                self._connection.close()
+
+    def _transact(
+        self, statements: Sequence[tuple[str, Sequence[Any]]]
+    ) -> list[list[tuple[Any, ...]]]:
+        is_reading = all(words.lstrip().startswith("SELECT") for words, _ in statements)
+        with self._connection:
+            if not is_reading:
+                self._connection.execute("BEGIN IMMEDIATE")
+            return [self._connection.execute(*each).fetchall() for each in statements]
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        try:
+            self._connection = _connect(self.path)
+        except (sqlite3.Error, OSError) as error:
+            if self.path is None:
+                raise
+            self._forget(error)
+
+    def _forget(self, error: Exception) -> None:
+        """Go on in memory."""
+        LOG.warning(
+            "%s cannot be used (%s); what is learned now is not kept after this run",
+            self.path, error,
+        )  # fmt: skip
+        self.path = None
+        self._connection = _connect(None)
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    """Open a database and make what it lacks; raise sqlite3.Error if it is not one of ours."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    _check(connection)
+    # In WAL mode readers and one writer go on together, and a killed writer leaves nothing half.
+    _use_wal(connection)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    if _version(connection) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")  # another process may be making the tables
+    for statement in filter(None, map(str.strip, _SCHEMA.split(";"))):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Refuse databases of others and of other versions; a new file is empty."""
+    connection.execute("BEGIN")
+    version = _version(connection)
+    tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+    connection.execute("COMMIT")
+    if version != VERSION and (version or tables):
+        raise sqlite3.DatabaseError(f"its version is {version}, and {VERSION} is needed")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch modes; SQLite does not wait for others here as it does elsewhere."""
+    until_s = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(0.01)
+        else:
+            return

@@ -1,0 +1,284 @@
+"""The hook in a loop: it sets, times and stores, and never stops a training."""
+
+import logging
+import threading
+
+import optuna
+import pytest
+import torch
+
+from foretell.errors import UsageError
+from foretell.tune import open_store, pipeline
+from foretell.tune.hook.clock import Clock
+from foretell.tune.hook.steadiness import Steadiness
+from foretell.tune.knobs.threads import ThreadsKnob
+
+BOTH = {"threads": [1, 2]}
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    """Every test starts with two threads, on a machine that others leave alone."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    monkeypatch.setattr("foretell.tune.hook.steadiness.MOST_LOAD", 99.0)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_every_epoch_is_seen_in_order_and_settings_are_put_back():
+    knobs = pipeline("job", {"threads": [1]}, store=":memory:", strict=True)
+    assert list(knobs.epochs(range(3, 6))) == [3, 4, 5]
+    assert torch.get_num_threads() == 2
+
+
+def test_a_training_that_was_complete_before_has_nothing_to_tell(caplog):
+    knobs = pipeline("job", BOTH, store=":memory:", strict=True)
+    assert list(knobs.epochs(range(5, 5))) == []
+    assert caplog.records == []
+
+
+def test_a_knob_that_breaks_leaves_a_training_alone(monkeypatch, caplog):
+    monkeypatch.setattr(ThreadsKnob, "check", lambda knob, value: 1 / 0)
+    knobs = pipeline("job", BOTH, store=":memory:")
+    assert list(knobs.epochs(range(3))) == [0, 1, 2]
+    assert "ZeroDivisionError" in caplog.text or "division" in caplog.text
+
+
+def test_settings_are_put_back_after_a_break():
+    knobs = pipeline("job", BOTH, store=":memory:", strict=True)
+    for epoch in knobs.epochs(range(9)):
+        torch.set_num_threads(1)
+        if epoch == 2:
+            break
+    assert torch.get_num_threads() == 2
+
+
+def test_settings_are_put_back_after_an_error_in_the_loop():
+    def train():
+        for _ in pipeline("job", BOTH, store=":memory:", strict=True).epochs(range(9)):
+            torch.set_num_threads(1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train()
+    assert torch.get_num_threads() == 2
+
+
+def test_epochs_are_stored_with_hyperparameters_settings_and_phase(tmp_path):
+    params = {"lr": 0.1, "data": [1, 2, 3], "name": "x" * 100}
+    knobs = pipeline("job", {"threads": [2]}, params, store=tmp_path / "s", strict=True)
+    for _ in knobs.epochs(range(3)):
+        pass
+    table = open_store(tmp_path / "s").epochs("job")
+    assert list(table["phase"]) == ["warm-up", "steady", "steady"]
+    assert [c for c in table if c.startswith("h.")] == ["h.lr"]
+    assert list(table["s.threads"]) == [2, 2, 2]
+    assert (table["epoch_s"] > 0).all()
+
+
+def test_a_generator_without_a_length_is_trained_and_nothing_is_tried():
+    knobs = pipeline("job", BOTH, store=":memory:", strict=True)
+    assert list(knobs.epochs(iter("abc"))) == ["a", "b", "c"]
+    assert knobs.reasons == []
+
+
+def broken(*_):
+    raise OSError("no such setting")
+
+
+@pytest.mark.parametrize("method", ["apply", "read"])
+def test_a_hook_that_fails_says_so_once_and_the_training_goes_on(monkeypatch, caplog, method):
+    knobs = pipeline("job", BOTH, store=":memory:", objective="cost")
+    monkeypatch.setattr(ThreadsKnob, method, broken)
+    with caplog.at_level(logging.WARNING, "foretell.tune"):
+        assert list(knobs.epochs(range(9))) == list(range(9))
+    assert len(caplog.records) == 1
+    assert knobs.is_aside
+
+
+def test_a_hook_that_fails_stops_a_strict_training(monkeypatch):
+    monkeypatch.setattr(Clock, "start", broken)
+    with pytest.raises(OSError, match="no such setting"):
+        list(pipeline("job", BOTH, store=":memory:", strict=True).epochs(range(4)))
+
+
+def test_a_store_that_fails_in_the_middle_leaves_settings_alone(monkeypatch, caplog):
+    store = open_store(":memory:")
+    knobs = pipeline("job", {"threads": [1]}, store=store)
+    seen = []
+    for epoch in knobs.epochs(range(5)):
+        seen.append(epoch)
+        if epoch == 1:
+            store.close()
+    assert seen == [0, 1, 2, 3, 4]
+    assert knobs.is_aside
+    assert torch.get_num_threads() == 2
+    assert len([r for r in caplog.records if r.name == "foretell.tune"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("job", "settings", "options", "word"),
+    [
+        ("j", {"thread": [1]}, {}, "threads"),
+        ("j", {}, {}, "knob"),
+        ("j", {"threads": []}, {}, "list"),
+        ("j", {"threads": 2}, {}, "list"),
+        ("j", {"threads": [0]}, {}, "from 1 on"),
+        ("j", {"threads": [1.5]}, {}, "whole"),
+        ("j", {"workers": [-1]}, {}, "from 0 on"),
+        ("", {"threads": [1]}, {}, "name"),
+        (3, {"threads": [1]}, {}, "Optuna"),
+        ("j", BOTH, {"objective": "speed"}, "throughput"),
+        ("j", BOTH, {"mode": "papr"}, "paper"),
+        ("j", BOTH, {"strickt": True}, "strict"),
+        ("j", {"flush_denormal": [0, 1]}, {}, "changes_results"),
+        ("j", {"workers": list(range(9)), "prefetch": list(range(1, 30))}, {}, "too many"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_told_before_the_first_epoch(job, settings, options, word, monkeypatch):
+    monkeypatch.setattr("foretell.tune.hook.policy.n_cores", lambda: 64)
+    with pytest.raises(UsageError, match=word):
+        pipeline(job, settings, store=":memory:", **options)
+
+
+def test_knobs_that_change_results_are_used_if_that_is_allowed():
+    knobs = pipeline("j", {"flush_denormal": [0, 1]}, store=":memory:", changes_results=True)
+    assert list(knobs.epochs(range(2))) == [0, 1]
+
+
+def test_two_trainings_in_one_process_leave_the_threads_of_the_process_alone(caplog):
+    both, asides = threading.Barrier(2), []
+
+    def train():
+        knobs = pipeline("j", BOTH, store=":memory:")
+        for _ in knobs.epochs(range(3)):
+            both.wait()
+        asides.append(knobs.is_aside)
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert any(asides)
+    assert "another training" in caplog.text
+    assert torch.get_num_threads() == 2
+
+
+def test_a_training_that_failed_before_does_not_count_and_its_settings_are_put_back():
+    def fail(knobs):
+        epochs = knobs.epochs(range(9))
+        for epoch in epochs:
+            torch.set_num_threads(1)
+            raise ZeroDivisionError(epoch)
+
+    failed = pipeline("j", BOTH, store=":memory:", strict=True)
+    with pytest.raises(ZeroDivisionError) as kept:  # its loop lives on in the traceback
+        fail(failed)
+    assert torch.get_num_threads() == 1
+    knobs = pipeline("j", BOTH, store=":memory:", strict=True, rungs=[1])
+    seen = [torch.get_num_threads() for _ in knobs.epochs(range(1))]
+    assert seen == [2]
+    assert not knobs.is_aside
+    del kept
+
+
+def test_optuna_with_several_jobs_in_a_process_has_its_threads_left_alone(caplog):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    asides = []
+
+    def objective(trial):
+        lr = trial.suggest_float("lr", 0, 1)
+        knobs = pipeline(trial, BOTH, store=":memory:")
+        for _ in knobs.epochs(range(4)):
+            asides.append(knobs.is_aside)
+        return lr
+
+    optuna.create_study().optimize(objective, n_trials=4, n_jobs=2)
+    assert asides == [True] * 16
+    assert "n_jobs" in caplog.text
+
+
+def test_optuna_with_several_jobs_stops_a_strict_training():
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+
+    def objective(trial):
+        pipeline(trial, BOTH, store=":memory:", strict=True)
+        return 0.0
+
+    study = optuna.create_study()
+    study.optimize(objective, n_trials=2, n_jobs=2, catch=Exception)
+    assert {t.state for t in study.trials} == {optuna.trial.TrialState.FAIL}
+
+
+def test_trials_of_optuna_are_detected_and_pruned_epochs_are_stored(monkeypatch):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    monkeypatch.setattr("foretell.tune.hook.steadiness._MOST_VARIATION", 1e9)
+    store = open_store(":memory:")
+
+    def objective(trial):
+        lr = trial.suggest_float("lr", 0, 1)
+        for epoch in pipeline(trial, BOTH, store=store, strict=True).epochs(range(9)):
+            trial.report(lr, epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return lr
+
+    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3)
+    study = optuna.create_study(study_name="my-study", pruner=pruner)
+    study.optimize(objective, n_trials=12)
+    pruned = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
+    table = store.epochs("my-study")
+    assert pruned
+    for trial in study.trials:
+        rows = table[table["trial"].str.startswith(f"my-study-{trial.number}-")]
+        assert len(rows) == len(trial.intermediate_values)
+        assert list(rows["h.lr"].unique()) == [trial.params["lr"]]
+
+
+def test_rungs_come_from_the_pruner_of_optuna():
+    from foretell.tune.hook.context import detect
+
+    for pruner in (
+        optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4),
+        optuna.pruners.HyperbandPruner(min_resource=2, max_resource=32, reduction_factor=4),
+    ):
+        trial = optuna.create_study(pruner=pruner).ask()
+        assert detect(trial, None).rungs[:3] == (2, 8, 32)
+    trial = optuna.create_study(pruner=optuna.pruners.MedianPruner()).ask()
+    assert detect(trial, None).rungs is None
+
+
+def measured(seconds, load=0.0):
+    from foretell.tune.hook.clock import Measured
+
+    return Measured(seconds, seconds, load, 0)
+
+
+def test_epochs_that_vary_wildly_or_were_disturbed_are_not_kept(monkeypatch):
+    from foretell.tune.hook.policy import Choice, Moment
+
+    monkeypatch.undo()
+    choice, moment = Choice({"threads": 1}, "steady"), Moment(3, 9, 6, False, False)
+    found = Steadiness()
+    for seconds in (1.0, 1.05, 0.98):
+        assert found.is_typical(choice, moment, measured(seconds))
+        found.add(choice, moment, measured(seconds))
+    assert not found.is_typical(choice, moment, measured(1.25))
+    assert not found.is_typical(choice, moment, measured(0.75))
+    assert found.is_typical(choice, moment, measured(1.15))
+    assert not found.is_typical(choice, moment, measured(1.0, load=0.31))
+    assert found.is_typical(choice, moment, measured(1.0, load=0.29))
+
+
+def test_a_thread_of_its_own_may_train():
+    done = []
+
+    def work():
+        done.extend(pipeline("j", BOTH, store=":memory:", strict=True).epochs(range(3)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [0, 1, 2]

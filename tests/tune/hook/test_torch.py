@@ -1,0 +1,97 @@
+"""A real training with Torch: the learning curve stays, loaders keep their order."""
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from foretell.tune import open_store, pipeline
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    monkeypatch.setattr("foretell.tune.hook.steadiness.MOST_LOAD", 99.0)
+    yield
+    torch.set_num_threads(before)
+
+
+def digits():
+    data = load_digits()
+    x = torch.tensor(data.data, dtype=torch.float32) / 16
+    return torch.utils.data.TensorDataset(x.reshape(-1, 1, 8, 8), torch.tensor(data.target))
+
+
+def network():
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Dropout(0.2), nn.Flatten(), nn.Linear(288, 64), nn.ReLU(),
+        nn.Linear(64, 10),
+    )  # fmt: skip
+
+
+def curve(epochs_of, make_loader=torch.utils.data.DataLoader, n_epochs=5):
+    """Train on 160 digits; return the loss after each epoch."""
+    torch.manual_seed(7)
+    data, model = torch.utils.data.Subset(digits(), range(160)), network()
+    loader = make_loader(data, batch_size=32, shuffle=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+    for _ in epochs_of(range(n_epochs)):
+        total = 0.0
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(y)
+        losses.append(total / 160)
+    return losses
+
+
+@pytest.mark.parametrize("mode", ["product", "paper"])
+def test_the_learning_curve_is_the_same_as_without_the_hook(mode):
+    knobs = pipeline("cnn", {"threads": [1, 2]}, store=":memory:", strict=True, mode=mode,
+                     objective="cost")  # fmt: skip
+    tuned = curve(knobs.epochs)
+    assert tuned == pytest.approx(curve(lambda epochs: epochs), abs=1e-3)
+    assert any("threads=1" in why for _, why in knobs.reasons)  # something was changed on the way
+
+
+def test_the_learning_curve_is_the_same_whatever_the_workers():
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40])
+    tuned = curve(knobs.epochs, knobs.loader, n_epochs=4)
+    assert any("workers=1" in why for _, why in knobs.reasons)
+    assert tuned == pytest.approx(curve(lambda epochs: epochs, n_epochs=4), abs=1e-3)
+
+
+def test_a_loader_is_like_that_of_torch():
+    knobs = pipeline("cnn", {"threads": [1]}, store=":memory:")
+    loader = knobs.loader(digits(), batch_size=100, num_workers=0)
+    assert len(loader) == 18
+    assert loader.batch_size == 100
+    assert sum(len(y) for _, y in loader) == 1797
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
+def test_a_stream_is_refused_because_every_worker_would_read_all_of_it():
+    with pytest.raises(Exception, match="IterableDataset"):
+        pipeline("cnn", {"workers": [0, 1]}, store=":memory:").loader(Stream())
+
+
+def test_paper_mode_profiles_the_second_epoch_tries_each_setting_and_keeps_the_fastest():
+    store = open_store(":memory:")
+    knobs = pipeline("cnn", {"threads": [1, 2]}, {"batch_size": 32}, store=store, mode="paper",
+                     strict=True)  # fmt: skip
+    curve(knobs.epochs, n_epochs=5)
+    (profile,) = store.profiles()
+    assert {"user_s", "minor_faults", "voluntary_switches"} <= set(profile.counters)
+    phases = list(store.epochs("cnn")["phase"])
+    assert phases[:3] == ["warm-up", "steady", "probe"]
+    assert profile.best["threads"] in (1, 2)
+    times = store.epochs("cnn").query("phase != 'warm-up'").groupby("s.threads")["epoch_s"]
+    assert times.count().sum() >= 3

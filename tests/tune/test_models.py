@@ -1,0 +1,60 @@
+"""Models of epoch times from a store of epochs: fitted to a job, or refused with a remedy."""
+
+import pytest
+
+from foretell.errors import UsageError
+from foretell.tune import open_store, predict_search
+from foretell.tune.models import epoch_times_of
+from foretell.tune.store import EpochRow
+
+SPACE = {"hyperparameters": {"batch_size": [16, 32, 64]}, "system": {"threads": [2, 1]}}
+
+
+def rows(job, n):
+    """Epochs of 64 s by the batch size and the threads; the first of each trial is longer."""
+    found = []
+    for i in range(n):
+        batch, threads = (16, 32, 64)[i % 3], 1 + i % 2
+        seconds = 64 / batch / threads * (1 + 0.01 * (i % 5))
+        for epoch in range(3):
+            phase = "warm-up" if epoch == 0 else "steady"
+            took = seconds * (5 if epoch == 0 else 1)
+            found.append(
+                EpochRow(
+                    job, f"t{i}", epoch, phase, {"batch_size": batch}, {"threads": threads}, took
+                )
+            )
+    return found
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("store") / "tune.sqlite"
+    with open_store(path) as store:
+        store.add_epochs([*rows("lenet", 12), *rows("few", 2)])
+    return path
+
+
+def test_a_store_predicts_the_epochs_of_its_job(store):
+    for path in (store, store.parent):  # or the folder that it is in
+        found = predict_search(
+            SPACE, model=path, job="lenet", trials=90, max_epochs=4, cores=4, scheduler="random",
+            n_draws=40,
+        )  # fmt: skip
+        mean_s = (64 / 16 + 64 / 32 + 64 / 64) / 3 / 2 * 1.02
+        assert found.time.median_s == pytest.approx(90 * 4 * mean_s / 2, rel=0.15)
+        assert {c.text for c in found.changes} >= {"1 thread per trial"}
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        (None, "several jobs: few, lenet; name one"),
+        ("lent", "Did you mean 'lenet'?"),
+        ("few", "6 usable epochs"),
+    ],
+)
+def test_a_store_that_does_not_know_the_job_is_refused(store, job, told):
+    with pytest.raises(UsageError) as caught:
+        epoch_times_of(store, job)
+    assert told in str(caught.value)
