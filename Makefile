@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check kubernetes bench bench-cluster studies clean
+.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -13,7 +13,7 @@ $(VENV)/.runtime: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes,spark]'
 	touch $@
 
 # The pages are tested in a real browser. Where none is and none can be installed, those tests are skipped.
@@ -21,16 +21,25 @@ $(VENV)/.browser: $(VENV)/.runtime
 	command -v chromium chromedriver > /dev/null || sh tests/install-browser
 	touch $@
 
+# Spark is tested for real, on Java 17. Where none is and none can be installed, those tests are skipped.
+$(VENV)/.java: $(VENV)/.runtime
+	sh tests/install-java
+	touch $@
+
 demo: $(VENV)/.runtime
 	$(BIN)/foretell demo
 
-test: $(VENV)/.dev $(VENV)/.browser
+test: $(VENV)/.dev $(VENV)/.browser $(VENV)/.java
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # A real Kubernetes control plane for the tests of schedulers, built once into a cache outside this folder; about ten
 # minutes. Without it those tests are skipped. KUBEBUILDER_ASSETS names a folder with servers that are built already.
 kubernetes:
 	sh tests/install-kubernetes
+
+# The parsers of Triton, BentoML and Ray Serve for the tests of their formats, in an environment of their own, once.
+serving-tools:
+	sh tests/install-serving-tools
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -50,8 +59,26 @@ bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.kubernetes
 	$(BIN)/python -m benchmarks.standalone
 
+# How true and how fast predictions of queues are: formulas against simulations, ciw and simpy; and against a real Spark,
+# for which the machine should do nothing else. About half an hour.
+bench-queue: $(VENV)/.dev $(VENV)/.java
+	$(BIN)/python -m benchmarks.queue
+	$(BIN)/python -m benchmarks.queue_plans
+	$(BIN)/python -m benchmarks.queue_study
+	$(BIN)/python -m benchmarks.dispatcher
+	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.spark_kills
+
+# How much sooner searches end, and how true it is what is told of them; for which the machine should do nothing else.
+bench-tune: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.tune
+	$(BIN)/python -m benchmarks.impact
+	$(BIN)/python -m benchmarks.tune_budgets
+	$(BIN)/python -m benchmarks.tune_eta
+	$(BIN)/python -m benchmarks.deploy
+
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program study-placement
+studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

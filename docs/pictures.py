@@ -237,6 +237,31 @@ def write_cluster_pictures(folder: Path) -> None:
             (folder / f"cluster-{name}.svg").write_bytes(drawn.read_bytes())
 
 
+def write_queue_pictures(folder: Path) -> None:
+    """Write two pictures of the report of a queue, that of the how-to."""
+    from foretell.report.queueing import write_queue_report
+
+    page = (DOCS / "how-to" / "queue.md").read_text(encoding="utf-8")
+    file = page.partition("<!-- file: priorities.toml -->\n```toml\n")[2].partition("```")[0]
+    with tempfile.TemporaryDirectory() as place:
+        classes, report = Path(place) / "priorities.toml", Path(place) / "report.md"
+        classes.write_text(file, encoding="utf-8")
+        write_queue_report(foretell.choose_drops(classes), report)
+        for name in ("load", "shares"):
+            drawn = report.with_name("report-pictures") / f"queue-{name}.svg"
+            (folder / f"queue-{name}.svg").write_bytes(drawn.read_bytes())
+
+
+def write_impact_picture(path: Path) -> None:
+    """Write the heat map of the report of an impact, that of the how-to."""
+    from foretell.report.impact import write_impact_report
+
+    found = foretell.analyze_impact(DATA / "runs.csv", "time_s", by="content")
+    with tempfile.TemporaryDirectory() as place:
+        write_impact_report(found, Path(place) / "impact.md")
+        path.write_bytes((Path(place) / "impact-pictures" / "impact-1.svg").read_bytes())
+
+
 def write_report_curve(path: Path) -> None:
     """Take a picture from a report: time against size, with the runs measured later."""
     with tempfile.TemporaryDirectory() as place:
@@ -264,6 +289,8 @@ def main() -> None:
             write_picture(figure, folder / f"{name}.svg")
     write_report_curve(folder / "report-curve.svg")
     write_cluster_pictures(folder)
+    write_queue_pictures(folder)
+    write_impact_picture(folder / "impact-heat-map.svg")
 
 
 if __name__ == "__main__":

@@ -14,15 +14,22 @@ def test_every_public_name_is_there():
 
 def test_public_names_are_those_we_promise():
     assert set(foretell.__all__) == {
-        "Advice", "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Fit", "Forecast",
+        "Advice", "AutomaticFit", "Campaign", "Dataset", "DatasetError", "Dispatcher", "Fit",
+        "Forecast",
         "ForetellError", "ForetellRegressor", "Learned", "Maintained", "ModelError",
         "NothingUsableError",
-        "Placement", "Plan", "Predictor", "SavedModel", "Score", "Simulation", "StorageError",
-        "UsageError", "advise",
+        "Placement", "Plan", "Predictor", "QueueChoice", "QueuePrediction", "SavedModel", "Score",
+        "Simulation", "StorageError",
+        "UsageError", "advise", "choose_drops", "Impact", "analyze_impact", "read_optuna_study",
+        "read_ray_results",
+        "Deployable", "Deployment", "choose_deployment",
+        "hand_off_deployment",
+        "Estimate", "estimate_count", "estimate_sum", "kept_partitions", "learn_queue",
+        "prune_partitions",
         "fit_model", "hand_off_placement", "learn_plan", "load_model", "load_models",
         "maintain_models", "make_plan",
-        "measure_sweep", "place_task", "read_dataset", "score_model", "simulate_cluster",
-        "write_report",
+        "measure_sweep", "place_task", "predict_queue", "read_dataset", "score_model",
+        "simulate_cluster", "write_report",
     }  # fmt: skip
 
 

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from foretell._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from foretell.adapters.dispatcher.dispatcher import Dispatcher as Dispatcher
+    from foretell.adapters.optuna_study import read_optuna_study as read_optuna_study
     from foretell.adapters.placement_handoff import hand_off_placement as hand_off_placement
+    from foretell.adapters.ray_results import read_ray_results as read_ray_results
+    from foretell.adapters.serving_handoff import hand_off_deployment as hand_off_deployment
+    from foretell.adapters.spark.learning import learn_queue as learn_queue
+    from foretell.adapters.spark.pruning import prune_partitions as prune_partitions
+    from foretell.approximate import Estimate as Estimate
+    from foretell.approximate import estimate_count as estimate_count
+    from foretell.approximate import estimate_sum as estimate_sum
+    from foretell.approximate import kept_partitions as kept_partitions
     from foretell.cluster.maintenance.maintain import maintain_models as maintain_models
     from foretell.cluster.maintenance.outcome import Maintained as Maintained
     from foretell.cluster.place import place_task as place_task
@@ -26,12 +36,17 @@ if TYPE_CHECKING:
     from foretell.decide.placement.answer import Placement as Placement
     from foretell.decide.plan.answer import Plan as Plan
     from foretell.decide.plan.plan import make_plan as make_plan
+    from foretell.deploy.answer import Deployment as Deployment
+    from foretell.deploy.choose import choose_deployment as choose_deployment
+    from foretell.deploy.deployable import Deployable as Deployable
     from foretell.errors import DatasetError as DatasetError
     from foretell.errors import ForetellError as ForetellError
     from foretell.errors import ModelError as ModelError
     from foretell.errors import NothingUsableError as NothingUsableError
     from foretell.errors import StorageError as StorageError
     from foretell.errors import UsageError as UsageError
+    from foretell.impact.analyze import analyze_impact as analyze_impact
+    from foretell.impact.result import Impact as Impact
     from foretell.learn.loop import learn_plan as learn_plan
     from foretell.learn.result import Learned as Learned
     from foretell.measure.measure import measure_sweep as measure_sweep
@@ -47,11 +62,22 @@ if TYPE_CHECKING:
     from foretell.model.scoring import score_model as score_model
     from foretell.predictor import Forecast as Forecast
     from foretell.predictor import Predictor as Predictor
+    from foretell.queue.choose import QueueChoice as QueueChoice
+    from foretell.queue.choose import choose_drops as choose_drops
+    from foretell.queue.predict import QueuePrediction as QueuePrediction
+    from foretell.queue.predict import predict_queue as predict_queue
     from foretell.report.write import write_report as write_report
 
 #: The public names by module. They are imported on first use, so that `import foretell` is quick.
 _NAMES = {
+    "foretell.adapters.dispatcher.dispatcher": ("Dispatcher",),
+    "foretell.adapters.optuna_study": ("read_optuna_study",),
     "foretell.adapters.placement_handoff": ("hand_off_placement",),
+    "foretell.adapters.ray_results": ("read_ray_results",),
+    "foretell.adapters.serving_handoff": ("hand_off_deployment",),
+    "foretell.adapters.spark.learning": ("learn_queue",),
+    "foretell.adapters.spark.pruning": ("prune_partitions",),
+    "foretell.approximate": ("Estimate", "estimate_count", "estimate_sum", "kept_partitions"),
     "foretell.cluster.maintenance.maintain": ("maintain_models",),
     "foretell.cluster.maintenance.outcome": ("Maintained",),
     "foretell.cluster.place": ("place_task",),
@@ -62,6 +88,9 @@ _NAMES = {
     "foretell.decide.placement.answer": ("Placement",),
     "foretell.decide.plan.answer": ("Plan",),
     "foretell.decide.plan.plan": ("make_plan",),
+    "foretell.deploy.answer": ("Deployment",),
+    "foretell.deploy.choose": ("choose_deployment",),
+    "foretell.deploy.deployable": ("Deployable",),
     "foretell.errors": (
         "DatasetError",
         "ForetellError",
@@ -70,6 +99,8 @@ _NAMES = {
         "StorageError",
         "UsageError",
     ),
+    "foretell.impact.analyze": ("analyze_impact",),
+    "foretell.impact.result": ("Impact",),
     "foretell.learn.loop": ("learn_plan",),
     "foretell.learn.result": ("Learned",),
     "foretell.measure.measure": ("measure_sweep",),
@@ -80,6 +111,8 @@ _NAMES = {
     "foretell.model.saved.model": ("SavedModel", "load_model", "load_models"),
     "foretell.model.scoring": ("Score", "score_model"),
     "foretell.predictor": ("Forecast", "Predictor"),
+    "foretell.queue.choose": ("QueueChoice", "choose_drops"),
+    "foretell.queue.predict": ("QueuePrediction", "predict_queue"),
     "foretell.report.write": ("write_report",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -10,7 +10,7 @@ __version__ = "0.2.0"
 #: and libraries) may give other numbers: trials, predictions, intervals, or what is journaled.
 #: A journal of another number is refused, so that one result never mixes two. Changes of words,
 #: comments, types and speed keep it.
-RESULTS_VERSION = 4
+RESULTS_VERSION = 5
 
 #: Libraries whose version shows in the last digits of a model; XGBoost has one of two names.
 NUMERIC_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "optuna", "xgboost-cpu", "xgboost")

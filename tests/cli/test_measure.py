@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli._main import cli
+from foretell.cli.measure import _mean_power
 
 SWEEP = """
 repeats = 2
@@ -84,6 +85,25 @@ def test_a_summary_counts_and_names_what_failed_and_says_what_to_do_next(folder)
     assert "runs.csv   4 runs, 2 of them went well" in result.stdout
     assert "failed: code = 1: it exited with status 1" in result.stdout
     assert "foretell fit runs.csv --target wall_time_s" in result.stdout
+
+
+def test_a_sweep_of_one_configuration_suggests_no_fit(folder):
+    (folder / "one.toml").write_text(
+        '[workload]\nuse = "python"\ncall = "foretell.measure.probes:idle"\n'
+        "[parameters]\nseconds = 0.1\n"
+    )
+    shown = CliRunner().invoke(cli, ["measure", "one.toml", "-o", "one.csv", "-q"])
+    assert shown.exit_code == 0, shown.output
+    assert "One configuration, so there is nothing to fit." in shown.output
+    assert "foretell fit" not in shown.output
+
+
+@pytest.mark.parametrize(("joules", "said"), [([60.0, 90.0], "Mean power: 25 W"), ([], "")])
+def test_the_mean_power_is_that_of_runs_whose_energy_was_measured(joules, said):
+    other = {"repeat": 1, "status": "ok", "n_attempts": 1, "started_at": "", "reason": "",
+             "configuration": {}}  # fmt: skip
+    records = [{**other, "values": {"wall_time_s": 3.0, "energy_j": j}} for j in joules]
+    assert said in _mean_power([*records, {**other, "values": {"wall_time_s": 9.0}}])
 
 
 def test_json_is_the_description_of_the_table(folder):

@@ -21,12 +21,20 @@ import pytest
 import tomli_w
 
 import foretell
+from foretell.adapters.dispatcher.metrics import DispatcherMetrics
+from foretell.adapters.dispatcher.sprints import SPRINTS
+from foretell.adapters.dispatcher.store.runs import COLUMNS
 from foretell.cli import _main as main
 from foretell.decide.placement import cluster as cluster_file
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.policies import POLICIES
 from foretell.decide.question.objective import read_request
 from foretell.decide.question.prices import read_prices
+from foretell.decide.queueing import job_class, queue_file
+from foretell.decide.queueing.disciplines import DISCIPLINES
+from foretell.decide.queueing.queue_file import read_queue
+from foretell.decide.tuning.schedulers import SCHEDULERS
+from foretell.decide.tuning.space import Space, read_space
 from foretell.measure.sweep import Design, NeedsTable, Power, Sweep, read_sweep
 from foretell.measure.workloads.command import CommandOptions
 from foretell.measure.workloads.python import PythonOptions
@@ -39,6 +47,8 @@ from foretell.model.campaigns.schema import Campaign, read_campaign
 from foretell.model.campaigns.search.priors import PRIORS, parse_prior
 from foretell.model.techniques import TECHNIQUES
 from foretell.spaces.values import Range
+from foretell.tune.hook.start import PipelineOptions
+from foretell.tune.knobs import KNOBS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -155,6 +165,12 @@ def test_toml_blocks_are_campaigns_sweeps_questions_or_prices(text):
         return
     if "node_type" in values:
         read_cluster(values)
+        return
+    if "class" in values:
+        read_queue(values)
+        return
+    if "hyperparameters" in values:
+        read_space(values)
         return
     if "price_per_hour" in text:
         read_prices(values)
@@ -419,7 +435,8 @@ def test_every_file_of_the_output_directory_is_described(fitted):
 
 
 NAMED = {
-    "campaign", "versions", "hyperparameters", "importances", "coefficients", "fit_s", "reaches",
+    "campaign", "versions", "hyperparameters", "importances", "shares", "coefficients", "fit_s",
+    "reaches",
 }  # fmt: skip
 
 
@@ -562,6 +579,70 @@ def test_every_policy_is_described():
     assert [code(row[0])[0] for row in rows(CLUSTER_PAGE, "Policies")] == POLICIES.names()
 
 
+# Queues
+
+QUEUE_PAGE = "docs/reference/queue.md"
+QUEUE_TABLES = {
+    "Top level": queue_file.Queue,
+    "Classes": job_class.JobClass,
+    "Overhead": job_class.Overhead,
+    "Stages": job_class.StageTable,
+    "Service": job_class.ServiceTable,
+    "Arrivals": queue_file.ArrivalsTable,
+    "Sprint": queue_file.SprintTable,
+    "Run": queue_file.RunTable,
+}
+
+
+@pytest.mark.parametrize("heading", QUEUE_TABLES)
+def test_every_option_of_a_class_file_is_described(heading):
+    text = read(QUEUE_PAGE).partition(f"## {heading}\n")[2].partition("\n#")[0]
+    described = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.MULTILINE))
+    fields = {f.alias or name: f for name, f in QUEUE_TABLES[heading].model_fields.items()}
+    assert list(described) == list(fields)
+    for name, field in fields.items():
+        if field.is_required():
+            assert described[name] == "required"
+        elif isinstance(field.default, int | float | str):
+            assert described[name] == f"`{toml(field.default)}`", name
+
+
+def test_every_discipline_is_described():
+    assert [code(row[0])[0] for row in rows(QUEUE_PAGE, "Disciplines")] == DISCIPLINES.names()
+
+
+def test_every_sprint_mechanism_is_described():
+    found = rows(QUEUE_PAGE, "Sprint mechanisms")
+    assert [code(row[0])[0] for row in found] == SPRINTS.names()
+
+
+def test_every_column_of_a_table_of_runs_is_described():
+    found = [name for row in rows(QUEUE_PAGE, "The table of runs") for name in code(row[0])]
+    assert found == list(COLUMNS)
+
+
+def test_every_metric_of_a_dispatcher_is_described():
+    metrics = DispatcherMetrics()
+    described = {name for row in rows(QUEUE_PAGE, "HTTP") for name in code(row[0])}
+    for family in metrics.registry.collect():
+        if not family.name.startswith("process_"):
+            assert described & {family.name, f"{family.name}_total"}, family.name
+
+
+# Searches
+
+
+def test_every_knob_is_described():
+    found = rows("docs/how-to/tune.md", "Three lines that end it sooner")
+    assert [code(row[0])[0] for row in found if code(row[0])][: len(KNOBS.names())] == KNOBS.names()
+
+
+def test_every_option_of_the_three_lines_is_described():
+    described = [code(row[0])[0] for row in rows(PYTHON, "foretell.tune.pipeline")]
+    options = ["job", "settings", "params", *PipelineOptions.__annotations__]
+    assert described[: len(options)] == options
+
+
 # Studies
 
 STUDIES = {
@@ -580,6 +661,20 @@ def test_the_page_of_a_study_tells_of_the_runs_that_come_along(study, monkeypatc
     found = page.Study(table, ROOT, ROOT)
     assert found.facts().split(";")[0] in read(f"docs/studies/{study}.md"), "run make studies"
     assert len(found.table()) > 100
+
+
+# Space files
+
+
+def test_every_key_of_a_space_file_is_described_with_its_default():
+    described = {code(r[0])[0]: r[1] for r in rows("docs/reference/tune.md", "Space")}
+    assert list(described) == list(Space.model_fields)
+    assert described["start_up_s"] == "`0.0`"
+
+
+def test_every_scheduler_is_described():
+    described = [code(row[0])[0] for row in rows("docs/reference/tune.md", "Schedulers")]
+    assert sorted(described) == sorted(SCHEDULERS.names())
 
 
 # Architecture

@@ -150,3 +150,106 @@ def test_placement(study):
         (line,) = [x for x in results.splitlines() if x.startswith(f"| simulated | {way} |")]
         assert "| 5.4 × | -3" in line
     assert cells(results, "foretell H=0")[1] == "4 whole, 4 half, 4 quarter"
+
+
+@pytest.mark.slow
+def test_priorities(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin: results -->\nold\n<!-- end: results -->\n")
+    script = ROOT / "docs" / "studies" / "priorities.py"
+    done = subprocess.run(
+        [sys.executable, script, "--page", page, "--pictures", tmp_path, "--quick"],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (results,) = RESULTS.findall(page.read_text())
+    _, policy, *_, waste, busy = cells(results, "reference | P")
+    assert policy == "P"
+    # 9 constant low jobs to 1 high at a load of 0.8: 4.0 % by the formula of repeated work.
+    assert float(waste.removesuffix(" %")) == pytest.approx(4.0, abs=1.5)
+    assert float(busy) == pytest.approx(0.833, abs=0.08)
+    for picture in re.findall(r"\(\.\./pictures/(.+\.svg)\)", results):
+        assert "<svg" in (tmp_path / picture).read_text()
+
+
+def test_page_of_priorities_tells_how_many_predictions_exceed_the_bars():
+    found = json.loads((ROOT / "examples" / "queue" / "spark.json").read_text())
+    page = (ROOT / "docs" / "studies" / "priorities.md").read_text()
+    for figure, bar, words in (
+        ("processing_s", 0.08, "the processing time"),
+        ("mean_s", 0.15, "the mean response"),
+    ):
+        pairs = [
+            (result["predicted"][k][figure], result["measured"][k][figure])
+            for result in found["policies"].values()
+            for k in ("high", "low")
+        ]
+        n = sum(abs(predicted / measured - 1) > bar for predicted, measured in pairs)
+        assert f"{n} of {len(pairs)} for {words}" in page
+    assert "favors agreement" in page
+
+
+def made_spark_runs():
+    """Runs of methods on Spark that nobody measured: cores and the method's own setting matter."""
+    own = {"KMeans": "k", "DecisionTree": "max_depth", "GBT": "max_iter"}
+    rows = [
+        {
+            "method": method, "cores": cores, "partitions": partitions,
+            "shuffle_compression": compression, name: value,
+            "time_s": value**0.5 / cores**0.4 * (1 + 0.01 * repeat), "quality": 0.8 + 0.001 * value,
+        }
+        for method, name in own.items()
+        for cores, partitions, compression, value, repeat in product(
+            (1, 2), (2, 8), ("true", "false"), (4, 9), (0, 1)
+        )
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_impact(tmp_path):
+    runs = made_spark_runs()
+    runs.to_csv(tmp_path / "runs.csv", index=False)
+    about = {**ABOUT, "n_cores": 2, "cpu": "a processor", "pyspark": "4", "n_rows": 1,
+             "n_features": 1}  # fmt: skip
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- begin: results -->\nold\n<!-- end: results -->\nafter\n")
+    script = ROOT / "docs" / "studies" / "impact.py"
+    options = ["--runs", tmp_path / "runs.csv", "--page", page, "--pictures", tmp_path]
+    done = subprocess.run(
+        [sys.executable, script, *options],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (results,) = RESULTS.findall(page.read_text())
+    assert f"{len(runs)} runs, measured" in results
+    assert "| cores | high |" in results
+    assert "<svg" in (tmp_path / "impact-spark.svg").read_text()
+    assert "| GBT | joint |" in results
+
+
+@pytest.mark.skipif(
+    not (ROOT / "examples" / "serving" / "measured.json").exists(),
+    reason="examples/serving/measured.json is not there; benchmarks.deploy makes it",
+)
+def test_serving(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin: results -->\nold\n<!-- end: results -->\n")
+    script = ROOT / "docs" / "studies" / "serving.py"
+    done = subprocess.run(
+        [sys.executable, script, "--page", page, "--pictures", tmp_path, "--quick"],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (results,) = RESULTS.findall(page.read_text())
+    found = json.loads((ROOT / "examples" / "serving" / "measured.json").read_text())
+    assert results.count("| server, load 0.7 |") == len(found["points"])
+    for figure, bar in (("mean", 0.08), ("p99", 0.15)):
+        errors = [abs(r[f"predicted_{figure}_s"] / r[f"{figure}_s"] - 1) for r in found["server"]]
+        kept = sum(e <= bar for e in errors)
+        told = f"{kept} of {len(errors)} points"
+        assert told in results.partition(f"The {figure} is off by")[2].partition("points.")[0] + (
+            "points"
+        )
+    for picture in re.findall(r"\(\.\./pictures/(.+\.svg)\)", results):
+        assert "<svg" in (tmp_path / picture).read_text()

@@ -34,6 +34,10 @@ GROUPS = {
         "advise": "Propose the next run worth paying for.",
         "learn": "Measure, fit and plan in turns, until the plan is sure.",
         "cluster": "Choose the node for each task, by predicted time and energy.",
+        "impact": "Tell which settings matter, and what tuning them reaches.",
+        "queue": "Tell how long jobs of each priority take, and what to drop.",
+        "tune": "Tell how long a hyperparameter search takes, and what would save time.",
+        "deploy": "Choose batch size, threads and replicas for serving a network.",
     },
     "Operate": {
         "serve": "Answer over HTTP, and show a page.",

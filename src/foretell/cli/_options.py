@@ -32,6 +32,7 @@ _FLAGS = {
     "form": "--as",
     "n_runs": "--runs",
     "n_seeds": "--seeds",
+    "start_up_s": "--start-up",
 }
 
 

@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     help="What else can be measured: size=1..64*2 [default: smaller jobs like the plan's].",
 )
 @least_chance_option
+@click.option(
+    "--precision",
+    type=float,
+    metavar="SHARE",
+    help="Stop when both ends of the interval are this near: 0.2 is 20 % [default: never].",
+)
 @click.option("--repeats", is_flag=True, help="Also propose runs that were made before.")
 @option.path(
     "--sweep",
@@ -62,6 +68,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     data: Path | None,
     measure: tuple[str, ...],
     least_chance: float,
+    precision: float | None,
     repeats: bool,
     sweep: Path | None,
     output: Path | None,
@@ -95,6 +102,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         least_chance=least_chance,
         sweep=used,
         repeats=repeats,
+        precision=precision,
     )
     _note_unseen(loaded, data)
     advice = advise(loaded, read_options(given), data=data, candidates=candidates, options=options)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -136,8 +137,25 @@ def _summary(measured: MeasuredSweep) -> str:
         rows = "1 row was" if measured.n_deleted == 1 else f"{measured.n_deleted} rows were"
         lines.append(f"{rows} deleted from the table before; the runs are not made again")
     lines += [f"no {name}: {why}" for name, why in measured.missing.items()]
-    lines.append(f"fit: foretell fit {measured.table} --target wall_time_s -o {_free_directory()}/")
+    if len({str(record["configuration"]) for record in records}) > 1:
+        fit = f"foretell fit {measured.table} --target wall_time_s -o {_free_directory()}/"
+        lines.append(f"fit: {fit}")
+    else:
+        lines.append(f"One configuration, so there is nothing to fit.{_mean_power(records)}")
     return "\n".join(lines)
+
+
+def _mean_power(records: Sequence[Mapping[str, Any]]) -> str:
+    """Say the mean power of runs, if their energy was measured."""
+    from foretell.measure.table import to_row
+
+    rows = [to_row(r) for r in records if r["status"] == Status.OK]
+    known = [row for row in rows if row.get("energy_j") is not None]
+    time_s = sum(float(row["wall_time_s"]) for row in known)
+    if not time_s:
+        return ""
+    watts = sum(float(row["energy_j"]) for row in known) / time_s
+    return f" Mean power: {watts:.3g} W (energy_j / wall_time_s)."
 
 
 def _free_directory() -> str:

@@ -23,6 +23,10 @@ from foretell.cli._output import echo, echo_json, echo_notes
     metavar="COLUMN=VALUE",
     help="Value that a column keeps while another is varied; repeatable.",
 )
+@option.columns(
+    "--by",
+    "Column that tells workloads apart in the heat map [default: the category that matters most].",
+)
 @click.option(
     "--as",
     "--format",
@@ -33,11 +37,12 @@ from foretell.cli._output import echo, echo_json, echo_notes
 )
 @option.force
 @option.json("Print what was written as JSON.")
-def command(
+def command(  # noqa: PLR0913 - one parameter per option
     models: Path,
     output: Path | None,
     data: Path | None,
     at: tuple[str, ...],
+    by: tuple[str, ...],
     form: str | None,
     force: bool,
     as_json: bool,
@@ -46,12 +51,12 @@ def command(
 
     MODELS is an output directory of `foretell fit`, or a model file, which shows less. The page
     needs no network and no script. It shows the data, the leaderboard, scaling curves, errors by
-    distance, what matters, what failed, and how to make it again.
+    distance, what matters, the impact of settings, what failed, and how to make it again.
     """
     from foretell.report.settings import parse_at
     from foretell.report.write import write_report
 
-    report = write_report(models, output, data=data, at=parse_at(at), form=form, force=force)
+    report = write_report(models, output, data=data, at=parse_at(at), by=by, form=form, force=force)
     if as_json:
         told = {
             "file": str(report.path),

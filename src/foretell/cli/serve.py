@@ -84,7 +84,7 @@ def command(  # noqa: PLR0913 - one parameter per option
 
     settings = Settings(
         models,
-        Access(_token(token_file), frozenset(name.lower() for name in allow_host)),
+        Access(read_token(token_file), frozenset(name.lower() for name in allow_host)),
         RequestLimits(max_body_bytes=int(max_body * 1e6), request_s=time_limit),
         Limits(
             n_workers=n_cores() if workers is None else workers,
@@ -112,7 +112,8 @@ def command(  # noqa: PLR0913 - one parameter per option
         run_server(make_app(settings), settings.requests, opened, on_ready)
 
 
-def _token(file: Path | None) -> str | None:
+def read_token(file: Path | None) -> str | None:
+    """Return the token in a file, or else in the environment; None if there is none."""
     if file is None:
         return os.environ.get("FORETELL_TOKEN") or None
     try:

@@ -225,6 +225,20 @@ def test_with_nothing_to_choose_the_nearest_runs_narrow_the_prediction_most():
     assert "narrows the interval of the prediction" in repr(advice)
 
 
+@pytest.mark.parametrize("request_", [{"fix": {"workers": 16}}, {"vary": {"workers": [4, 16]}}])
+def test_nothing_is_proposed_once_the_interval_is_as_narrow_as_asked_for(request_):
+    model = Law(spread=0.2)
+    free = advise(model, request_, options={"n_runs": 1})
+    found = free.plan.chosen.estimates["time"]
+    width = max(found.upper / found.value, found.value / found.lower) - 1
+    enough = advise(model, request_, options={"precision": width * 1.01})
+    assert enough.proposals == []
+    assert enough.precise_to == enough.to_json()["precise_to"] == width * 1.01
+    assert "both ends of the interval" in repr(enough)
+    more = advise(model, request_, options={"precision": width * 0.99})
+    assert (proposed(more), more.precise_to) == (proposed(free), None)
+
+
 def test_a_limit_that_may_be_missed_is_worth_a_run():
     # b keeps the deadline surely, a is cheaper and may miss it.
     times = {"a": 9.5, "b": 6.0}

@@ -37,7 +37,8 @@ def test_a_budget_that_cannot_be_used_names_its_option(written):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("n_runs", 0), ("least_chance", 0.0), ("least_chance", 1.0)]
+    ("name", "value"),
+    [("n_runs", 0), ("least_chance", 0.0), ("least_chance", 1.0), ("precision", 0.0)],
 )
 def test_numbers_out_of_bounds_name_their_option(name, value):
     with pytest.raises(UsageError) as caught:

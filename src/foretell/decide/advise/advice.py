@@ -72,6 +72,8 @@ class Advice:
         or were made before and are not proposed again.
     is_target
         Whether there is nothing to choose: a single configuration is predicted.
+    precise_to
+        The precision that was asked for and is reached, so that nothing is proposed; or None.
     """
 
     plan: Plan
@@ -88,6 +90,7 @@ class Advice:
     n_repeats: int
     n_past: int
     is_target: bool
+    precise_to: float | None = None
 
     @property
     def cost(self) -> float:
@@ -101,7 +104,7 @@ class Advice:
         """Return plain values, in base units; ``write`` writes the names of options in texts."""
         names = (
             "least_chance", "best_chance", "left_chance", "n_runs", "n_unaffordable", "n_too_long",
-            "n_repeats", "is_target",
+            "n_repeats", "is_target", "precise_to",
         )  # fmt: skip
         values: dict[str, Any] = finite(
             {
@@ -182,6 +185,10 @@ def _settings(advice: Advice, configuration: Mapping[str, Any]) -> str:
 
 
 def _no_run(advice: Advice) -> str:
+    if advice.precise_to is not None:
+        what = "the prediction" if advice.is_target else "the plan"
+        share = rough_percent(advice.precise_to)
+        return f"No more runs: both ends of the interval of {what} are within {share} of it."
     share = rough_percent(advice.least_chance)
     runs = f"Of {advice.n_runs} runs looked at"
     if advice.n_unaffordable:

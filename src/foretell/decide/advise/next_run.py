@@ -86,7 +86,7 @@ class _Adviser:
     def advise(self) -> Advice:
         """Find what may be planned and what may be measured, and pick the runs that matter."""
         choice = self._choice()
-        affordable = self._affordable()
+        affordable = [] if self._is_precise else self._affordable()
         worths = self._worths(choice, affordable)
         best = max((w.chance for w in worths.values()), default=0.0)
         proposals: list[Proposal] = []
@@ -123,6 +123,7 @@ class _Adviser:
             n_repeats=int((self._n_before > 0).sum()) if not self._may_repeat else 0,
             n_past=int(self.past.n_runs.sum()) + len(self.past.too_long) + len(self.past.broken),
             is_target=self.is_target,
+            precise_to=self.options.precision if self._is_precise else None,
         )
 
     @cached_property
@@ -134,6 +135,15 @@ class _Adviser:
     def is_target(self) -> bool:
         """Whether there is nothing to choose."""
         return len(self.choices) == 1
+
+    @property
+    def _is_precise(self) -> bool:
+        """Whether the interval of the plan is as narrow as asked for."""
+        planned, asked = self.plan.chosen, self.options.precision
+        if planned is None or asked is None:
+            return False
+        found = planned.estimates[self.planner.chooser.minimize]
+        return bool(max(found.upper / found.value, found.value / found.lower) <= 1 + asked)
 
     @cached_property
     def runs(self) -> Figures:

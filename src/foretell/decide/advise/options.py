@@ -77,6 +77,9 @@ class AdviceOptions:
         Runs that change the plan with a smaller probability are not proposed.
     sweep
         The sweep that measured the data: its time limit and its rules hold for proposed runs.
+    precision
+        The share by which the interval of the planned configuration may differ from its prediction:
+        if both ends are that near, nothing is proposed.
     repeats
         Whether runs may be proposed that were made before. Otherwise they are only if repeats in
         the data show noise that makes another one worth its cost.
@@ -88,6 +91,7 @@ class AdviceOptions:
     least_chance: float = LEAST_CHANCE
     sweep: Mapping[str, Any] | None = None
     repeats: bool = False
+    precision: float | None = None
 
     def __post_init__(self) -> None:
         if self.n_runs < 1:
@@ -96,6 +100,11 @@ class AdviceOptions:
             raise UsageError(
                 f"must be a probability between 0 and 1, such as 0.05, not {self.least_chance:g}",
                 option=Option("least_chance"),
+            )
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise UsageError(
+                f"must be a share between 0 and 1, such as 0.2, not {self.precision:g}",
+                option=Option("precision"),
             )
 
     @property

@@ -20,7 +20,7 @@ from foretell.measure.meters.cpu_time import CpuAccount
 _J_PER_KWH = 3.6e6
 _RAPL = Path("/sys/class/powercap/intel-rapl/subsystem")
 #: What an idle processor draws, as a share of its rated power, where the sweep gives no figure.
-_IDLE_SHARE = 0.1
+IDLE_SHARE = 0.1
 
 
 class EnergyMeter(Meter):
@@ -54,11 +54,11 @@ class EnergyMeter(Meter):
         given = self.setting.power
         if given is not None:
             return given.idle_w, given.busy_w, given.source
-        rated = _rated_power()
+        rated = rated_power()
         if rated is None:
             return None
         model, watts = rated
-        return _IDLE_SHARE * watts, watts, f"rated power of {model} in codecarbon's table"
+        return IDLE_SHARE * watts, watts, f"rated power of {model} in codecarbon's table"
 
     def missing(self) -> str | None:
         """Say what is missing to know the energy."""
@@ -105,7 +105,7 @@ class EnergyMeter(Meter):
         return {"energy_estimated_j": wall_s * (idle_w + (busy_w - idle_w) * share)}
 
 
-def _rated_power() -> tuple[str, float] | None:
+def rated_power() -> tuple[str, float] | None:
     """Look the processor up in codecarbon's table; None if it is not in it."""
     try:
         from codecarbon.core.cpu import TDP
