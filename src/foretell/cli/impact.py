@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--system", multiple=True, metavar="COLUMN,...", help="Settings of the system.")
 @click.option("--hyper", multiple=True, metavar="COLUMN,...", help="Settings of what runs on it.")
-@click.option("--skip", multiple=True, metavar="COLUMN,...", help="Columns that are no settings.")
+@click.option("--skip", multiple=True, metavar="COLUMN,...", help="Columns that are not settings.")
 @click.option(
     "--levels",
     multiple=True,

@@ -51,11 +51,11 @@ class Today:
     is_of_file
         Whether the file says that jobs are evicted; otherwise this is what would happen.
     figures
-        None where the queue grows without end, or arrivals are not Poisson.
+        None where the queue grows without limit, or arrivals are not Poisson.
     trouble
         Why there are no figures.
     is_endless
-        Whether that is because the queue grows without end.
+        Whether that is because the queue grows without limit.
     streams
         The classes with their rates and times.
     """
