@@ -243,7 +243,9 @@ class Spool:
             claim.path.rename(place)
         except (OSError, StorageError) as error:
             reason = f"{reason} (and it cannot be set aside: {error})"
-        self._note("rejected", f"{claim.name} is not a job, and was moved to {place.parent}: {reason}")
+        self._note(
+            "rejected", f"{claim.name} is not a job, and was moved to {place.parent}: {reason}"
+        )
 
     def _note(self, kind: Kind, text: str) -> None:
         self._intake.tell(Event(kind, text=text.encode(errors=_ESCAPED).decode()))
