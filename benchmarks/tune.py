@@ -255,7 +255,7 @@ def measure(options: argparse.Namespace, path: Path) -> None:
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.pop("OMP_NUM_THREADS", None)
     # By default trials give way to other programs, and would be as slow as those are busy.
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - it is called so
     ray.init(num_cpus=N_CORES, include_dashboard=False, log_to_driver=False)
     begun = time.monotonic()
     try:
