@@ -239,10 +239,13 @@ def test_trials_of_optuna_are_detected_and_pruned_epochs_are_stored(monkeypatch)
 
 def test_rungs_come_from_the_pruner_of_optuna():
     from foretell.tune.hook.context import detect
+    from foretell.tune.optuna import TimePruner
 
+    halving = optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4)
     for pruner in (
-        optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4),
+        halving,
         optuna.pruners.HyperbandPruner(min_resource=2, max_resource=32, reduction_factor=4),
+        TimePruner(halving, deadline_s=60),
     ):
         trial = optuna.create_study(pruner=pruner).ask()
         assert detect(trial, None).rungs[:3] == (2, 8, 32)
