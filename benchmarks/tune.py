@@ -31,11 +31,10 @@ from typing import Any
 import numpy as np
 import psutil
 
+from benchmarks.tune_table import WAYS, compare, pairs_of
+from foretell.measure.running.machine import describe_machine, describe_versions
+
 MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
-WAYS = (
-    "v1", "static 1", "static 2x1", "v2", "hook cold", "hook warm", "ours cold", "ours warm",
-    "paper cold", "paper warm",
-)  # fmt: skip
 #: PipeTune's table for LeNet on MNIST (published): seconds of tuning.
 PUBLISHED = {"v1": 4575, "v2": 4817, "paper": 3415}
 BARS = {"ours cold": 0.90, "ours warm": 0.75}
@@ -119,6 +118,8 @@ def search(
 
     kind = way.split()[0]
     store = folder / f"{workload}-{scheduler}-{kind}-{seed}.sqlite"
+    if way.endswith("cold"):  # a search that was interrupted may have left something
+        store.unlink(missing_ok=True)
     if way == "static 1":
         cpus = 1
     elif kind == "ours":
@@ -155,6 +156,7 @@ def search(
     all_s, own_s = (now - then for now, then in zip(cores_used_s(), used, strict=True))
     assert not results.errors, results.errors
     frames = [r.metrics_dataframe for r in results]
+    best = max(frames, key=lambda f: f["accuracy"].max())
     return {
         "workload": workload, "scheduler": scheduler, "way": way, "seed": seed, "cpus": cpus,
         "default_threads": int(frames[0]["default"].iloc[0]),
@@ -163,7 +165,8 @@ def search(
         },
         "n_trials": n_trials, "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
         "cores_of_others": round(max(0.0, all_s - own_s) / wall_s, 3),
-        "accuracy": max(float(f["accuracy"].max()) for f in frames),
+        "accuracy": float(best["accuracy"].max()),
+        "best_trained_s": float(best["time_total_s"].iloc[-1]), "best_epochs": len(best),
     }  # fmt: skip
 
 
@@ -203,39 +206,20 @@ def overhead_ms(n_epochs: int = 60) -> dict[str, float]:
 
 def summarize(results: list[dict[str, Any]]) -> list[str]:
     """Return a table of ratios to v1, paired by workload, scheduler and seed, with intervals."""
-    from collections import defaultdict
-
-    by_pair: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in results:
-        by_pair[row["workload"], row["scheduler"], row["seed"]][row["way"]] = row
+    pairs = pairs_of(results)
     lines = []
-    random = np.random.default_rng(0)
-    for scheduler in sorted({row["scheduler"] for row in results}):
-        pairs = [p for (_, s, _), p in sorted(by_pair.items()) if s == scheduler and "v1" in p]
-        lines.append(f"{scheduler}: {len(pairs)} searches of each way (measured)")
+    for scheduler in sorted({key[1] for key in pairs}):
+        own = [pair for key, pair in pairs.items() if key[1] == scheduler]
+        lines.append(f"{scheduler}: {len(own)} searches of each way (measured)")
         lines.append("way           wall s   / v1   95 % interval  / best static   accuracy   - v1")
-        for way in WAYS:
-            both = [p for p in pairs if way in p]
-            if not both:
-                continue
-            logs = np.array([np.log(p[way]["wall_s"] / p["v1"]["wall_s"]) for p in both])
-            best = [
-                min(p[s]["wall_s"] for s in ("v1", "static 1", "static 2x1") if s in p)
-                for p in both
-            ]
-            over = np.exp(
-                np.mean([np.log(p[way]["wall_s"] / b) for p, b in zip(both, best, strict=True)])
-            )
-            draws = np.exp(random.choice(logs, (2000, len(logs))).mean(axis=1))
-            low, high = np.quantile(draws, (0.025, 0.975))
-            accuracy = 100 * np.mean([p[way]["accuracy"] for p in both])
-            delta = 100 * np.mean([p[way]["accuracy"] - p["v1"]["accuracy"] for p in both])
-            wall = np.mean([p[way]["wall_s"] for p in both])
-            bar = f"  bar {BARS[way]:.2f}" if way in BARS else ""
+        for row in compare(own):
+            bar = f"  bar {BARS[row.way]:.2f}" if row.way in BARS else ""
             lines.append(
-                f"{way:<12} {wall:7.1f} {np.exp(logs.mean()):6.2f} {low:7.2f} – {high:.2f} "
-                f"{over:14.2f} {accuracy:8.1f} % {delta:+6.1f}{bar}"
+                f"{row.way:<12} {row.wall_s:7.1f} {row.ratio:6.2f} {row.low:7.2f} – {row.high:.2f} "
+                f"{row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
             )
+    others = [row["cores_of_others"] for row in results]
+    lines.append(f"other programs used {np.median(others):.2f} cores in the median search")
     ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
     lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")
     return lines
@@ -245,8 +229,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def measure(options: argparse.Namespace, path: Path) -> None:
-    """Make the searches that are missing."""
+def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
+    """Make the searches that are missing; return what is told of them beside their file."""
     import ray
 
     done = {(r["workload"], r["scheduler"], r["way"], r["seed"]) for r in read(path)}
@@ -274,6 +258,13 @@ def measure(options: argparse.Namespace, path: Path) -> None:
                         print(*(f"{k}={v}" for k, v in found.items()), flush=True)
     finally:
         ray.shutdown()
+    about = {
+        "machine": describe_machine(), "versions": describe_versions(),
+        "measured_s": sum(r["wall_s"] for r in read(path)), "overhead_ms": overhead_ms(),
+        "ended_at": time.strftime("%Y-%m-%dT%H:%M", time.gmtime()),
+    }  # fmt: skip
+    path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
+    return about
 
 
 def main() -> None:
@@ -296,8 +287,8 @@ def main() -> None:
         )
     options.results.parent.mkdir(parents=True, exist_ok=True)
     if not options.summary:
-        measure(options, options.results)
-        told = ", ".join(f"{ms:.2f} ms ({name})" for name, ms in overhead_ms().items())
+        about = measure(options, options.results)
+        told = ", ".join(f"{ms:.2f} ms ({name})" for name, ms in about["overhead_ms"].items())
         print(f"the hook takes per epoch {told}; bar 5 ms or 1 % (measured)")
     print("\n".join(summarize(read(options.results))))
 

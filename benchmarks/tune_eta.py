@@ -116,7 +116,8 @@ def _row(
     return {
         "library": record["library"], "scheduler": record["scheduler"],
         "workload": record["workload"], "seed": record["seed"], "after": share, "model": True,
-        "total_s": total_s, "said_s": median, "error": abs(median / total_s - 1),
+        "total_s": total_s, "said_s": median, "lower_s": lower, "upper_s": upper,
+        "error": abs(median / total_s - 1),
         "bias": median / total_s - 1, "covered": bool(lower <= total_s <= upper),
         "width": (upper - lower) / total_s, "mean_error": abs(mean / total_s - 1),
     }  # fmt: skip

@@ -1,0 +1,69 @@
+"""The part of the study on tuning that predicts how long recorded searches take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from benchmarks.tune_eta import DATA as DATA
+from benchmarks.tune_eta import judge, read_records
+from page import BLUE, ORANGE, drawing, markdown
+
+_MOMENTS = {0.0: "before the first trial", 0.1: "after a tenth", 0.25: "after a quarter",
+            0.5: "half way"}  # fmt: skip
+
+
+def judged(path: Path, most: int | None = None) -> pd.DataFrame:
+    """Return what is said of each recorded search at several moments, and what was true."""
+    records = list(read_records([path]))[:most]
+    return pd.DataFrame([row for record in records for row in judge(record)])
+
+
+def table_of_eta(rows: pd.DataFrame) -> str:
+    """Return errors and coverage by moment."""
+    cells = []
+    for share, moment in _MOMENTS.items():
+        of = rows[rows["after"] == share]
+        known, alone = of[of["model"]], of[~of["model"]]
+        own = [f"{known['error'].median():.0%}", f"{known['covered'].mean():.0%}"]
+        other = (
+            [f"{alone['error'].median():.0%}", f"{alone['covered'].mean():.0%}"]
+            if len(alone)
+            else ["", ""]
+        )
+        cells.append([moment, *own, *other, f"{known['mean_error'].median():.0%}"])
+    n = len(rows[rows["after"] == 0.0])
+    names = rows["library"].str.capitalize() + " " + rows["scheduler"]
+    header = ["moment", "error with a model", "held by the 90 % interval",
+              "error without a model", "held", "error of the mean trial"]  # fmt: skip
+    return (
+        f"{n} *measured* searches ({', '.join(sorted(set(names)))}) and what `foretell tune eta` "
+        "and its callbacks would have said of them (*simulated*, with a model of the epochs of an "
+        f"earlier small search, or without). Errors are medians.\n\n{markdown(header, cells)}"
+    )
+
+
+def picture_of_eta(rows: pd.DataFrame) -> plt.Figure:
+    """Draw predictions with intervals as multiples of the true time, by moment."""
+    with drawing():
+        figure, axes = plt.subplots(figsize=(8, 3.6))
+        searches = rows.groupby(["library", "scheduler", "workload", "seed", "total_s"], sort=False)
+        for i, (_, own) in enumerate(searches):
+            known = own[own["model"]]
+            for row in known.itertuples():
+                place = list(_MOMENTS).index(row.after) + 0.8 * (
+                    i / max(len(searches) - 1, 1) - 0.5
+                )
+                ends = row.lower_s / row.total_s, row.upper_s / row.total_s
+                color = BLUE if row.covered else ORANGE
+                axes.vlines(place, *ends, color=color, linewidth=1.5)
+                axes.plot(place, row.said_s / row.total_s, "o", color=color, markersize=4)
+        axes.axhline(1.0, color="#999999", linewidth=1, linestyle="--")
+        axes.plot([], [], "o-", color=BLUE, markersize=4, label="the interval holds the true time")
+        axes.plot([], [], "o-", color=ORANGE, markersize=4, label="it does not")
+        axes.set_xticks(range(len(_MOMENTS)), list(_MOMENTS.values()))
+        axes.set(ylabel="predicted time, of the true one", ylim=(0, None))
+        axes.legend(frameon=False, fontsize=8, ncols=2)
+        figure.tight_layout()
+    return figure
