@@ -8,16 +8,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from page import DOCS, EXAMPLES, STUDIES, Study, markdown
 
 sys.path.insert(0, str(DOCS.parent))
 from benchmarks.tune_table import compare, pairs_of
-from tuning_eta import DATA, judged, picture_of_eta, table_of_eta
+from tuning_eta import DATA, MOMENTS, judged, picture_of_eta, table_of_eta
 from tuning_searches import (
     draw_ways,
     others_text,
@@ -26,6 +27,8 @@ from tuning_searches import (
     table_of_networks,
     table_of_ways,
 )
+
+from foretell.wording import rough_percent
 
 #: The bars of the comparison with Ray Tune: the largest ratio of wall times.
 BARS = {"ours cold": 0.90, "ours warm": 0.75}
@@ -87,42 +90,55 @@ def facts(results: list[dict[str, Any]], about: Mapping[str, Any]) -> str:
     )
 
 
+#: What was asked for, the bar, what was found, and whether it holds.
+Bar = tuple[str, str, str, bool]
+
+
 def table_of_bars(
-    results: list[dict[str, Any]], about: Mapping[str, Any], budgets: list[Any], eta: Any
+    results: list[dict[str, Any]], about: Mapping[str, Any], budgets: list[Any], eta: pd.DataFrame
 ) -> str:
     """Return what was asked for, what was found, and whether it holds."""
-    by_way = {row.way: row for row in compare(pairs_of(results).values())}
-    rows = []
-    for way, bar in BARS.items():
-        if way in by_way:
-            own = by_way[way]
-            ratio = f"{own.ratio:.2f} ({own.low:.2f} – {own.high:.2f})"
-            rows.append([f"time of a search, {way}, of v1", f"≤ {bar:.2f}", ratio,
-                         own.ratio <= bar])  # fmt: skip
-            rows.append([f"{way}, of the best static setting in hindsight", f"≤ {STATIC_BAR:.2f}",
-                         f"{own.over_static:.2f}", own.over_static <= STATIC_BAR])  # fmt: skip
-            rows.append([f"accuracy, {way} less v1", "within 0.5 points",
-                         f"{own.points:+.2f} ({own.points_low:+.2f} – {own.points_high:+.2f})",
-                         own.is_equal])  # fmt: skip
     most = max(about["overhead_ms"].values())
-    rows.append(["the hook, per epoch", "≤ 5 ms", f"{most:.1f} ms", most <= 5])
+    ratio, low, high = budget_ratio(budgets, "multi")
+    bars = [
+        *bars_of_searches(results),
+        ("the hook, per epoch", "≤ 5 ms", f"{most:.1f} ms", most <= 5),
+        *bars_of_eta(eta),
+        ("time to the target, epochs and data together, of epochs alone", f"≤ {BUDGET_BAR:.2f}",
+         f"{ratio:.2f} ({low:.2f} – {high:.2f})", ratio <= BUDGET_BAR),
+    ]  # fmt: skip
+    rows = [[*bar[:3], "yes" if bar[3] else "**no**"] for bar in bars]
+    return markdown(["what", "bar", "found", "holds"], rows)
+
+
+def bars_of_searches(results: list[dict[str, Any]]) -> Iterator[Bar]:
+    """Compare times and accuracies of both schedulers together with the bars."""
+    by_way = {row.way: row for row in compare(pairs_of(results).values())}
+    for way, bar in BARS.items():
+        if way not in by_way:
+            continue
+        own = by_way[way]
+        ratio = f"{own.ratio:.2f} ({own.low:.2f} – {own.high:.2f})"
+        points = f"{own.points:+.2f} ({own.points_low:+.2f} – {own.points_high:+.2f})"
+        yield f"time of a search, {way}, of v1", f"≤ {bar:.2f}", ratio, own.ratio <= bar
+        yield (f"{way}, of the best static setting in hindsight", f"≤ {STATIC_BAR:.2f}",
+               f"{own.over_static:.2f}", own.over_static <= STATIC_BAR)  # fmt: skip
+        yield f"accuracy, {way} less v1", "within 0.5 points", points, own.is_equal
+
+
+def bars_of_eta(rows: pd.DataFrame) -> Iterator[Bar]:
+    """Compare predictions of times with the bars."""
     for share, bar in ETA_BARS.items():
-        own = eta[(eta["after"] == share) & eta["model"]]
+        own = rows[(rows["after"] == share) & rows["model"]]
         error, held = own["error"].median(), own["covered"].mean()
-        when = "before the first trial" if share == 0 else f"after {share:.0%}"
-        rows.append([f"error of the predicted time, {when}", f"≤ {bar:.0%}", f"{error:.0%}",
-                     error <= bar])  # fmt: skip
-        rows.append([f"90 % intervals that hold, {when}", "80 to 97 %", f"{held:.0%}",
-                     0.8 <= held <= 0.97])  # fmt: skip
-        mean = own["mean_error"].median()
-        rows.append([f"better than the mean trial, {when}", f"< {mean:.0%}", f"{error:.0%}",
-                     error < mean])  # fmt: skip
-    ratio, low, high = budget_ratio([r for r in budgets if r["budget"] != "data"], "multi")
-    rows.append(["time to the target, epochs and data together, of epochs alone",
-                 f"≤ {BUDGET_BAR:.1f}", f"{ratio:.2f} ({low:.2f} – {high:.2f})",
-                 ratio <= BUDGET_BAR])  # fmt: skip
-    written = [[*row[:3], "yes" if row[3] else "**no**"] for row in rows]
-    return markdown(["what", "bar", "found", "holds"], written)
+        mean, told = own["mean_error"].median(), rough_percent(error)
+        when = MOMENTS[share]
+        yield (f"error of the predicted time, {when}", f"≤ {rough_percent(bar)}", told,
+               error <= bar)  # fmt: skip
+        yield (f"90 % intervals that hold, {when}", "80 to 97 %", rough_percent(held),
+               0.8 <= held <= 0.97)  # fmt: skip
+        yield (f"error less than that of the mean trial, {when}", f"< {rough_percent(mean)}", told,
+               error < mean)  # fmt: skip
 
 
 def budget_ratio(runs: list[dict[str, Any]], kind: str) -> tuple[float, float, float]:
@@ -151,7 +167,7 @@ def table_of_budgets(runs: list[dict[str, Any]]) -> str:
             ratio, low, high = budget_ratio(own, kind)
             base = [r for r in own if r["budget"] == "epochs"]
             rows.append([
-                network, f"{target:.0%}", kind,
+                network, rough_percent(target), kind,
                 f"{np.median([r['search_s'] for r in of]):.2f} s",
                 f"{np.median([r['search_s'] for r in base]):.2f} s",
                 f"{ratio:.2f} ({low:.2f} – {high:.2f})",

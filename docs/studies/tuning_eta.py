@@ -10,7 +10,9 @@ from benchmarks.tune_eta import DATA as DATA
 from benchmarks.tune_eta import judge, read_records
 from page import BLUE, ORANGE, drawing, markdown
 
-_MOMENTS = {0.0: "before the first trial", 0.1: "after a tenth", 0.25: "after a quarter",
+from foretell.wording import rough_percent
+
+MOMENTS = {0.0: "before the first trial", 0.1: "after a tenth", 0.25: "after a quarter",
             0.5: "half way"}  # fmt: skip
 
 
@@ -23,16 +25,11 @@ def judged(path: Path, most: int | None = None) -> pd.DataFrame:
 def table_of_eta(rows: pd.DataFrame) -> str:
     """Return errors and coverage by moment."""
     cells = []
-    for share, moment in _MOMENTS.items():
+    for share, moment in MOMENTS.items():
         of = rows[rows["after"] == share]
         known, alone = of[of["model"]], of[~of["model"]]
-        own = [f"{known['error'].median():.0%}", f"{known['covered'].mean():.0%}"]
-        other = (
-            [f"{alone['error'].median():.0%}", f"{alone['covered'].mean():.0%}"]
-            if len(alone)
-            else ["", ""]
-        )
-        cells.append([moment, *own, *other, f"{known['mean_error'].median():.0%}"])
+        cells.append([moment, *_told(known), *_told(alone),
+                      rough_percent(known["mean_error"].median())])  # fmt: skip
     n = len(rows[rows["after"] == 0.0])
     names = rows["library"].str.capitalize() + " " + rows["scheduler"]
     header = ["moment", "error with a model", "held by the 90 % interval",
@@ -44,6 +41,13 @@ def table_of_eta(rows: pd.DataFrame) -> str:
     )
 
 
+def _told(rows: pd.DataFrame) -> list[str]:
+    """Write the median error, and how often intervals hold."""
+    if rows.empty:
+        return ["", ""]
+    return [rough_percent(rows["error"].median()), rough_percent(rows["covered"].mean())]
+
+
 def picture_of_eta(rows: pd.DataFrame) -> plt.Figure:
     """Draw predictions with intervals as multiples of the true time, by moment."""
     with drawing():
@@ -52,9 +56,7 @@ def picture_of_eta(rows: pd.DataFrame) -> plt.Figure:
         for i, (_, own) in enumerate(searches):
             known = own[own["model"]]
             for row in known.itertuples():
-                place = list(_MOMENTS).index(row.after) + 0.8 * (
-                    i / max(len(searches) - 1, 1) - 0.5
-                )
+                place = list(MOMENTS).index(row.after) + 0.8 * (i / max(len(searches) - 1, 1) - 0.5)
                 ends = row.lower_s / row.total_s, row.upper_s / row.total_s
                 color = BLUE if row.covered else ORANGE
                 axes.vlines(place, *ends, color=color, linewidth=1.5)
@@ -62,7 +64,7 @@ def picture_of_eta(rows: pd.DataFrame) -> plt.Figure:
         axes.axhline(1.0, color="#999999", linewidth=1, linestyle="--")
         axes.plot([], [], "o-", color=BLUE, markersize=4, label="the interval holds the true time")
         axes.plot([], [], "o-", color=ORANGE, markersize=4, label="it does not")
-        axes.set_xticks(range(len(_MOMENTS)), list(_MOMENTS.values()))
+        axes.set_xticks(range(len(MOMENTS)), list(MOMENTS.values()))
         axes.set(ylabel="predicted time, of the true one", ylim=(0, None))
         axes.legend(frameon=False, fontsize=8, ncols=2)
         figure.tight_layout()

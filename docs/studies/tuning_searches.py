@@ -9,6 +9,8 @@ import numpy as np
 from benchmarks.tune_table import Compared, compare, pairs_of
 from page import BLACK, BLUE, GREEN, ORANGE, drawing, markdown
 
+from foretell.wording import rough_percent
+
 Run = dict[str, Any]
 #: What each way is, in words.
 WORDS = {
@@ -130,8 +132,9 @@ def played_tenants(results: list[Run], n_jobs: int) -> str:
     table = markdown(["way", "mean search", "mean response", "against v1"], rows)
     return (
         f"*Simulated* from the measured times: {n_jobs:,} searches arrive at random (exponential "
-        f"gaps), one runs at a time, and the machine is busy for {LOAD:.0%} of the time under v1. "
-        f"{UNSEEN:.0%} of the searches are of a kind that the store has not seen.\n\n{table}\n"
+        "gaps), one runs at a time, and under v1 the machine is busy for "
+        f"{rough_percent(LOAD)} of the time. {rough_percent(UNSEEN)} of the searches are of a kind "
+        f"that the store has not seen.\n\n{table}\n"
         "*Published* by PipeTune for 4 nodes: responses are 30 % shorter than with v1.\n"
     )
 
