@@ -18,7 +18,7 @@ from page import DOCS, EXAMPLES, STUDIES, Study, markdown
 
 sys.path.insert(0, str(DOCS.parent))
 from benchmarks.tune_table import compare, pairs_of
-from tuning_eta import DATA, MOMENTS, judged, picture_of_eta, table_of_eta
+from tuning_eta import DATA, MOMENTS, judged, picture_of_eta, table_of_eta, table_of_sizes
 from tuning_searches import (
     draw_ways,
     others_text,
@@ -72,6 +72,7 @@ def main() -> None:
         f"## Many searches on one machine\n\n{played_tenants(results, n_jobs)}\n"
         f"## How long a search takes\n\n{table_of_eta(eta)}\n"
         "![Predicted time of searches against the true one](../pictures/tuning-eta.svg)\n\n"
+        f"{table_of_sizes(is_quick=study.is_quick)}\n"
         f"## Budgets of epochs and of data\n\n{table_of_budgets(budgets)}"
     )
     study.write(text, {"tuning-ways": draw_ways(results), "tuning-eta": picture_of_eta(eta)})

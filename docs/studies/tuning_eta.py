@@ -7,13 +7,15 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 from benchmarks.tune_eta import DATA as DATA
-from benchmarks.tune_eta import judge, read_records
+from benchmarks.tune_eta import judge, made_up, read_records
 from page import BLUE, ORANGE, drawing, markdown
 
 from foretell.wording import rough_percent
 
 MOMENTS = {0.0: "before the first trial", 0.1: "after a tenth", 0.25: "after a quarter",
             0.5: "half way"}  # fmt: skip
+#: Made-up searches: numbers of trials, seeds of each scheduler, and how far off the model is.
+SIZES, N_SEEDS, MODEL_ERROR = (16, 64, 256), 8, 0.1
 
 
 def judged(path: Path, most: int | None = None) -> pd.DataFrame:
@@ -38,6 +40,30 @@ def table_of_eta(rows: pd.DataFrame) -> str:
         f"{n} *measured* searches ({', '.join(sorted(set(names)))}) and what `foretell tune eta` "
         "and its callbacks would have said of them (*simulated*, with a model of the epochs of an "
         f"earlier small search, or without). Errors are medians.\n\n{markdown(header, cells)}"
+    )
+
+
+def table_of_sizes(*, is_quick: bool = False) -> str:
+    """Return errors by the number of trials, in made-up searches whose truth is known."""
+    sizes, n_seeds = ((16,), 1) if is_quick else (SIZES, N_SEEDS)
+    cells = []
+    for n_trials in sizes:
+        rows = pd.DataFrame([
+            row
+            for scheduler in ("random", "hyperband", "asha")
+            for seed in range(n_seeds)
+            for row in judge(*made_up(scheduler, seed, MODEL_ERROR, n_trials), shares=(0.1,))
+        ])  # fmt: skip
+        moments = [rows[(rows["after"] == share) & rows["model"]] for share in (0.0, 0.1)]
+        means = [rough_percent(own["mean_error"].median()) for own in moments]
+        cells.append([str(n_trials), *_told(moments[0]), means[0], *_told(moments[1]), means[1]])
+    header = ["trials", "error before the first trial", "held", "error of the mean trial",
+              "error after a tenth", "held", "error of the mean trial"]  # fmt: skip
+    return (
+        "The fewer trials, the more chance decides what is drawn and who goes on, which no model "
+        f"knows. In made-up searches (*simulated*; random search, HyperBand and ASHA, {n_seeds} "
+        f"seeds each, a model that is off by {rough_percent(MODEL_ERROR)}):\n\n"
+        f"{markdown(header, cells)}"
     )
 
 
