@@ -20,7 +20,6 @@ that is started again makes only those that are missing. `--summary` only prints
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import tempfile
@@ -29,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
+from benchmarks.cores_of_others import CoresOfOthers
 from benchmarks.tune_table import WAYS, compare, pairs_of
 from foretell.measure.running.machine import describe_machine, describe_versions
 
@@ -150,10 +149,10 @@ def search(
             storage_path=str(folder), verbose=0,
         ),
     )  # fmt: skip
-    used, begun = cores_used_s(), time.perf_counter()
-    results = tuner.fit()
+    begun = time.perf_counter()
+    with CoresOfOthers() as others:
+        results = tuner.fit()
     wall_s = time.perf_counter() - begun
-    all_s, own_s = (now - then for now, then in zip(cores_used_s(), used, strict=True))
     assert not results.errors, results.errors
     frames = [r.metrics_dataframe for r in results]
     best = max(frames, key=lambda f: f["accuracy"].max())
@@ -164,21 +163,10 @@ def search(
             str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
         },
         "n_trials": n_trials, "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
-        "cores_of_others": round(max(0.0, all_s - own_s) / wall_s, 3),
+        "cores_of_others": round(others.cores, 2),
         "accuracy": float(best["accuracy"].max()),
         "best_trained_s": float(best["time_total_s"].iloc[-1]), "best_epochs": len(best),
     }  # fmt: skip
-
-
-def cores_used_s() -> tuple[float, float]:
-    """Return the core-seconds so far of the machine, and of this process with those of Ray."""
-    busy = psutil.cpu_times()
-    own = 0.0
-    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
-            own += times.user + times.system + times.children_user + times.children_system
-    return sum(busy[:8]) - busy.idle - getattr(busy, "iowait", 0.0), own
 
 
 def overhead_ms(n_epochs: int = 60) -> dict[str, float]:
@@ -218,8 +206,8 @@ def summarize(results: list[dict[str, Any]]) -> list[str]:
                 f"{row.way:<12} {row.wall_s:7.1f} {row.ratio:6.2f} {row.low:7.2f} – {row.high:.2f} "
                 f"{row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
             )
-    others = [row["cores_of_others"] for row in results]
-    lines.append(f"other programs used {np.median(others):.2f} cores in the median search")
+    others = float(np.median([row["cores_of_others"] for row in results]))
+    lines.append(f"other programs used {others:.2f} cores in the median search")
     ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
     lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")
     return lines
