@@ -78,7 +78,7 @@ bench-tune: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.deploy
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact
+studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-serving study-tuning
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

@@ -115,7 +115,7 @@ _NAMES = {
     "foretell.queue.predict": ("QueuePrediction", "predict_queue"),
     "foretell.report.write": ("write_report",),
 }
-__getattr__, _listed, __all__ = late_names("foretell", _NAMES)
+__getattr__, _listed, __all__ = late_names("foretell", _NAMES, packages=("tune",))
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from foretell.tune.hook.steadiness import Steadiness
 from foretell.tune.knobs import Knob, Surroundings
 from foretell.tune.store import EpochRow, Store
 from foretell.tune.store.rows import PROBE
+from foretell.wording import counted
 
 LOG = logging.getLogger("foretell.tune")
 T = TypeVar("T")
@@ -52,6 +54,7 @@ class Pipeline:
         self._keeper = ModelKeeper(store, context.job)
         self._undo_report: Callable[[], None] = lambda: None
         self._choice: Choice | None = None
+        self._not_stored: dict[int, str] = {}
         self._n_done, self._is_open, self._n_reports, self._is_stored = 0, False, 0, False
 
     # What users call
@@ -85,7 +88,10 @@ class Pipeline:
             return f"{self._context.job}: settings are left alone"
         last = self._choice.setting if self._choice else self.setting
         lines = [f"{self._context.job}: {setting_text(last)}"]
-        return "\n".join([*lines, *(f"  epoch {n}: {why}" for n, why in self.reasons)])
+        lines += [f"  epoch {n}: {why}" for n, why in self.reasons]
+        for why, n in Counter(self._not_stored.values()).items():
+            lines.append(f"  not stored: {counted(n, 'epoch')}, because {why}")
+        return "\n".join(lines)
 
     # The steps around an epoch; a Trainable calls them one by one
 
@@ -214,8 +220,11 @@ class Pipeline:
         assert self._choice is not None
         if self._choice.phase == PROBE:
             self._store.end_probe(self._context.job, self._context.trial, self._choice.setting)
-        if not self._steadiness.is_typical(self._choice, self._moment, measured):
+        why_not = self._steadiness.refusal(self._choice, self._moment, measured)
+        if why_not is not None:
+            self._not_stored[self._moment.epoch] = why_not
             return
+        self._not_stored.pop(self._moment.epoch, None)
         lease = {} if self._context.lease is None else {"cpus": self._context.lease}
         row = EpochRow(
             self._context.job, self._context.trial, self._moment.epoch, self._choice.phase,
