@@ -18,7 +18,7 @@ def install(tmp_path):
         tools = tmp_path / "bin"
         if not tools.exists():
             tools.mkdir()
-            for tool in ("sh", "rm", "mkdir", "flock"):
+            for tool in ("sh", "rm", "mkdir", "flock", "sed", "basename", "chmod", "tail"):
                 found = next(p for p in ("/bin", "/usr/bin") if (Path(p) / tool).exists())
                 (tools / tool).symlink_to(Path(found) / tool)
         known = {"PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache"), **environment}
@@ -70,6 +70,21 @@ def test_an_incomplete_cache_is_not_used_and_without_apt_one_line_says_why(insta
     assert len(done.stderr.splitlines()) == 1
     assert "apt-get" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_step_that_fails_ends_the_build_and_its_last_words_are_shown(install, tmp_path):
+    if "bookworm" not in Path("/etc/os-release").read_text():
+        pytest.skip("nothing is built on other systems than Debian 12")
+    install(KUBEBUILDER_ASSETS="/nowhere")  # which makes the folder of tools
+    script = '#!/bin/sh\necho "$*" >> {}\ncase "$*" in *" source "*) echo gone; exit 100; esac\n'
+    (tmp_path / "bin" / "apt-get").write_text(script.format(tmp_path / "calls"))
+    (tmp_path / "bin" / "apt-get").chmod(0o755)
+    done = install()
+    assert done.returncode == 0
+    assert "gone" in done.stderr.splitlines()
+    assert "its build failed" in done.stderr
+    assert "source --download-only" in (tmp_path / "calls").read_text().splitlines()[-1]
+    assert not cache_of_the_script(tmp_path).exists()
 
 
 def test_the_script_names_no_host():
