@@ -13,14 +13,13 @@ from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 
 from ..control_plane import PATIENCE_S, wait_until
 from ..kubelets import START_SECONDS, pod
-from ..replicas import Replicas, leader
+from ..replicas import SHORT_S, Replicas, leader
 from ..test_extender import extender_of
 from ..test_manifests import apply
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 LABELS = {"app": "x"}
-LEASE_S = 30  # a busy machine must not end the lease: a leader that loses it leaves its moves
 CLUSTER = """
 [policy]
 H = 0
@@ -111,7 +110,7 @@ def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_standalone(
 ):
     kubeconfig = control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        replica = replicas.start(lease_seconds=LEASE_S)
+        replica = replicas.start()
         check_move(control_plane, kubelets, "foretell", lambda: replica.text)
 
 
@@ -157,7 +156,7 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
         assert "Traceback" not in refused.text
         apply(api, "moves.yaml")
         kubelets.add("s1", {"type": "slow"})
-        replica = replicas.start(*options, lease_seconds=LEASE_S)
+        replica = replicas.start(*options)
         annotations = {"foretell/iterations": 1000, "foretell/migratable": "resume"}
         api.create(PODS, pod("job", annotations=annotations, scheduler="foretell"))
         wait_until(lambda: where(api) == ["s1"], "it runs")
@@ -169,7 +168,7 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
 def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_file, tmp_path):
     api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        both = [replicas.start(lease_seconds=LEASE_S), replicas.start(lease_seconds=LEASE_S)]
+        both = [replicas.start(), replicas.start()]
         kubelets.add("s1", {"type": "slow"})
         annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
         for i in range(3):
@@ -216,8 +215,8 @@ def test_leaders_that_are_killed_in_the_middle_of_moves_lose_no_pod_and_leave_no
         api.patch(f"{PODS}/{name}/status", {"status": status})
 
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        replicas.start()
-        replicas.start()
+        replicas.start(lease_seconds=SHORT_S)
+        replicas.start(lease_seconds=SHORT_S)
         kubelets.add("s1", {"type": "slow"})
         for name in names:
             api.create(PODS, pod(name, annotations=annotations, scheduler="foretell"))
@@ -232,7 +231,7 @@ def test_leaders_that_are_killed_in_the_middle_of_moves_lose_no_pod_and_leave_no
             time.sleep(moments.uniform(0, 0.6))  # before the pod is evicted, or after it
             killed.stop(signal.SIGKILL)
             assert all(running().values())  # at no moment was there neither a pod nor its copy
-            replicas.start(is_ready=False)
+            replicas.start(lease_seconds=SHORT_S, is_ready=False)
 
         def is_over():
             now = running()
