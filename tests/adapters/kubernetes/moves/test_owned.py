@@ -13,14 +13,13 @@ from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 
 from ..control_plane import PATIENCE_S, wait_until
 from ..kubelets import START_SECONDS, pod
-from ..replicas import Replicas, leader
+from ..replicas import SHORT_S, Replicas, leader
 from ..test_extender import extender_of
 from ..test_manifests import apply
 
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 LABELS = {"app": "x"}
-LEASE_S = 30  # a busy machine must not end the lease: a leader that loses it leaves its moves
 CLUSTER = """
 [policy]
 H = 0
@@ -111,7 +110,7 @@ def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_standalone(
 ):
     kubeconfig = control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        replica = replicas.start(lease_seconds=LEASE_S)
+        replica = replicas.start()
         check_move(control_plane, kubelets, "foretell", lambda: replica.text)
 
 
@@ -157,7 +156,7 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
         assert "Traceback" not in refused.text
         apply(api, "moves.yaml")
         kubelets.add("s1", {"type": "slow"})
-        replica = replicas.start(*options, lease_seconds=LEASE_S)
+        replica = replicas.start(*options)
         annotations = {"foretell/iterations": 1000, "foretell/migratable": "resume"}
         api.create(PODS, pod("job", annotations=annotations, scheduler="foretell"))
         wait_until(lambda: where(api) == ["s1"], "it runs")
@@ -169,7 +168,7 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
 def test_of_two_replicas_one_moves(control_plane, kubelets, template, cluster_file, tmp_path):
     api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        both = [replicas.start(lease_seconds=LEASE_S), replicas.start(lease_seconds=LEASE_S)]
+        both = [replicas.start(), replicas.start()]
         kubelets.add("s1", {"type": "slow"})
         annotations = {"foretell/iterations": 1000, "foretell/migratable": "restart"}
         for i in range(3):
@@ -211,26 +210,28 @@ def test_leaders_that_are_killed_in_the_middle_of_moves_lose_no_pod_and_leave_no
         found = {item["metadata"]["name"] for item in api.list(PODS)}
         return {name for name in names if name in found and f"{name}-move-1" in found}
 
+    def get_ready(name):
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        api.patch(f"{PODS}/{name}/status", {"status": status})
+
     with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
-        replicas.start()
-        replicas.start()
+        replicas.start(lease_seconds=SHORT_S)
+        replicas.start(lease_seconds=SHORT_S)
         kubelets.add("s1", {"type": "slow"})
         for name in names:
             api.create(PODS, pod(name, annotations=annotations, scheduler="foretell"))
         wait_until(lambda: where(api) == ["s1"] * len(names), "they run")
-        for name in names:  # their copies take a moment to get ready
-            slow = {"metadata": {"annotations": {START_SECONDS: "0.5"}}}
-            api.patch(f"{PODS}/{name}", slow)
+        for name in names:  # their copies get ready when the test says so
+            api.patch(f"{PODS}/{name}", {"metadata": {"annotations": {START_SECONDS: "never"}}})
         kubelets.add("f1", {"type": "fast"})
-        n_in_the_middle = 0
-        for _ in range(6):
-            wait_until(lambda: under_way() or where(api) == ["f1"] * len(names), "a move")
-            time.sleep(moments.uniform(0, 0.6))
+        for name in names:
+            wait_until(lambda name=name: name in under_way(), "a move")
             killed = leader(api, replicas)
-            n_in_the_middle += bool(under_way())
+            get_ready(f"{name}-move-1")
+            time.sleep(moments.uniform(0, 0.6))  # before the pod is evicted, or after it
             killed.stop(signal.SIGKILL)
             assert all(running().values())  # at no moment was there neither a pod nor its copy
-            replicas.start(is_ready=False)
+            replicas.start(lease_seconds=SHORT_S, is_ready=False)
 
         def is_over():
             now = running()
@@ -240,4 +241,3 @@ def test_leaders_that_are_killed_in_the_middle_of_moves_lose_no_pod_and_leave_no
         wait_until(is_over, lambda: (api.list(PODS), [r.text for r in replicas.all]))
         wait_until(lambda: len(api.list(PODS)) == len(names), lambda: api.list(PODS))
         assert kubelets.overfull == []
-        assert n_in_the_middle >= 2
