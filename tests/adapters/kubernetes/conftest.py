@@ -10,7 +10,7 @@ from .control_plane import ControlPlane, find_servers
 from .kubelets import Kubelets
 from .replicas import Template
 
-#: Python leaves a socket open if the peer resets the connection once it stands and before TLS begins,
+#: Python leaves a socket open if the peer resets the connection once it stands, before TLS begins,
 #: as a server does that is killed. Such a socket has no address of its peer; others are still told.
 _RESET = (
     r"Exception ignored in. <ssl\.SSLSocket fd=\d+, family=2, type=1, proto=6, laddr=\([^)]*\)>"

@@ -282,6 +282,8 @@ class Moving(Closeable):
 
     def _is_migratable(self, pod: Pod) -> bool:
         """Whether a pod may move; nothing else of its annotations is read."""
+        if self.rules.namespaces is not None and pod.namespace not in self.rules.namespaces:
+            return False
         given = {**self.state.namespaces.get(pod.namespace, {}), **pod.annotations}
         return read_migratable(given)[0] != "never"
 
