@@ -127,6 +127,32 @@ def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_with_the_extender
     check_move(control_plane, kubelets, "default-scheduler", lambda: run.text)
 
 
+def test_pods_of_one_owner_move_one_after_another(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
+    wanted = replica_set("foretell")
+    wanted["spec"]["replicas"] = 3
+    wanted["spec"]["template"]["metadata"]["annotations"][START_SECONDS] = "0.5"
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        replica = replicas.start()
+        control_plane.controllers("replicaset")
+        kubelets.add("s1", {"type": "slow"})
+        api.create(SETS, wanted)
+        wait_until(lambda: where(api) == ["s1"] * 3, "the pods run")
+        kubelets.add("f1", {"type": "fast"})
+        seen = set()
+
+        def are_moved():
+            now = where(api)
+            seen.add(len(now))
+            return now == ["f1"] * 3
+
+        wait_until(are_moved, lambda: replica.text)
+        assert min(seen) >= 2, seen  # at any moment, at most one of them was away
+        wait_until(lambda: len(moves(replica.text)) == 3, lambda: replica.text)
+
+
 @pytest.mark.parametrize("is_on", [False, True])
 def test_moves_are_off_unless_the_cluster_file_turns_them_on(control_plane, cluster_file, is_on):
     if not is_on:
