@@ -231,8 +231,8 @@ def load_words(found: Found) -> str:
     parts.append(
         "The last column but one is the same simulation with the batch times of the run itself: it "
         f"is off by {100 * np.median(own['mean']):.1f} % (mean) and "
-        f"{100 * np.median(own['p99']):.1f} % (p99) in the median. The difference between the two is what batches took more or less "
-        "than a minute before."
+        f"{100 * np.median(own['p99']):.1f} % (p99) in the median. The "
+        "difference between the two is what batches took more or less than a minute before."
     )
     over = {row["network"]: row["overhead_s"] for row in found["server"]}
     added = ", ".join(f"{ms(s)} ms ({name})" for name, s in over.items())
