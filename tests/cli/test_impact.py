@@ -73,7 +73,7 @@ def test_a_study_that_maximizes_is_tuned_to_its_highest_value(tmp_path):
         done = impact(url, "--target", "value", "--hyper", "a", "--system", "b", "--json", *given)
         assert done.exit_code == 0, done.output
         tunings = json.loads(done.output)["tunings"]
-        assert [t["settings"]["a"] for t in tunings if t["kind"] == "joint"] == [best]
+        assert [t["settings"]["a"] for t in tunings if t["tuning"] == "joint"] == [best]
 
 
 def test_a_study_is_read_by_its_address(tmp_path):
