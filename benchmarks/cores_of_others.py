@@ -9,8 +9,6 @@ from types import TracebackType
 
 import psutil
 
-_PERIOD_S = 0.5
-
 
 class CoresOfOthers:
     """Watches the processor: all that is not used by this process and its descendants.
@@ -24,8 +22,8 @@ class CoresOfOthers:
     True
     """
 
-    def __init__(self) -> None:
-        self.cores = 0.0
+    def __init__(self, period_s: float = 0.5) -> None:
+        self.cores, self._period_s = 0.0, period_s
         self._own_s: dict[tuple[int, float], float] = {}
         self._ended = threading.Event()
 
@@ -49,7 +47,7 @@ class CoresOfOthers:
         self.cores = max(0.0, _busy_s() - self._busy_s - own_s) / passed_s
 
     def _watch(self) -> None:
-        while not self._ended.wait(_PERIOD_S):
+        while not self._ended.wait(self._period_s):
             self._own_s |= self._used()
 
     def _used(self) -> dict[tuple[int, float], float]:

@@ -6,7 +6,9 @@
 judged by all. *server*: latencies of a real HTTP server on the loopback interface under Poisson
 load, beside predictions. *limits*: how often the advice keeps its limit, beside a batch of 1, the
 largest batch with a wait, and batches that adapt to the limit. The machine should do nothing else;
-each part takes two to four minutes. Parts that are not run keep the figures of the file.
+each part takes two to four minutes. Runs on the server in which other programs used more than a
+fifth of a core are repeated some times, and the quietest counts. Parts that are not run keep the
+figures of the file.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.batch_server import ROOT, Serving, start_server
+from benchmarks.cores_of_others import CoresOfOthers
 from foretell.decide.deployment.batch_times import BatchTimes, Point
 from foretell.decide.deployment.points import Points
 from foretell.decide.deployment.question import Question, goal_value
@@ -52,6 +55,8 @@ CAP, N_REQUESTS, LEAST_REQUESTS = 8, 1_800, 662
 N_WINDOWS, N_OF_OTHERS = 6, 1
 #: Requests one after the other, and batches of one size that tell its time.
 N_ALONE, LEAST_OWN = 240, 5
+#: Cores that other programs may use in a run on the server, and how often it is repeated if not.
+MOST_OF_OTHERS, MOST_TRIES = 0.2, 5
 
 
 def network_of(name):
@@ -158,6 +163,22 @@ def overhead(server, times):
     return max(0.0, float(quiet - times[1].median_s(1).item()))
 
 
+def quiet_latencies(server, rate, n, seed):
+    """Return latencies of a run in which other programs used little, that, and its first request.
+
+    Where they never do, it is the run in which they used least.
+    """
+    tries = []
+    for _ in range(MOST_TRIES):
+        first = server.n_sent
+        with CoresOfOthers(0.1) as others:
+            found = server.latencies(rate, n, seed=seed)
+        tries.append((others.cores, first, found))
+        if others.cores <= MOST_OF_OTHERS:
+            break
+    return min(tries, key=lambda each: each[0])
+
+
 def served(name):
     """Compare latencies at several loads."""
     network = network_of(name)
@@ -172,9 +193,10 @@ def served(name):
             rate = load * capacity
             scenario = read_scenario(f"poisson:{rate:.6g}/s")
             figures = player(Setting(CAP, 0.0, 1), scenario, sureness=0.0, is_rough=False)
-            found = server.latencies(rate, N_REQUESTS, seed=k)
+            others, first, found = quiet_latencies(server, rate, N_REQUESTS, k)
             rows.append({
                 "network": name, "load": load, "per_s": rate, "n": len(found),
+                "first": first, "cores_of_others": round(others, 2),
                 "mean_s": float(found.mean()), "p99_s": float(np.quantile(found, 0.99)),
                 "p99_90_s": list(p99_interval(found)),
                 "predicted_mean_s": figures.mean_s, "predicted_p99_s": figures.p99_s,
@@ -193,10 +215,10 @@ def add_own(rows, sizes, spans):
     What is then still off is the fault of the simulation; the rest is that batches took more or
     less time than when they were measured.
     """
-    ends, first = np.cumsum(sizes), N_ALONE
+    ends = np.cumsum(sizes)
     for row in rows:
+        first = row.pop("first")
         of_run = (ends > first) & (ends <= first + row["n"])
-        first += row["n"]
         own = own_times(sizes[of_run], spans[of_run])
         scenario = read_scenario(f"poisson:{row['per_s']:.6g}/s")
         figures = Player({1: own})(Setting(CAP, 0.0, 1), scenario, sureness=0.0, is_rough=False)
@@ -236,7 +258,8 @@ def row_text(row):
     return (
         f"{row['network']} load {row['load']}: {row['per_s']:.0f}/s, "
         f"mean {1e3 * row['mean_s']:.2f} ms ({100 * mean:+.1f} %), "
-        f"p99 {1e3 * row['p99_s']:.2f} ms ({100 * p99:+.1f} %)"
+        f"p99 {1e3 * row['p99_s']:.2f} ms ({100 * p99:+.1f} %), "
+        f"others {row['cores_of_others']} cores"
     )
 
 
@@ -278,9 +301,10 @@ def limits(name):
         server = start_server(network.build, network.shape, serving, dict(network.arguments))
         n_windows = N_WINDOWS if rule == "advice" else N_OF_OTHERS
         try:
-            found = [server.latencies(rate, LEAST_REQUESTS, seed=k) for k in range(n_windows)]
+            runs = [quiet_latencies(server, rate, LEAST_REQUESTS, k) for k in range(n_windows)]
         finally:
             sizes, _ = server.close()
+        found = [latencies for _, _, latencies in runs]
         p99s = [float(np.quantile(x, 0.99)) for x in found]
         row = {
             "network": name, "rule": rule, "per_s": rate, "limit_s": limit,
@@ -289,6 +313,7 @@ def limits(name):
             "mean_s": float(np.mean(np.concatenate(found))),
             "p99_s": float(np.quantile(np.concatenate(found), 0.99)),
             "mean_batch": float(np.mean(sizes)),
+            "cores_of_others": round(max(others for others, _, _ in runs), 2),
             "predicted_p99_s": choice.figures.p99_s if rule == "advice" else None,
             "predicted_mean_s": choice.figures.mean_s if rule == "advice" else None,
         }  # fmt: skip

@@ -282,7 +282,7 @@ def test_epochs_that_are_not_stored_are_told_with_the_reason(monkeypatch):
         knobs = pipeline("job", {"threads": [2]}, store=store, strict=True)
         assert list(knobs.epochs(range(4))) == [0, 1, 2, 3]
         assert store.n_rows("job") == 0
-    assert "not stored: 4 epochs" in str(knobs)
+    assert "left out of the store: 4 epochs" in str(knobs)
     assert DISTURBED in str(knobs)
 
 
