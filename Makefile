@@ -13,7 +13,7 @@ $(VENV)/.runtime: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes,spark,secure]'
 	touch $@
 
 # The pages are tested in a real browser. Where none is and none can be installed, those tests are skipped.

@@ -23,7 +23,7 @@ from foretell.executors.cores import limit_threads
 from foretell.machines import Needs
 
 _PARENT_POLL_S = 0.5
-_DIED = "the worker process died; it may have run out of memory"
+_ENDING_S = 5.0
 
 
 @dataclass(eq=False)
@@ -108,7 +108,7 @@ class ProcessExecutor(Executor):
         try:
             result = worker.pipe.recv()
         except (EOFError, OSError):
-            if (done := self._queue.lost(ticket, _DIED)) is not None:
+            if (done := self._queue.lost(ticket, _death(worker.process))) is not None:
                 self._ended.append(done)
             self._replace(self._workers.index(worker))
         except Exception as error:  # what was sent cannot be read
@@ -131,6 +131,17 @@ def _start(state: Any) -> _Worker:
         process.start()
     theirs.close()
     return _Worker(process, own)
+
+
+def _death(process: BaseProcess) -> str:
+    """Say how a worker ended that hung up."""
+    process.join(_ENDING_S)
+    code = process.exitcode
+    if code is None or code >= 0:
+        return "the worker process died; it may have run out of memory"
+    return f"the worker process was killed by {signal.Signals(-code).name}" + (
+        "; it may have run out of memory" if code == -signal.SIGKILL else ""
+    )
 
 
 def _end(worker: _Worker) -> None:
