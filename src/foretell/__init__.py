@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from foretell.cluster.place import place_task as place_task
     from foretell.cluster.simulate import Simulation as Simulation
     from foretell.cluster.simulate import simulate_cluster as simulate_cluster
+    from foretell.corun.group import Grouping as Grouping
+    from foretell.corun.group import group_jobs as group_jobs
     from foretell.corun.predict import Together as Together
     from foretell.corun.predict import predict_together as predict_together
     from foretell.corun.predict import slowdown as slowdown
@@ -89,6 +91,7 @@ _NAMES = {
     "foretell.cluster.maintenance.outcome": ("Maintained",),
     "foretell.cluster.place": ("place_task",),
     "foretell.cluster.simulate": ("Simulation", "simulate_cluster"),
+    "foretell.corun.group": ("Grouping", "group_jobs"),
     "foretell.corun.predict": ("Together", "predict_together", "slowdown"),
     "foretell.corun.profile": ("Profile", "profile_job", "read_profile", "write_profile"),
     "foretell.dataset": ("Dataset", "read_dataset"),

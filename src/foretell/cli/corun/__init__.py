@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from foretell.cli._output import echo
+from foretell.cli.corun.group import group
 from foretell.cli.corun.machine import machine
+from foretell.cli.corun.measure import measure
 from foretell.cli.corun.predict import predict
 from foretell.cli.corun.profile import profile
 
@@ -21,5 +23,5 @@ def command(ctx: click.Context) -> None:
         echo(ctx.get_help())
 
 
-for verb in (machine, profile, predict):
+for verb in (machine, profile, predict, group, measure):
     command.add_command(verb)
