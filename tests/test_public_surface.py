@@ -30,6 +30,8 @@ def test_public_names_are_those_we_promise():
         "maintain_models", "make_plan",
         "measure_sweep", "place_task", "predict_queue", "read_dataset", "score_model",
         "simulate_cluster", "write_report",
+        "Grouping", "Profile", "Together", "group_jobs", "predict_together", "profile_job",
+        "read_profile", "slowdown", "write_profile",
     }  # fmt: skip
 
 

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from foretell.cluster.place import place_task as place_task
     from foretell.cluster.simulate import Simulation as Simulation
     from foretell.cluster.simulate import simulate_cluster as simulate_cluster
+    from foretell.corun.group import Grouping as Grouping
+    from foretell.corun.group import group_jobs as group_jobs
+    from foretell.corun.predict import Together as Together
+    from foretell.corun.predict import predict_together as predict_together
+    from foretell.corun.predict import slowdown as slowdown
+    from foretell.corun.profile import Profile as Profile
+    from foretell.corun.profile import profile_job as profile_job
+    from foretell.corun.profile import read_profile as read_profile
+    from foretell.corun.profile import write_profile as write_profile
     from foretell.dataset import Dataset as Dataset
     from foretell.dataset import read_dataset as read_dataset
     from foretell.decide.advise.advice import Advice as Advice
@@ -82,6 +91,9 @@ _NAMES = {
     "foretell.cluster.maintenance.outcome": ("Maintained",),
     "foretell.cluster.place": ("place_task",),
     "foretell.cluster.simulate": ("Simulation", "simulate_cluster"),
+    "foretell.corun.group": ("Grouping", "group_jobs"),
+    "foretell.corun.predict": ("Together", "predict_together", "slowdown"),
+    "foretell.corun.profile": ("Profile", "profile_job", "read_profile", "write_profile"),
     "foretell.dataset": ("Dataset", "read_dataset"),
     "foretell.decide.advise.advice": ("Advice",),
     "foretell.decide.advise.next_run": ("advise",),

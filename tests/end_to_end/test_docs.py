@@ -25,6 +25,10 @@ from foretell.adapters.dispatcher.metrics import DispatcherMetrics
 from foretell.adapters.dispatcher.sprints import SPRINTS
 from foretell.adapters.dispatcher.store.runs import COLUMNS
 from foretell.cli import _main as main
+from foretell.corun.group import JobEntry, JobFile
+from foretell.corun.measuring.set_file import CoRunSet, Program, read_set
+from foretell.corun.measuring.table import COLUMNS as CO_RUN_COLUMNS
+from foretell.corun.running.child import COLUMNS as SAMPLED
 from foretell.decide.placement import cluster as cluster_file
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.policies import POLICIES
@@ -150,6 +154,18 @@ def test_python_examples_print_what_they_show(page, tmp_path, monkeypatch):
     assert runner.failures == 0, "".join(said)
 
 
+#: What a block is by one of its keys.
+READERS = {
+    "workload": read_sweep,
+    "vary": read_request,
+    "node_type": read_cluster,
+    "class": read_queue,
+    "program": read_set,
+    "job": JobFile.model_validate,
+    "hyperparameters": read_space,
+}
+
+
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_toml_blocks_are_campaigns_sweeps_questions_or_prices(text):
     """A block is a whole campaign or sweep unless its first line says ``# part of a campaign``."""
@@ -157,21 +173,10 @@ def test_toml_blocks_are_campaigns_sweeps_questions_or_prices(text):
     first = text.partition("\n")[0]
     if first == "# pyproject.toml" or "that needs the technique" in first:
         return
-    if "workload" in values:
-        read_sweep(values)
-        return
-    if "vary" in values:
-        read_request(values)
-        return
-    if "node_type" in values:
-        read_cluster(values)
-        return
-    if "class" in values:
-        read_queue(values)
-        return
-    if "hyperparameters" in values:
-        read_space(values)
-        return
+    for key, read_it in READERS.items():
+        if key in values:
+            read_it(values)
+            return
     if "price_per_hour" in text:
         read_prices(values)
         return
@@ -749,3 +754,29 @@ def test_technique_of_another_package_works_as_the_page_says(tmp_path):
         text=True,
     )
     assert done.stdout.strip() == "[8.]", done.stderr
+
+
+# Co-runs
+
+CO_RUNS = "docs/reference/corun.md"
+
+
+def described_names(heading):
+    return {name for row in rows(CO_RUNS, heading) for name in code(row[0])}
+
+
+@pytest.mark.parametrize(
+    ("heading", "models", "table"),
+    [
+        ("Job files", (JobFile, JobEntry), "[job.NAME]"),
+        ("Set files", (CoRunSet, Program), "[program.NAME]"),
+    ],
+)
+def test_every_option_of_files_of_co_runs_is_described(heading, models, table):
+    fields = {name for model in models for name in model.model_fields}
+    assert described_names(heading) == (fields - {"job", "program"}) | {table}
+
+
+def test_every_column_of_co_runs_is_described():
+    assert described_names("The folder of a measurement") == set(CO_RUN_COLUMNS)
+    assert described_names("Profiles") == {"time_s", *SAMPLED}

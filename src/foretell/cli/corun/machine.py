@@ -1,0 +1,58 @@
+"""`foretell corun machine`: what this machine has, and how contention shows on it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from foretell.cli import _options as option
+from foretell.cli._output import echo, echo_unchanged
+from foretell.errors import Option, UsageError
+
+priority = click.option(
+    "--priority", is_flag=True, help="Run before other processes; takes the rights of root."
+)
+
+
+@click.command()
+@option.output("The file to write [default: that of this user, which other verbs use].")
+@click.option(
+    "--seconds", metavar="TIME", default="2s", show_default=True,
+    help="How long each of about twenty bubbles lasts.",
+)  # fmt: skip
+@priority
+@option.quiet
+@option.json("Print all figures as JSON.")
+def machine(output: Path | None, seconds: str, priority: bool, quiet: bool, as_json: bool) -> None:
+    """Measure cores, memory bandwidth and disk of this machine, once, with bubbles.
+
+    A bubble is a small program that presses on one resource. The machine should do nothing else
+    meanwhile.
+    """
+    from foretell.corun.machine import default_path, measure_machine
+
+    def tell(what: str) -> None:
+        if sys.stderr.isatty() and not quiet:
+            echo(f"running {what}", err=True)
+
+    found = measure_machine(
+        output, seconds=read_seconds(seconds, "seconds"), priority=priority, progress=tell
+    )
+    if as_json:
+        echo_unchanged(found.model_dump_json(indent=1) + "\n")
+    else:
+        echo(str(found))
+        where = "kept for this user" if output is None else str(output)
+        echo(f"{where}: {default_path() if output is None else 'name it with --machine'}", err=True)
+
+
+def read_seconds(text: str, name: str) -> float:
+    """Read a time that an option gives."""
+    from foretell.spaces.quantities import TIME, read_quantity
+
+    try:
+        return read_quantity(text, TIME)
+    except UsageError as error:
+        raise UsageError(error.text, option=Option(name)) from None

@@ -1,0 +1,1 @@
+"""Co-runs, for users: profiles of jobs alone, when jobs end together, and which to put together."""

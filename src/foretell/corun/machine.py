@@ -1,0 +1,268 @@
+"""What a machine has and how contention shows on it: measured once with bubbles, kept in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from foretell._version import __version__
+from foretell.corun.bubbles import LEVELS
+from foretell.corun.running.together import JobOrder, run_together
+from foretell.decide.corun.jobs import Capacity
+from foretell.errors import NothingUsableError, UsageError
+from foretell.files.directory import write_whole
+from foretell.files.text_file import FileKind, read_text
+from foretell.files.typed import validated
+from foretell.measure.running.machine import describe_machine
+from foretell.wording import number
+
+_KIND = FileKind("machine", "what a machine has", (".machine",))
+_FACTS = ("cpu", "n_usable", "memory_bytes", "architecture")
+_SECONDS = 2.0
+_LEAST_LOSS = 0.02  # of a bubble's rate: less is noise
+
+Positive = pydantic.PositiveFloat
+
+
+class Machine(pydantic.BaseModel):
+    """What was measured of a machine.
+
+    Attributes
+    ----------
+    facts
+        Processor, cores and memory: they tell one machine from another.
+    compute_rate
+        How much of a fixed computation one core does per second.
+    core_speed
+        The speed of a core while all others compute, relative to one that is alone.
+    thread_power
+        How shares of CPU time grow with threads: 1 if each thread gets the same, 0 if each job
+        does.
+    stream_rate, bandwidth
+        Bytes per second that one core, and that all cores together, copy in memory.
+    disk
+        The busy time per second that writers can share: that of one writer, times how much more
+        two of them write.
+    sensitivities
+        Of a probe of each kind: how many times longer it takes beside bubbles of levels 0 to 4.
+    other_load
+        Cores that others kept busy meanwhile.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    facts: dict[str, str | int | float | None]
+    compute_rate: Positive
+    core_speed: Positive
+    thread_power: pydantic.NonNegativeFloat
+    stream_rate: Positive
+    bandwidth: Positive
+    disk: Positive
+    sensitivities: dict[str, list[Positive]]
+    other_load: pydantic.NonNegativeFloat
+    foretell: str = __version__
+
+    def capacity(self) -> Capacity:
+        """Return what jobs share."""
+        return Capacity(
+            int(self.facts["n_usable"] or 1),
+            float(self.facts["memory_bytes"] or math.inf),
+            self.bandwidth,
+            self.disk,
+            self.thread_power,
+        )
+
+    def __str__(self) -> str:
+        levels = "".join(f"{f'level {level}':>10}" for level in LEVELS[1:])
+        lines = [
+            f"{self.facts['cpu']}, {self.facts['n_usable']} cores, "
+            f"{number(float(self.facts['memory_bytes'] or 0) / 2**30, 3)} GiB of memory",
+            f"memory bandwidth: {number(self.bandwidth / 1e9, 3)} GB/s, "
+            f"of which one core uses {number(self.stream_rate / 1e9, 3)}",
+            f"disk: {number(self.disk, 3)} s of busy time per second",
+            f"a core runs at {100 * self.core_speed:.0f} % while the others compute; "
+            f"CPU time is shared by threads to the power of {number(self.thread_power, 2)}",
+            f"times longer beside bubbles{levels}",
+        ]
+        for kind, values in self.sensitivities.items():
+            lines.append(f"  {kind:25}" + "".join(f"{v:10.2f}" for v in values[1:]))
+        return "\n".join(lines)
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return what tells this machine from another."""
+    found = describe_machine()
+    return {name: found[name] for name in _FACTS}
+
+
+def default_path() -> Path:
+    """Return where the file of this machine is kept for this user."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "foretell" / "this.machine"
+
+
+def read_machine(path: Path | str) -> Machine:
+    """Read the file of a machine."""
+    text = read_text(Path(path), _KIND)
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise UsageError(f"{path} does not describe a machine; foretell corun machine writes one")
+    try:
+        return validated(Machine, values)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.text}") from None
+
+
+def known_machine() -> Machine | None:
+    """Return what was measured of this machine; None if nothing was, or of another."""
+    path = default_path()
+    if not path.exists():
+        return None
+    found = read_machine(path)
+    return found if found.facts == machine_facts() else None
+
+
+def measure_machine(
+    output: Path | str | None = None,
+    *,
+    seconds: float = _SECONDS,
+    priority: bool = False,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Machine:
+    """Measure what this machine has, and write it to a file.
+
+    Parameters
+    ----------
+    output
+        The file; by default that of this user, which profiles and predictions then use.
+    seconds
+        How long each of about twenty bubbles lasts.
+    priority
+        Whether bubbles run before other processes; it takes the right to do so.
+    """
+    found = _Measuring(seconds, priority, progress).measure()
+    path = default_path() if output is None else Path(output)
+    if output is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, (found.model_dump_json(indent=1) + "\n").encode())
+    return found
+
+
+def bubble(
+    kind: str, level: int, seconds: float, *, n_processes: int = 1, cpus: tuple[int, ...] = ()
+) -> JobOrder:
+    """Return the job that presses on one resource."""
+    words = (sys.executable, "-P", "-m", "foretell.corun.bubbles", kind, str(level), f"{seconds:g}")
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return JobOrder(f"{kind} bubble", (*words, str(n_processes)), cpus=cpus, env=one)
+
+
+def bubble_rate(printed: str) -> float:
+    """Return what a bubble says it did per second."""
+    found = re.findall(r"^rate (\S+)$", printed, re.MULTILINE)
+    rate = float(found[-1]) if found else math.nan
+    if not rate > 0:
+        raise NothingUsableError(f"a bubble did nothing: {printed.strip()[-300:]}")
+    return rate
+
+
+class _Measuring:
+    """Runs bubbles alone and together."""
+
+    def __init__(self, seconds: float, priority: bool, progress: Callable[[str], None]) -> None:
+        self._seconds, self._priority, self._progress = seconds, priority, progress
+        self._facts = machine_facts()
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+        self._first, self._others = (cores[0],), tuple(cores[1:]) or (cores[0],)
+        self._n = len(cores)
+        self._loads: list[float] = []
+
+    def measure(self) -> Machine:
+        compute, computed = self._one("cpu"), self._all("cpu")
+        stream, bandwidth = self._one("memory"), self._all("memory")
+        disk = self._disk()
+        return Machine(
+            facts=self._facts,
+            compute_rate=compute,
+            core_speed=computed / compute / self._n,
+            thread_power=self._thread_power(compute),
+            stream_rate=stream,
+            bandwidth=max(bandwidth, stream),
+            disk=disk,
+            sensitivities={
+                "cpu": self._sensitivity("cpu", compute),
+                "memory": self._sensitivity("memory", stream),
+                "disk": self._sensitivity("disk", self._one("disk")),
+            },
+            other_load=sum(self._loads) / len(self._loads),
+        )
+
+    def _run(self, *orders: JobOrder) -> list[float]:
+        self._progress(" beside ".join(order.name for order in orders))
+        done = run_together(orders, priority=self._priority)
+        self._loads.append(done.disturbed)
+        self._last = done
+        for job in done.jobs:
+            if job.failure:
+                raise NothingUsableError(f"the {job.name} failed: {job.failure}")
+        return [bubble_rate(job.printed) for job in done.jobs]
+
+    def _bubble(self, kind: str, level: int = 4, **more: Any) -> JobOrder:
+        return bubble(kind, level, self._seconds, **more)
+
+    def _one(self, kind: str) -> float:
+        return self._run(self._bubble(kind, cpus=self._first))[0]
+
+    def _all(self, kind: str) -> float:
+        return self._run(self._bubble(kind, n_processes=self._n))[0]
+
+    def _disk(self) -> float:
+        """Return the busy time that the disk has for several writers: two against one."""
+        one = self._run(self._bubble("disk"))[0]
+        job = self._last.jobs[0]
+        busy = min(1.0, float(job.trace.columns["disk_busy_s"][-1]) / job.wall_s)
+        two = sum(self._run(self._bubble("disk"), self._bubble("disk")))
+        return max(1.0, two / one) * max(busy, 0.1)
+
+    def _thread_power(self, compute: float) -> float:
+        """Return how shares grow with threads: one thread beside a job that could use all cores."""
+        if self._n == 1:
+            return 1.0
+        rates = self._run(self._bubble("cpu"), self._bubble("cpu", n_processes=self._n))
+        share = min(rates[0] / compute, 1.0)
+        weight = max(self._n / share - 1, 1.0)
+        return min(math.log(weight) / math.log(self._n), 2.0)
+
+    def _sensitivity(self, kind: str, alone: float) -> list[float]:
+        """Return how many times longer a probe takes beside bubbles of each level."""
+        found = [1.0]
+        # Bubbles that compute have to meet the probe; those that copy must not take its core.
+        cpus = self._first if kind == "cpu" else self._others
+        for level in LEVELS[1:]:
+            probe = self._bubble(kind, cpus=self._first)
+            rate = self._run(probe, self._bubble(kind, level, cpus=cpus))[0]
+            found.append(max(1.0, alone / rate))
+        return found
+
+
+def inverted_bandwidth(machine: Machine, slowdown: float, bubble_rate_s: float) -> float:
+    """Return the bandwidth that a job needs at full speed, from one run beside a full bubble.
+
+    If the bubble copies as much as it does alone, there was room for both, and nothing is known
+    but that: the job is taken to need none. Otherwise the memory was busy, so the job had what the
+    bubble left, and at full speed it would need as many times more as it was slowed.
+    """
+    if bubble_rate_s >= (1 - _LEAST_LOSS) * machine.stream_rate:
+        return 0.0
+    return slowdown * max(0.0, machine.bandwidth - bubble_rate_s)

@@ -1,0 +1,349 @@
+"""Predicting jobs that share a machine, for users: profiles in, when each job ends out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from foretell.corun.calibration import CONFIDENCE, Calibration, group_of, shipped_calibration
+from foretell.corun.machine import Machine, known_machine, read_machine
+from foretell.corun.profile import Profile, read_profile
+from foretell.decide.corun.fluid import CoRun, play_together
+from foretell.decide.corun.jobs import Capacity, CoJob, JobNeeds, pinned
+from foretell.errors import NothingUsableError, Option, UsageError, suggest
+from foretell.spaces.quantities import TIME, read_quantity
+
+PINS = ("packed", "spread")
+_GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """When one job ends.
+
+    Attributes
+    ----------
+    end_s, lower_s, upper_s
+        The end beside the others, with the ends of its interval; infinite for a job without end.
+    alone_s
+        When it would end alone, with the same start and progress.
+    in_turn_s
+        When it ends if the jobs run one after the other.
+    """
+
+    name: str
+    start_s: float
+    end_s: float
+    lower_s: float
+    upper_s: float
+    alone_s: float
+    in_turn_s: float
+
+    @property
+    def slowdown(self) -> float:
+        """How many times longer it takes than alone."""
+        return (self.end_s - self.start_s) / (self.alone_s - self.start_s)
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Jobs that share a machine: when each ends, and what they wait for.
+
+    Attributes
+    ----------
+    contended
+        What jobs wait for, from when to when, and their names.
+    co_run
+        What happens over time, by the model.
+    notes
+        What to know about the figures.
+    """
+
+    jobs: tuple[JobEnd, ...]
+    contended: tuple[tuple[str, float, float, tuple[str, ...]], ...]
+    co_run: CoRun
+    calibration: Calibration | None
+    notes: tuple[str, ...]
+
+    @property
+    def last_end_s(self) -> float:
+        """When the last job that has an end ends."""
+        return max(job.end_s for job in self.jobs if math.isfinite(job.end_s))
+
+    def __getitem__(self, name: str) -> JobEnd:
+        return next(job for job in self.jobs if job.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; null stands for a job without end."""
+        return {
+            "jobs": [{n: _finite(v) for n, v in vars(job).items()} for job in self.jobs],
+            "slowdowns": {job.name: _finite(job.slowdown) for job in self.jobs},
+            "contended": [
+                {"resource": r, "from_s": a, "to_s": b, "jobs": list(names)}
+                for r, a, b, names in self.contended
+            ],
+            "confidence": CONFIDENCE,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        from foretell.corun.text import together_text
+
+        return together_text(self)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def predict_together(
+    jobs: Sequence[Profile | Path | str],
+    *,
+    starts: Mapping[str, str | float] | None = None,
+    running: Mapping[str, str | float] | None = None,
+    pin: str | None = None,
+    machine: Machine | Path | str | None = None,
+) -> Together:
+    """Predict when jobs end that share a machine.
+
+    Parameters
+    ----------
+    jobs
+        Profiles of the jobs alone, or their files; a file gives the job its name.
+    starts
+        When jobs start that do not start at once: ``{"b": "30s"}``.
+    running
+        The share of their work that running jobs have done: ``{"a": 0.4}``.
+    pin
+        ``"packed"`` has all jobs share as few cores as one of them can use, ``"spread"`` gives
+        each cores of its own; by default the system decides.
+    machine
+        What was measured of the machine, or its file; by default that of this user, if it fits.
+
+    >>> predict_together(["a.profile", "b.profile"], starts={"b": "30s"})  # doctest: +SKIP
+    """
+    profiles = _named(jobs)
+    known = read_machine(machine) if isinstance(machine, str | Path) else machine
+    known = known_machine() if known is None else known
+    needs, capacity, notes = on_one_machine(list(profiles.values()), known)
+    co_jobs = _co_jobs(list(profiles), needs, _times(profiles, starts), _shares(profiles, running))
+    if pin is not None:
+        co_jobs = _pinned(co_jobs, pin, capacity)
+    return _together(co_jobs, capacity, notes, is_pinned=pin is not None)
+
+
+def slowdown(
+    job: Profile | Path | str,
+    neighbors: Sequence[Profile | Path | str],
+    *,
+    machine: Machine | Path | str | None = None,
+) -> float:
+    """Return how many times longer a job takes while some neighbors run on its machine."""
+    known = read_machine(machine) if isinstance(machine, str | Path) else machine
+    profiles = list(_named([job, *neighbors]).values())
+    needs, capacity, _ = on_one_machine(profiles, known_machine() if known is None else known)
+    return slowdown_beside(needs[0], needs[1:], capacity)
+
+
+def slowdown_beside(job: JobNeeds, neighbors: Sequence[JobNeeds], capacity: Capacity) -> float:
+    """Return how many times longer a job takes while its neighbors load the machine steadily."""
+    own = replace(job, is_endless=False)
+    others = [CoJob(neighbor.steady()) for neighbor in neighbors]
+    return play_together([CoJob(own), *others], capacity).ends_s[0] / own.alone_s
+
+
+def on_one_machine(
+    profiles: Sequence[Profile], machine: Machine | None
+) -> tuple[list[JobNeeds], Capacity, list[str]]:
+    """Return what jobs need on one machine, what it has, and notes; refuse profiles of others."""
+    if not profiles:
+        raise UsageError("a prediction needs the profile of at least one job")
+    notes = [note for profile in profiles for note in profile.notes()]
+    facts = profiles[0].facts if machine is None else machine.facts
+    if machine is None:
+        notes.append(
+            "disk and memory bandwidth are taken to be enough for all; foretell corun machine "
+            "measures what this machine has"
+        )
+        capacity = Capacity(_cores(profiles[0]), float(facts.get("memory_bytes") or math.inf))
+    else:
+        capacity = machine.capacity()
+    needs = []
+    for profile in profiles:
+        speed = 1.0
+        if dict(profile.facts) != dict(facts):
+            speed = _speed(profile, machine)
+            notes.append(
+                f"'{profile.name}' ran on another machine; its times are scaled by the speed of "
+                f"one core ({speed:.2f} times), so the prediction is far from what was measured"
+            )
+        needs.append(profile.needs(capacity.n_cores, speed=speed).within(capacity))
+    return needs, capacity, notes
+
+
+def _cores(profile: Profile) -> int:
+    found = profile.facts.get("n_usable")
+    return found if isinstance(found, int) and 1 <= found <= 100_000 else 1
+
+
+def _speed(profile: Profile, machine: Machine | None) -> float:
+    if machine is None or profile.compute_rate is None:
+        raise UsageError(
+            f"'{profile.name}' was profiled on another machine ({profile.facts.get('cpu')}, "
+            f"{profile.facts.get('n_usable')} cores); profile it here, or measure both machines "
+            "with foretell corun machine before profiling"
+        )
+    return machine.compute_rate / profile.compute_rate
+
+
+def _named(jobs: Sequence[Profile | Path | str]) -> dict[str, Profile]:
+    found: dict[str, Profile] = {}
+    for job in jobs:
+        profile = job if isinstance(job, Profile) else read_profile(job)
+        name = profile.name if isinstance(job, Profile) else Path(job).stem
+        unique, k = name, 1
+        while unique in found:
+            k += 1
+            unique = f"{name}-{k}"
+        found[unique] = replace(profile, name=unique)
+    return found
+
+
+def _of_jobs(
+    names: Mapping[str, Any], given: Mapping[str, str | float] | None, option: str
+) -> dict[str, str | float]:
+    for name in given or {}:
+        if name not in names:
+            raise UsageError(
+                f"there is no job '{name}'. {suggest(name, names)}", option=Option(option, key=name)
+            )
+    return dict(given or {})
+
+
+def _times(names: Mapping[str, Any], starts: Mapping[str, str | float] | None) -> dict[str, float]:
+    found = {}
+    for name, value in _of_jobs(names, starts, "start").items():
+        text = value.lstrip("+") if isinstance(value, str) else value
+        try:
+            is_zero = float(text) == 0
+        except ValueError:
+            is_zero = text == "0s"
+        try:
+            found[name] = 0.0 if is_zero else read_quantity(text, TIME)
+        except UsageError as error:
+            raise UsageError(error.text, option=Option("start", key=name)) from None
+    return found
+
+
+def _shares(
+    names: Mapping[str, Any], running: Mapping[str, str | float] | None
+) -> dict[str, float]:
+    found = {}
+    for name, value in _of_jobs(names, running, "running").items():
+        text = str(value)
+        try:
+            share = float(text.rstrip("%")) / (100.0 if text.endswith("%") else 1.0)
+        except ValueError:
+            share = math.nan
+        if not 0 <= share < 1:
+            raise UsageError(
+                f"'{value}' is not the share of its work that a job has done; write 40% or 0.4",
+                option=Option("running", key=name),
+            )
+        found[name] = share
+    return found
+
+
+def _co_jobs(
+    names: Sequence[str],
+    needs: Sequence[JobNeeds],
+    starts: Mapping[str, float],
+    shares: Mapping[str, float],
+) -> list[CoJob]:
+    for name in starts.keys() & shares.keys():
+        if starts[name] > 0:
+            raise UsageError(
+                f"'{name}' cannot be running already and start later",
+                option=Option("start", key=name),
+            )
+    return [
+        CoJob(need, starts.get(name, 0.0), shares.get(name, 0.0))
+        for name, need in zip(names, needs, strict=True)
+    ]
+
+
+def _pinned(jobs: Sequence[CoJob], pin: str, capacity: Capacity) -> list[CoJob]:
+    if pin not in PINS:
+        raise UsageError(
+            f"there is no layout '{pin}'. {suggest(pin, PINS)}", option=Option("pin", pin)
+        )
+    widest = max(p.needs.get("CPU time", 0.0) for job in jobs for p in job.job.phases)
+    layout = pinned(len(jobs), capacity.n_cores, widest)[pin]
+    return [replace(job, cpus=cpus) for job, cpus in zip(jobs, layout, strict=True)]
+
+
+def _together(
+    jobs: Sequence[CoJob], capacity: Capacity, notes: list[str], *, is_pinned: bool
+) -> Together:
+    co_run = play_together(jobs, capacity)
+    _check_memory(jobs, co_run, capacity)
+    names = [job.job.name for job in jobs]
+    alone = [_alone_end(job) for job in jobs]
+    in_turn = _in_turn(jobs)
+    is_shifted = len({job.start_s for job in jobs}) > 1 or any(job.progress for job in jobs)
+    group = group_of(len(jobs), is_shifted=is_shifted, is_pinned=is_pinned)
+    calibration = shipped_calibration()
+    low, high = (1.0, 1.0) if calibration is None else calibration.factors(group)
+    ends = tuple(
+        JobEnd(
+            name, job.start_s, end, job.start_s + low * (end - job.start_s),
+            job.start_s + high * (end - job.start_s), a, t,
+        )
+        for name, job, end, a, t in zip(names, jobs, co_run.ends_s, alone, in_turn, strict=True)
+    )  # fmt: skip
+    contended = tuple(
+        (resource, start, end, tuple(names[k] for k in sorted(who)))
+        for resource, start, end, who in co_run.contended()
+    )
+    if not any(math.isfinite(job.end_s) for job in ends):
+        raise UsageError(
+            "all of these jobs run without end, so none of them has an end to predict; add a job "
+            "that ends"
+        )
+    return Together(ends, contended, co_run, calibration, tuple(dict.fromkeys(notes)))
+
+
+def _alone_end(job: CoJob) -> float:
+    if job.job.is_endless:
+        return math.inf
+    return job.start_s + (1 - job.progress) * job.job.alone_s
+
+
+def _in_turn(jobs: Sequence[CoJob]) -> list[float]:
+    """Return when each job ends if they run one after the other, in the order of their starts."""
+    ends = [math.inf] * len(jobs)
+    free = 0.0
+    order = sorted(range(len(jobs)), key=lambda k: (jobs[k].start_s, -jobs[k].progress))
+    for k in order:
+        if not jobs[k].job.is_endless:
+            free = max(free, jobs[k].start_s) + (1 - jobs[k].progress) * jobs[k].job.alone_s
+            ends[k] = free
+    return ends
+
+
+def _check_memory(jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity) -> None:
+    """Refuse jobs that do not fit into memory at the same time: swapping has no fluid model."""
+    for stretch in co_run.stretches:
+        here = [job.job for job, s in zip(jobs, stretch.speeds, strict=True) if s > 0]
+        total = sum(job.memory_bytes for job in here)
+        if total > capacity.memory_bytes:
+            names = " and ".join(f"'{job.name}'" for job in here)
+            raise NothingUsableError(
+                f"{names} does not fit into memory" if len(here) == 1 else
+                f"{names} do not fit into memory together: they hold up to "
+                f"{total / _GIB:.1f} GiB, and the machine has {capacity.memory_bytes / _GIB:.1f}. "
+                "No time is predicted; run them one after the other, or on two machines."
+            )  # fmt: skip

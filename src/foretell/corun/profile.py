@@ -1,0 +1,261 @@
+"""Profiles: one run of a job alone, traced; its samples tell what it needs, phase by phase."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretell._version import __version__
+from foretell.corun.machine import (
+    Machine,
+    bubble,
+    bubble_rate,
+    inverted_bandwidth,
+    machine_facts,
+)
+from foretell.corun.phases import job_phases
+from foretell.corun.running.together import INTERVAL_S, JobOrder, JobRun, RunTogether, run_together
+from foretell.decide.corun.jobs import JobNeeds
+from foretell.errors import DatasetError, NothingUsableError, UsageError
+from foretell.files.content import read_content
+from foretell.files.directory import write_new
+from foretell.traces import Trace
+
+LEAST_SAMPLES = 10
+_MOST_BYTES = 2**24
+_MOST_GAP = 3  # intervals
+_LEAST_GAP_S = 0.5  # a busy machine may be late with a sample
+_FINE_S = 0.005
+_COLUMNS = ("cpu_time_s", "wait_time_s", "read_bytes", "written_bytes", "memory_bytes",
+            "disk_busy_s", "disk_bytes")  # fmt: skip
+MOST_OVERHEAD, MOST_DISTURBED = 0.02, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """One run of a job alone.
+
+    Attributes
+    ----------
+    wall_s
+        How long it took.
+    is_endless
+        Whether it was stopped, and would have run on.
+    bandwidth
+        Bytes per second of memory bandwidth that it needs for each core it keeps busy; zero if
+        that was not measured, or too little to see.
+    facts
+        The machine it ran on.
+    compute_rate
+        How fast a core of that machine is, if that was measured.
+    disturbed, overhead
+        Cores that others kept busy while it waited for one, and CPU time of sampling as a share
+        of its time.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    trace: Trace
+    wall_s: float
+    is_endless: bool
+    bandwidth: float
+    facts: Mapping[str, Any]
+    compute_rate: float | None
+    disturbed: float
+    overhead: float
+
+    @property
+    def memory_bytes(self) -> float:
+        """The most memory it held."""
+        return float(np.max(self.trace.columns["memory_bytes"]))
+
+    def needs(self, n_cores: int, *, speed: float = 1.0) -> JobNeeds:
+        """Return what it needs, phase by phase, on a machine whose cores are faster or slower."""
+        phases = job_phases(self.trace, self.wall_s, n_cores, self.bandwidth)
+        if speed != 1.0:
+            phases = [type(p)(p.seconds / speed, p.needs, p.threads) for p in phases]
+        return JobNeeds(self.name, tuple(phases), self.memory_bytes, self.is_endless)
+
+    def notes(self) -> list[str]:
+        """Return what to know about the profile."""
+        found = []
+        if self.overhead > MOST_OVERHEAD:
+            found.append(
+                f"sampling took {100 * self.overhead:.1f} % of a core; the job may be slower for it"
+            )
+        if self.disturbed > MOST_DISTURBED:
+            found.append(
+                f"others kept {self.disturbed:.2f} cores busy while '{self.name}' waited for one, "
+                "so alone it would be faster; profile it again on an idle machine"
+            )
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Return the content of a file; reading it executes nothing."""
+        about = {
+            "profile": 1,
+            "name": self.name,
+            "command": list(self.command),
+            "wall_time_s": self.wall_s,
+            "is_endless": self.is_endless,
+            "bandwidth": self.bandwidth,
+            "machine": dict(self.facts),
+            "compute_rate": self.compute_rate,
+            "disturbed": self.disturbed,
+            "overhead": self.overhead,
+            "foretell": __version__,
+        }
+        return Trace(self.trace.times_s, self.trace.columns, about).to_bytes()
+
+    def __str__(self) -> str:
+        from foretell.corun.text import profile_text
+
+        return profile_text(self)
+
+
+def profile_job(
+    command: Sequence[str],
+    *,
+    name: str | None = None,
+    seconds: float | None = None,
+    machine: Machine | None = None,
+    bubbles: bool = False,
+    priority: bool = False,
+) -> Profile:
+    """Run a job alone, and return its profile.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments; no shell runs it.
+    seconds
+        Stop a job without end after this time.
+    machine
+        What was measured of this machine; bubbles need it.
+    bubbles
+        Run the job once more beside a bubble that copies in memory, to find the bandwidth it needs.
+    priority
+        Whether it runs before other processes; it takes the right to do so.
+    """
+    words = tuple(command)
+    if not words:
+        raise UsageError("a profile needs a command to run, such as: python train.py")
+    if bubbles and machine is None:
+        raise UsageError("bubbles need the file of this machine; foretell corun machine makes it")
+    order = JobOrder(name or Path(words[0]).name, words, limit_s=seconds)
+    whole = _run_alone(order, INTERVAL_S, priority)
+    if len(whole.jobs[0].trace) < LEAST_SAMPLES:
+        whole = _run_alone(order, _FINE_S, priority)
+    job = whole.jobs[0]
+    if len(job.trace) < LEAST_SAMPLES:
+        raise NothingUsableError(
+            f"'{shlex.join(words)}' took {job.wall_s:.2f} s, and {len(job.trace)} samples were "
+            f"taken; a profile needs {LEAST_SAMPLES}. Profile a longer job."
+        )
+    bandwidth = 0.0
+    if bubbles and machine is not None:
+        bandwidth = _bandwidth(order, job, machine, priority)
+    return Profile(
+        order.name, words, job.trace, job.wall_s, job.was_stopped, bandwidth, machine_facts(),
+        None if machine is None else machine.compute_rate, whole.disturbed, whole.overhead,
+    )  # fmt: skip
+
+
+def _run_alone(order: JobOrder, interval_s: float, priority: bool) -> RunTogether:
+    whole = run_together([order], interval_s=interval_s, priority=priority)
+    if failure := whole.jobs[0].failure:
+        raise NothingUsableError(
+            f"'{shlex.join(order.command)}' failed, and a job that fails has no profile: {failure}"
+        )
+    return whole
+
+
+def _bandwidth(order: JobOrder, alone: JobRun, machine: Machine, priority: bool) -> float:
+    """Return the bandwidth per busy core: from a run beside a bubble on the cores left over."""
+    used = alone.cpu_time_s / alone.wall_s
+    n_cores = int(machine.facts["n_usable"] or 1)
+    if n_cores - math.ceil(used - 0.25) < 1 or used < 0.05:
+        return 0.0  # no core is left for a bubble, or the job hardly computes
+    beside = bubble("memory", 4, 2 * alone.wall_s, cpus=(n_cores - 1,))
+    done = run_together([order, beside], priority=priority)
+    if failure := done.jobs[0].failure:
+        raise NothingUsableError(f"'{order.name}' failed beside a bubble: {failure}")
+    both = min(done.jobs[0].wall_s, done.jobs[1].wall_s) / done.jobs[1].wall_s
+    rate = bubble_rate(done.jobs[1].printed)
+    beside_job = (rate - (1 - both) * machine.stream_rate) / both
+    slowdown = max(1.0, done.jobs[0].wall_s / alone.wall_s)
+    return inverted_bandwidth(machine, slowdown, beside_job) / used
+
+
+def write_profile(profile: Profile, path: Path | str, *, force: bool = False) -> None:
+    """Write a profile to a file."""
+    write_new(Path(path), profile.to_bytes(), force=force)
+
+
+def read_profile(path: Path | str) -> Profile:
+    """Read a profile; one that is damaged, has gaps or too few samples is refused."""
+    try:
+        return profile_of(Trace.from_bytes(read_content(Path(path), _MOST_BYTES)))
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}; check the path") from None
+    except ValueError as error:
+        raise DatasetError(
+            f"{path} is not a profile of a job: {error}. foretell corun profile makes one."
+        ) from None
+
+
+def profile_of(trace: Trace) -> Profile:
+    """Return the profile that a trace holds; raise a ValueError if it holds none."""
+    about = trace.about
+    if about.get("profile") != 1:
+        raise ValueError("its header does not say that it is one")
+    missing = [name for name in _COLUMNS if name not in trace.columns]
+    if missing:
+        raise ValueError(f"it has no column '{missing[0]}'")
+    wall_s = _number(about, "wall_time_s")
+    _check_samples(trace, wall_s)
+    command, facts, name = about.get("command"), about.get("machine"), about.get("name")
+    if not (isinstance(command, list) and all(isinstance(word, str) for word in command)):
+        raise ValueError("its command must be a list of texts")
+    if not isinstance(facts, dict) or not isinstance(name, str):
+        raise ValueError("it does not say which job it is of, or which machine")
+    rate = about.get("compute_rate")
+    return Profile(
+        name, tuple(command), Trace(trace.times_s, trace.columns), wall_s,
+        about.get("is_endless") is True, _number(about, "bandwidth", least=0.0), facts,
+        None if rate is None else _number(about, "compute_rate"),
+        _number(about, "disturbed", least=0.0), _number(about, "overhead", least=0.0),
+    )  # fmt: skip
+
+
+def _number(about: Mapping[str, Any], name: str, least: float = 1e-6) -> float:
+    value = about.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and least <= float(str(value)) < 1e18:
+        return float(str(value))
+    raise ValueError(f"its {name} cannot be {str(value)[:40]}")
+
+
+def _check_samples(trace: Trace, wall_s: float) -> None:
+    if len(trace) < LEAST_SAMPLES:
+        raise ValueError(f"it has {len(trace)} samples, and {LEAST_SAMPLES} are needed")
+    for name in _COLUMNS:
+        values = trace.columns[name]
+        if not np.isfinite(values).all() or (values < 0).any() or values.max() > 1e18:
+            raise ValueError(f"its column '{name}' has values that cannot be")
+    if trace.times_s[0] < 0 or trace.times_s[-1] > wall_s + _LEAST_GAP_S:
+        raise ValueError("its samples are not within the time of the job")
+    steps = np.diff(np.concatenate([[0.0], trace.times_s, [wall_s]]))
+    usual = float(np.median(steps))
+    if steps.max() > max(_MOST_GAP * usual, _LEAST_GAP_S):
+        at = float(np.concatenate([[0.0], trace.times_s])[steps.argmax()])
+        raise ValueError(
+            f"nothing was sampled for {steps.max():.1f} s after {at:.1f} s, and samples are "
+            f"{usual:.2f} s apart; profile the job again"
+        )

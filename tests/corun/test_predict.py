@@ -1,0 +1,123 @@
+"""Predictions for users: ends, starts, running jobs, layouts, memory and other machines."""
+
+import json
+import math
+
+import pytest
+
+import foretell
+from foretell.corun.predict import predict_together, slowdown
+from foretell.errors import DatasetError, NothingUsableError, UsageError
+from foretell.report.corun import write_together
+
+from .jobs import FACTS, made_up, made_up_machine
+
+ONE_CORE = made_up_machine(facts={**FACTS, "n_usable": 1})
+
+
+def of_one_core(**more):
+    return made_up(facts=ONE_CORE.facts, **more)
+
+
+def test_two_jobs_on_one_core_take_turns():
+    jobs = [of_one_core(name="a"), of_one_core(name="b", seconds=20.0)]
+    found = predict_together(jobs, machine=ONE_CORE)
+    assert [job.end_s for job in found.jobs] == pytest.approx([20.0, 30.0], rel=0.02)
+    assert [job.in_turn_s for job in found.jobs] == pytest.approx([10.0, 30.0], rel=0.02)
+    assert [job.alone_s for job in found.jobs] == pytest.approx([10.0, 20.0], rel=0.02)
+    assert found.contended[0][0] == "CPU time"
+    assert found.contended[0][3] == ("a", "b")
+    assert "that is better, as jobs end 5.0 s sooner" in str(found)
+
+
+def test_starts_and_running_jobs_and_names():
+    jobs = [of_one_core(name="a"), of_one_core(name="a")]
+    found = predict_together(jobs, starts={"a-2": "+3s"}, running={"a": "40%"}, machine=ONE_CORE)
+    # Alone until 3 s, 3 s of work are left then: both run at half speed until 9 s.
+    assert found["a"].end_s == pytest.approx(9.0, rel=0.02)
+    assert found["a-2"].end_s == pytest.approx(16.0, rel=0.02)
+
+
+def test_layouts_decide_whether_jobs_meet():
+    jobs = [made_up(name="a"), made_up(name="b")]
+    machine = made_up_machine()
+    packed = predict_together(jobs, pin="packed", machine=machine)
+    spread = predict_together(jobs, pin="spread", machine=machine)
+    assert packed["a"].slowdown == pytest.approx(2.0, rel=0.02)
+    assert spread["a"].slowdown == pytest.approx(1.0)
+
+
+def test_slowdown_is_that_beside_steady_neighbors():
+    short, long = of_one_core(name="a", seconds=1.0), of_one_core(name="b", seconds=100.0)
+    assert slowdown(long, [short], machine=ONE_CORE) == pytest.approx(2.0, rel=0.02)
+    assert slowdown(long, [], machine=ONE_CORE) == pytest.approx(1.0)
+
+
+def test_jobs_that_do_not_fit_into_memory_get_no_time():
+    jobs = [made_up(name="a", memory_bytes=1e10), made_up(name="b", memory_bytes=1e10)]
+    with pytest.raises(NothingUsableError, match="do not fit into memory together"):
+        predict_together(jobs, machine=made_up_machine())
+    # One after the other they do.
+    assert predict_together(jobs, starts={"b": "60s"}, machine=made_up_machine())["b"].end_s > 60
+
+
+def test_a_job_without_end_has_no_end_and_slows_the_others():
+    jobs = [of_one_core(name="a"), of_one_core(name="service", is_endless=True)]
+    found = predict_together(jobs, machine=ONE_CORE)
+    assert math.isinf(found["service"].end_s)
+    assert found["a"].slowdown == pytest.approx(2.0, rel=0.02)
+    assert found.to_json()["jobs"][1]["end_s"] is None
+    with pytest.raises(UsageError, match="run without end"):
+        predict_together(jobs[1:], machine=ONE_CORE)
+
+
+def test_a_profile_of_another_machine_is_refused_unless_both_were_measured():
+    stranger = made_up(name="b", facts={**FACTS, "cpu": "Other"})
+    with pytest.raises(UsageError, match="another machine"):
+        predict_together([made_up(), stranger])
+    measured = made_up(name="b", facts={**FACTS, "cpu": "Other"}, compute_rate=50.0)
+    found = predict_together([made_up(), measured], machine=made_up_machine())
+    assert found["b"].alone_s == pytest.approx(5.0)
+    assert any("far" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"starts": {"c": "3s"}}, "no job 'c'"),
+        ({"starts": {"b": "soon"}}, "soon"),
+        ({"running": {"a": "140%"}}, "40%"),
+        ({"running": {"a": "much"}}, "much"),
+        ({"running": {"a": 0.2}, "starts": {"a": 3.0}}, "running already"),
+        ({"pin": "spraed"}, "Did you mean 'spread'"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, reason):
+    with pytest.raises(UsageError, match=reason):
+        predict_together([made_up("a"), made_up("b")], machine=made_up_machine(), **options)
+
+
+def test_files_give_jobs_their_names(tmp_path):
+    foretell.write_profile(made_up("whatever"), tmp_path / "etl.profile")
+    found = predict_together([tmp_path / "etl.profile"], machine=made_up_machine())
+    assert found.jobs[0].name == "etl"
+    with pytest.raises(DatasetError, match="cannot be read"):
+        predict_together([tmp_path / "missing.profile"])
+
+
+def test_disk_and_bandwidth_without_a_measured_machine_are_named_as_unknown(monkeypatch):
+    monkeypatch.setattr("foretell.corun.predict.known_machine", lambda: None)
+    assert any("corun machine" in note for note in predict_together([made_up()]).notes)
+
+
+@pytest.mark.parametrize("ending", ["svg", "html", "md"])
+def test_a_timeline_or_a_report_is_written(ending, tmp_path):
+    found = predict_together([made_up("a"), made_up("b", cores=2.0)], machine=made_up_machine())
+    path = tmp_path / f"out.{ending}"
+    assert write_together(found, path) > 1000
+    assert "tall line: end alone" in path.read_text() or ending == "md"
+
+
+def test_json_is_plain():
+    found = predict_together([made_up("a"), made_up("b")], machine=made_up_machine())
+    assert json.loads(json.dumps(found.to_json()))["slowdowns"] == {"a": 1.0, "b": 1.0}

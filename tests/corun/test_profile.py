@@ -1,0 +1,105 @@
+"""Profiles: of real programs, in files that damage, gaps and strangers cannot get past."""
+
+import contextlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.corun.profile import profile_job, profile_of, read_profile, write_profile
+from foretell.decide.corun.jobs import CPU
+from foretell.errors import DatasetError, NothingUsableError, UsageError
+from foretell.traces import Trace
+
+from .jobs import made_up, python, spin
+
+
+def test_a_job_that_rests_and_computes_has_two_phases(tmp_path):
+    code = "import time; time.sleep(1.5)\nwhile time.process_time() < 1.5: pass"
+    found = profile_job(python(code), name="two")
+    first, *_, last = found.needs(2).phases
+    assert first.needs[CPU] < 0.3 < last.needs[CPU]
+    write_profile(found, tmp_path / "two.profile")
+    again = read_profile(tmp_path / "two.profile")
+    assert again.needs(2) == found.needs(2)
+    assert again.command == found.command
+
+
+def test_a_short_job_is_run_again_with_finer_samples(tmp_path):
+    code = f"import time; open({str(tmp_path / 'runs')!r}, 'a').write('x'); time.sleep(0.35)"
+    found = profile_job(python(code))
+    assert len(found.trace) >= 10
+    assert len((tmp_path / "runs").read_text()) == 2
+
+
+def test_a_job_that_is_over_at_once_is_refused():
+    with pytest.raises(NothingUsableError, match="a longer job"):
+        profile_job(("true",))
+
+
+def test_a_job_that_fails_has_no_profile():
+    with pytest.raises(NothingUsableError, match="exited with 5: bad luck"):
+        profile_job(python("import sys, time; time.sleep(1); print('bad luck'); sys.exit(5)"))
+
+
+def test_a_job_without_end_is_stopped_and_becomes_a_load():
+    found = profile_job(spin(600), seconds=1.0)
+    assert found.is_endless
+    assert found.needs(2).is_endless
+
+
+def test_bubbles_need_a_measured_machine():
+    with pytest.raises(UsageError, match="bubbles need"):
+        profile_job(spin(1), bubbles=True)
+
+
+def test_files_of_an_hour_are_smaller_than_a_megabyte():
+    times = np.linspace(0.9, 3600, 4096)
+    names = made_up().trace.columns
+    columns = dict.fromkeys([*names, "n_threads", "n_processes", "n_runnable", "x"], times)
+    large = replace(made_up(), trace=Trace(times, columns), wall_s=3600.0)
+    assert len(large.to_bytes()) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda t: (t.times_s[:9], {n: v[:9] for n, v in t.columns.items()}), "9 samples"),
+        (lambda t: (t.times_s + 3.0 * (t.times_s > 5), t.columns), "nothing was sampled for 3."),
+        (lambda t: (t.times_s, {**t.columns, "cpu_time_s": -t.times_s}), "cannot be"),
+        (lambda t: (t.times_s, {"memory_bytes": t.times_s}), "no column 'cpu_time_s'"),
+    ],
+)
+def test_bad_samples_are_refused(change, reason, tmp_path):
+    good = Trace.from_bytes(made_up(seconds=20.0).to_bytes())
+    times, columns = change(good)
+    bad = Trace(times, columns, {**good.about, "wall_time_s": float(times[-1])})
+    (tmp_path / "bad.profile").write_bytes(bad.to_bytes())
+    with pytest.raises(DatasetError, match=reason):
+        read_profile(tmp_path / "bad.profile")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_files_never_raise_anything_else(data):
+    content = bytearray(made_up().to_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, 600))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.sampled_from([len(content), 50, 400]))
+    with contextlib.suppress(ValueError):
+        profile_of(Trace.from_bytes(bytes(content[:cut]))).needs(2)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04pickle", b"foretell trace 1\n{}\n"])
+def test_files_that_are_no_profiles_say_so(content, tmp_path):
+    (tmp_path / "x.profile").write_bytes(content)
+    with pytest.raises(DatasetError, match="not a profile of a job"):
+        read_profile(tmp_path / "x.profile")
+
+
+def test_a_disturbed_run_and_costly_samples_are_told():
+    notes = replace(made_up(), disturbed=0.4, overhead=0.05).notes()
+    assert "5.0 %" in notes[0]
+    assert "0.40 cores" in notes[1]

@@ -1,0 +1,189 @@
+"""The fluid model: what holds for all jobs, and cases that are worked out by hand."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretell.decide.corun.fluid import play_together
+from foretell.decide.corun.jobs import (
+    BANDWIDTH,
+    CPU,
+    DISK,
+    Capacity,
+    CoJob,
+    JobNeeds,
+    Phase,
+    pinned,
+)
+from foretell.errors import UsageError
+
+CAPACITY = Capacity(2, bandwidth=10.0, disk=1.0)
+fractions = st.floats(0.0, 1.0)
+seconds = st.floats(0.1, 20.0)
+
+
+@st.composite
+def phases(draw):
+    needs = {CPU: 2 * draw(fractions), BANDWIDTH: 10 * draw(fractions), DISK: draw(fractions)}
+    return Phase(draw(seconds), needs, draw(st.floats(0.5, 4)))
+
+
+@st.composite
+def jobs(draw, most_phases=3):
+    found = draw(st.lists(phases(), min_size=1, max_size=most_phases))
+    return CoJob(JobNeeds("job", tuple(found)), draw(st.floats(0, 10)))
+
+
+def many(**more):
+    return st.lists(jobs(**more), min_size=1, max_size=4)
+
+
+def work(job, co_run, k):
+    """Return the work of a job that was done, as long as it takes alone."""
+    return sum((s.end_s - s.start_s) * s.speeds[k] for s in co_run.stretches)
+
+
+@given(jobs())
+def test_one_job_alone_ends_when_it_ends_alone(job):
+    (end,) = play_together([job], CAPACITY).ends_s
+    assert end == pytest.approx(job.start_s + job.job.alone_s)
+
+
+@given(many())
+def test_no_job_ends_before_it_would_alone_and_all_work_is_done(found):
+    co_run = play_together(found, CAPACITY)
+    for k, job in enumerate(found):
+        assert co_run.ends_s[k] >= (job.start_s + job.job.alone_s) * (1 - 1e-9)
+        assert work(job, co_run, k) == pytest.approx(job.job.alone_s, rel=1e-6)
+
+
+@given(many(most_phases=1), jobs(most_phases=1), st.sampled_from([CPU, BANDWIDTH, DISK]))
+def test_another_neighbor_never_speeds_up_jobs_that_share_one_resource(found, other, resource):
+    """With several phases it may: a slowed neighbor can make room at the right moment."""
+
+    def only(job):
+        phase = job.job.phases[0]
+        kept = Phase(phase.seconds, {resource: phase.needs[resource]}, phase.threads)
+        return CoJob(JobNeeds("job", (kept,)), job.start_s)
+
+    alone = play_together([only(job) for job in found], CAPACITY).ends_s
+    beside = play_together([only(job) for job in [*found, other]], CAPACITY).ends_s
+    for before, after in zip(alone, beside, strict=False):
+        assert after >= before * (1 - 1e-9)
+
+
+@given(many(), st.integers(0, 3))
+def test_needs_within_capacity_change_nothing(found, scale):
+    large = Capacity(8, bandwidth=40.0, disk=4.0)
+    ends = play_together(found, large).ends_s
+    assert ends == pytest.approx([job.start_s + job.job.alone_s for job in found])
+
+
+@given(many(), st.randoms())
+def test_the_order_of_jobs_does_not_matter(found, random):
+    order = list(range(len(found)))
+    random.shuffle(order)
+    ends = play_together(found, CAPACITY).ends_s
+    shuffled = play_together([found[k] for k in order], CAPACITY).ends_s
+    assert shuffled == pytest.approx([ends[k] for k in order], rel=1e-6)
+
+
+@given(many())
+def test_no_resource_is_used_beyond_its_capacity(found):
+    co_run = play_together(found, CAPACITY)
+    places = [0.0] * len(found)
+    for s in co_run.stretches:
+        for resource, size in ((CPU, 2.0), (BANDWIDTH, 10.0), (DISK, 1.0)):
+            used = sum(
+                speed * _at(job, done).needs[resource]
+                for job, done, speed in zip(found, places, s.speeds, strict=True)
+                if speed > 0
+            )
+            assert used <= size * (1 + 1e-6)
+        places = [p + v * (s.end_s - s.start_s) for p, v in zip(places, s.speeds, strict=True)]
+
+
+def _at(job, done):
+    """Return the phase of a job when so much of it is done."""
+    for phase in job.job.phases:
+        if done < phase.seconds * (1 - 1e-6):
+            return phase
+        done -= phase.seconds
+    return job.job.phases[-1]
+
+
+def spin(name="spin", seconds=10.0, cores=1.0, **more):
+    return CoJob(JobNeeds(name, (Phase(seconds, {CPU: cores}, cores),)), **more)
+
+
+def test_two_jobs_on_one_core_as_worked_out_by_hand():
+    """The second starts at 4; both run at half speed until the first ends, at 4 + 2·6."""
+    co_run = play_together([spin(), spin(start_s=4.0)], Capacity(1))
+    assert co_run.ends_s == pytest.approx((16.0, 20.0))
+    assert co_run.contended() == [(CPU, 4.0, pytest.approx(16.0), {0, 1})]
+
+
+def test_shares_go_by_threads_or_by_jobs():
+    wide, narrow = spin(cores=2.0), spin(cores=1.0)
+    by_thread = play_together([wide, narrow], Capacity(2, thread_power=1.0)).stretches[0].speeds
+    by_job = play_together([wide, narrow], Capacity(2, thread_power=0.0)).stretches[0].speeds
+    assert by_thread == pytest.approx((2 / 3, 2 / 3))
+    assert by_job == pytest.approx((0.5, 1.0))
+
+
+def test_a_running_job_has_only_the_rest_to_do():
+    first = JobNeeds("two", (Phase(6.0, {CPU: 1.0}), Phase(4.0, {DISK: 1.0})))
+    co_run = play_together([CoJob(first, progress=0.7)], CAPACITY)
+    assert co_run.ends_s == pytest.approx((3.0,))
+
+
+def test_a_job_without_end_is_a_steady_load():
+    endless = CoJob(JobNeeds("service", (Phase(1.0, {CPU: 1.0}),), is_endless=True))
+    ends = play_together([spin(), endless], Capacity(1)).ends_s
+    assert ends == (pytest.approx(20.0), math.inf)
+
+
+def test_pinned_jobs_share_only_the_cores_they_are_pinned_to():
+    for layout, end in (("packed", 20.0), ("spread", 10.0)):
+        cpus = pinned(2, 2, widest=1.0)[layout]
+        found = [spin(cpus=c) for c in cpus]
+        assert play_together(found, Capacity(2)).ends_s == pytest.approx((end, end))
+
+
+def test_a_job_of_no_length_is_refused():
+    with pytest.raises(UsageError, match="takes no time"):
+        play_together([CoJob(JobNeeds("none", ()))], CAPACITY)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 10**6))
+def test_ten_jobs_of_sixteen_phases_take_few_steps(seed):
+    """What makes it fast is that steps are few: each ends a phase, starts or ends a job."""
+    import random
+
+    draw = random.Random(seed)
+    found = [
+        CoJob(
+            JobNeeds(
+                f"{k}",
+                tuple(
+                    Phase(
+                        draw.uniform(0.5, 5),
+                        {
+                            CPU: draw.uniform(0, 2),
+                            BANDWIDTH: draw.uniform(0, 8),
+                            DISK: draw.random(),
+                        },
+                        draw.uniform(1, 4),
+                    )
+                    for _ in range(16)
+                ),
+            ),
+            draw.uniform(0, 10),
+        )
+        for k in range(10)
+    ]
+    co_run = play_together(found, CAPACITY)
+    assert len(co_run.stretches) <= 10 * 16 + 10
