@@ -51,7 +51,7 @@ def test_submitted_jobs_are_run_and_summed_up(folder):
     (folder / "jobs" / "x.json").write_text("{")
     found = call("run", "--until-empty")
     assert found.exit_code == 0
-    assert "x.json is no job" in found.output
+    assert "x.json is not a job" in found.output
     assert "high: second failed 3 times" in found.output
     assert "low: first is done" in found.output
     status = json.loads(call("status", "--json", "-o", "runs.csv").stdout)
