@@ -36,6 +36,8 @@ Columns = Mapping[str, Value]
 
 _LEVEL, _Z = 0.9, 1.6449  # of intervals, and the normal quantile of their upper end
 _MOST_CACHED = 200_000
+#: Tasks that are predicted together: enough to be fast, and few enough for memory.
+_AT_ONCE = 1_000
 #: How far a prediction can be trusted, the worst last.
 _TRUSTS = (TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN, TRUST_MISSING)
 
@@ -303,9 +305,13 @@ class Estimates:
         """
         models, digests = self.models, self._digests
         new = {task.key: task for task in tasks if task.key not in self._known}
-        by_type = self._predict(models, list(new.values())) if new else []
-        found = zip(new, zip(*by_type, strict=True), strict=False)
-        return Predicted(digests, {key: TypeEstimates.of(estimates) for key, estimates in found})
+        tasks, found = list(new.values()), {}
+        for start in range(0, len(tasks), _AT_ONCE):
+            some = tasks[start : start + _AT_ONCE]
+            by_type = self._predict(models, some)
+            for task, estimates in zip(some, zip(*by_type, strict=True), strict=True):
+                found[task.key] = TypeEstimates.of(estimates)
+        return Predicted(digests, found)
 
     def keep(self, predicted: Predicted) -> None:
         """Remember predictions, unless they are those of models that are no longer in use."""
