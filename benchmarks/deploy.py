@@ -3,12 +3,12 @@
     python -m benchmarks.deploy [server] [limits] [grid] [-o examples/serving/measured.json]
 
 *grid*: all batch times of three networks are measured, and the choices by a quarter of them are
-judged by all. *server*: latencies of a real HTTP server on the loopback interface under Poisson
-load, beside predictions. *limits*: how often the advice keeps its limit, beside a batch of 1, the
-largest batch with a wait, and batches that adapt to the limit. The machine should do nothing else;
-each part takes two to four minutes. Runs on the server in which other programs used more than a
-fifth of a core are repeated some times, and the quietest counts. Parts that are not run keep the
-figures of the file.
+judged by all (*regret* does the latter alone, with the times of the file). *server*: latencies of
+a real HTTP server on the loopback interface under Poisson load, beside predictions. *limits*: how
+often the advice keeps its limit, beside a batch of 1, the largest batch with a wait, and batches
+that adapt to the limit. The machine should do nothing else; each part takes two to four minutes.
+Runs on the server in which other programs used more than a fifth of a core are repeated some times,
+and the quietest counts. Parts that are not run keep the figures of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +25,12 @@ import numpy as np
 
 from benchmarks.batch_server import ROOT, Serving, start_server
 from benchmarks.cores_of_others import CoresOfOthers
-from foretell.decide.deployment.batch_times import BatchTimes, Point
+from foretell.decide.deployment.batch_times import BatchTimes, Point, times_by_threads
 from foretell.decide.deployment.points import Points
 from foretell.decide.deployment.question import Question, goal_value
 from foretell.decide.deployment.scenario import OFFLINE, read_scenario
 from foretell.decide.deployment.settings import Choices, Setting
-from foretell.deploy.choose import choose, sizes_of, wanted_points
+from foretell.deploy.choose import choose, wanted_points
 from foretell.deploy.measuring import Stopwatch, measure_points
 from foretell.deploy.network import Effort, read_network
 from foretell.deploy.play import Player
@@ -87,26 +86,43 @@ def scenarios(times):
     }
 
 
-def regret(name):
-    """Measure all, choose by few, and judge by all."""
-    network = network_of(name)
-    with Stopwatch(network, 1, EFFORT, None) as stopwatch:
+def measured_grid(name):
+    """Measure all batch times of a network."""
+    with Stopwatch(network_of(name), 1, EFFORT, None) as stopwatch:
         whole = measure_points(stopwatch, Points(SIZES, THREADS, is_whole=True), lambda _: [])
-    truth = whole.times
+    return [{**p.to_json(), "levels": list(np.round(p.levels[::4], 4))} for p in whole.points]
+
+
+class Recorded:
+    """Gives batch times that were measured before, one by one, as a stopwatch would."""
+
+    def __init__(self, points):
+        self._points = {(p.threads, p.batch): p for p in points}
+        self.cache = self
+
+    def get(self, threads, batch):
+        return self._points.get((threads, batch))
+
+    point = get
+
+
+def regrets(name, kept):
+    """Choose by few of the measured times, and judge by all.
+
+    The same times serve both, so that what a batch takes a minute later does not count.
+    """
+    fields = ("threads", "batch", "median_s", "error", "busy_cores", "n_calls")
+    points = [Point(**{f: p[f] for f in fields}, levels=tuple(p["levels"])) for p in kept]
+    truth = times_by_threads(points)
     judge = Player(truth)
     rows = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Stopwatch(network, 1, EFFORT, Path(folder)) as stopwatch,
-    ):
-        for label, arrivals in scenarios(truth).items():
-            question = Question(read_scenario(arrivals), Choices(SIZES, THREADS, (0.0,)))
-            plan = Points(sizes_of(question), THREADS)
-            measured = measure_points(stopwatch, plan, lambda times, q=question: wanted(q, times))
-            rows.append({"network": name, "scenario": label, "arrivals": arrivals,
-                         **judged(question, measured, truth, judge)})  # fmt: skip
-    points = [{**p.to_json(), "levels": list(np.round(p.levels[::4], 4))} for p in whole.points]
-    return points, rows
+    for label, arrivals in scenarios(truth).items():
+        question = Question(read_scenario(arrivals), Choices(SIZES, THREADS, (0.0,)))
+        plan = Points([1] if label == "single-stream" else SIZES, THREADS)
+        few = measure_points(Recorded(points), plan, lambda times, q=question: wanted(q, times))
+        rows.append({"network": name, "scenario": label, "arrivals": arrivals,
+                     **judged(question, few, truth, judge)})  # fmt: skip
+    return rows
 
 
 def wanted(question, times):
@@ -324,22 +340,22 @@ def limits(name):
 
 
 PARTS = ("server", "limits", "grid")
+AGAIN = "regret"  # chooses again by the points of the file, and measures nothing
 
 
 def run(part, found, keep):
     """Run one part, and put its figures into the dict; keep it after each network."""
-    if part == "grid":
-        found["points"], found["regret"] = {}, []
-        for name in NETWORKS:
-            found["points"][name], rows = regret(name)
-            found["regret"] += rows
+    if part in ("grid", AGAIN):
+        kept = found["points"] if part == AGAIN else {}
+        found["points"], found["regret"] = kept, []
+        for name in list(kept) or NETWORKS:
+            if name not in kept:
+                kept[name] = measured_grid(name)
+            found["regret"] += regrets(name, kept[name])
             keep()
-            for row in rows:
-                share = row["n_measured"] / row["n_grid"]
-                say(
-                    f"  {name}, {row['scenario']}: regret {100 * row['regret']:.1f} %,",
-                    f"{row['n_measured']} of {row['n_grid']} measured ({100 * share:.0f} %)",
-                )
+        for row in found["regret"]:
+            say(f"  {row['network']}, {row['scenario']}: regret {100 * row['regret']:.1f} %,",
+                f"{row['n_measured']} of {row['n_grid']} measured")  # fmt: skip
     elif part == "server":
         found["server"], found["server_points"] = [], {}
         for name in SERVED:
@@ -386,7 +402,7 @@ def about(found, part, seconds, load_before):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, AGAIN, []], default=[])
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     found = {}
@@ -397,7 +413,8 @@ def main():
         say(f"{part}:")
 
         def keep(part=part, started=started, before=before):
-            about(found, part, time.monotonic() - started, before)
+            if part != AGAIN:
+                about(found, part, time.monotonic() - started, before)
             if given.output is not None:
                 given.output.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -184,9 +184,9 @@ def regret_words(found: Found) -> str:
         f"best setting on as many cores, both by all measured batch times. It is "
         f"{100 * np.median(values):.1f} % in the median, and at most 3 % in {kept} of "
         f"{len(values)} choices; the worst is {100 * max(values):.1f} %. At most "
-        f"{100 * max(shares):.0f} % of the batch times were measured (*single-stream* has one per "
-        "number of threads). The points of the choice and those of the judge were measured minutes "
-        "apart, so that what a batch takes more or less a minute later counts as regret."
+        f"{100 * max(shares):.0f} % of the batch times were used (*single-stream* has one per "
+        "number of threads). Both sides use the same times, so that what a batch takes a minute "
+        "later does not count."
     )
 
 
