@@ -71,7 +71,8 @@ class ProcessExecutor(Executor):
         while not self._ended:
             self._send()
             busy = {worker.pipe: worker for worker in self._workers if worker.ticket is not None}
-            for pipe in wait(list(busy)):
+            # One pipe needs no selector, which takes longer to make than a small task.
+            for pipe in wait(list(busy)) if len(busy) > 1 else list(busy):
                 self._receive(busy[pipe])  # type: ignore[index]
             self._send()  # before the results are looked at, so that no worker is idle meanwhile
         return self._ended.popleft()

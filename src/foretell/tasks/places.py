@@ -41,13 +41,17 @@ class Place:
         """Free what the place holds."""
 
 
-def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
-    """Raise a UsageError unless another process can find a function and change its data."""
+def check_importable(function: TaskFunction) -> None:
+    """Raise a UsageError unless another process can find a function by its name."""
     if not function.is_importable:
         raise UsageError(
             f"task '{function.label}' is defined inside a function, where other processes do not "
             "find it; define it at the top of a module"
         )
+
+
+def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
+    """Raise a UsageError unless what a function writes can come back from another process."""
     for k in function.write_places:
         if not isinstance(values[k], (*_CHANGED, str, int, tuple)):
             raise UsageError(
@@ -90,7 +94,11 @@ def find_task(module: str, name: str) -> TaskFunction:
 def run_remotely(_: object, sent: tuple[str, str, tuple[Any, ...]]) -> tuple[Any, list[Any]]:
     """Run a body in another process; return its result and what it has written."""
     module, name, values = sent
-    function = find_task(module, name)
+    return run_copied(find_task(module, name), values)
+
+
+def run_copied(function: TaskFunction, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """Run a body with data that were sent; return its result and what it has written."""
     # Ray hands over arrays that cannot be written.
     own = tuple(map(_own, values))
     result = function.call_with(own)
@@ -137,6 +145,7 @@ class Processes(Place):
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise a UsageError if another process cannot run a call."""
+        check_importable(function)
         check_sendable(function, values)
 
     def call(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
@@ -186,7 +195,7 @@ class Ray(Place):
         import ray
 
         self._ray = ray
-        self._remote = ray.remote(num_cpus=1, max_retries=1)(_run_on_ray)
+        self._functions: dict[TaskFunction, Any] = {}
         self._running: dict[int, Any] = {}
         self._lock = threading.Lock()
 
@@ -201,7 +210,9 @@ class Ray(Place):
         if have_common_memory(function, values):
             return super().call(function, values, worker)
 
-        reference = self._remote.remote(*function.reference, values)
+        if function not in self._functions:
+            self._functions[function] = self._sent(function)
+        reference = self._functions[function].remote(values)
         self._running[worker] = reference
         try:
             result, written = self._ray.get(reference)
@@ -214,6 +225,14 @@ class Ray(Place):
         bring_back(function, values, written)
         return result
 
+    def _sent(self, function: TaskFunction) -> Any:
+        """Return a function of Ray, which sends a task once with all that its body refers to."""
+
+        def run(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+            return run_copied(function, values)
+
+        return self._ray.remote(num_cpus=1, max_retries=1)(run)
+
     def interrupt(self) -> None:
         """Cancel what runs."""
         for reference in list(self._running.values()):
@@ -222,10 +241,6 @@ class Ray(Place):
     def close(self) -> None:
         """Leave the cluster."""
         self._cluster.close()
-
-
-def _run_on_ray(module: str, name: str, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    return run_remotely(None, (module, name, values))
 
 
 def open_place(on: str, graph: Graph) -> Place:

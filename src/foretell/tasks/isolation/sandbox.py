@@ -35,7 +35,14 @@ from foretell.tasks.isolation.sealing import (
     require_cryptography,
 )
 from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY
-from foretell.tasks.places import Place, WorkerLost, bring_back, check_sendable, have_common_memory
+from foretell.tasks.places import (
+    Place,
+    WorkerLost,
+    bring_back,
+    check_importable,
+    check_sendable,
+    have_common_memory,
+)
 
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80
@@ -264,6 +271,7 @@ class Sandboxes(Place):
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise an error if a call cannot run in a sandbox."""
         check_system()
+        check_importable(function)
         check_sendable(function, values)
         if have_common_memory(function, values):
             raise UsageError(
