@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from foretell.executors._base import ONE_CORE, Done, Executor, Work
+from foretell.executors._base import ONE_CORE, Done, Executor, Work, WorkerDied
 from foretell.executors._retries import RetryQueue, Ticket
 from foretell.executors.cores import limit_threads
 from foretell.machines import Needs
@@ -48,6 +48,7 @@ class ProcessExecutor(Executor):
         self._queue = RetryQueue(most_losses=1)
         self._ended: deque[Done] = deque()
         self._workers: list[_Worker] = []
+        self._is_ending = False
         try:
             for _ in range(n_workers):
                 self._workers.append(_start(state))
@@ -77,6 +78,12 @@ class ProcessExecutor(Executor):
             self._send()  # before the results are looked at, so that no worker is idle meanwhile
         return self._ended.popleft()
 
+    def interrupt(self) -> None:
+        """Kill the workers from another thread: whoever waits gets a ``WorkerDied``."""
+        self._is_ending = True
+        for worker in list(self._workers):
+            worker.process.kill()
+
     def close(self) -> None:
         """Kill the workers: results not collected are not wanted."""
         self._queue.clear()
@@ -93,6 +100,9 @@ class ProcessExecutor(Executor):
             try:
                 worker.pipe.send((ticket.work, ticket.task))
             except OSError:  # it died while it had nothing to do
+                if self._is_ending:
+                    self._ended.append(Done(ticket.task, WorkerDied("it was ended")))
+                    continue
                 self._queue.appendleft(ticket)
                 self._replace(place)
                 return self._send()
@@ -109,6 +119,9 @@ class ProcessExecutor(Executor):
         try:
             result = worker.pipe.recv()
         except (EOFError, OSError):
+            if self._is_ending:
+                self._ended.append(Done(ticket.task, WorkerDied("it was ended")))
+                return
             if (done := self._queue.lost(ticket, _death(worker.process))) is not None:
                 self._ended.append(done)
             self._replace(self._workers.index(worker))

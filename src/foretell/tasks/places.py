@@ -14,7 +14,7 @@ from foretell.errors import ForetellError, Option, UsageError, error_lines, sugg
 from foretell.tasks.declare import TaskFunction
 
 if TYPE_CHECKING:
-    from foretell.executors import Executor
+    from foretell.executors import ProcessExecutor
     from foretell.tasks.graph import Graph
 
 PLACES = ("threads", "processes", "ray")
@@ -139,7 +139,7 @@ class Processes(Place):
 
         self._is_ending = False
         # The last one is for whoever submits, who runs tasks when too many are open.
-        self._executors: list[Executor | None] = [None] * (n_workers + 1)
+        self._executors: list[ProcessExecutor | None] = [None] * (n_workers + 1)
         for k in range(n_workers):
             self._executors[k] = ProcessExecutor(None, 1)
 
@@ -158,14 +158,11 @@ class Processes(Place):
         executor = self._executors[worker]
         if executor is None:
             executor = self._executors[worker] = ProcessExecutor(None, 1)
-        try:
-            executor.submit(run_remotely, (*function.reference, values))
-            found = executor.wait().result
-        except Exception as error:
-            if self._is_ending:
-                raise WorkerLost(f"task '{function.label}' was ended") from None
-            raise error
+        executor.submit(run_remotely, (*function.reference, values))
+        found = executor.wait().result
         if isinstance(found, WorkerDied):
+            if self._is_ending:
+                raise WorkerLost(f"task '{function.label}' was ended")
             raise WorkerLost(f"task '{function.label}': {error_lines(found)[0]}, twice")
         if isinstance(found, Exception):
             raise found
@@ -176,7 +173,9 @@ class Processes(Place):
     def interrupt(self) -> None:
         """Kill the processes."""
         self._is_ending = True
-        self.close()
+        for executor in self._executors:
+            if executor is not None:
+                executor.interrupt()
 
     def close(self) -> None:
         """End the processes."""

@@ -267,6 +267,7 @@ class Sandboxes(Place):
         self._owner = owner
         self._found: dict[tuple[int, str], Sandbox] = {}
         self._lock = threading.Lock()
+        self._is_ending = False
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise an error if a call cannot run in a sandbox."""
@@ -307,11 +308,18 @@ class Sandboxes(Place):
             found = Sandbox(module, Path(function.body.__code__.co_filename).resolve())
             with self._lock:
                 self._found[worker, module] = found
+                is_ending = self._is_ending
+            if is_ending:  # it was started while all were ended
+                found.close()
+                raise WorkerLost(f"task '{function.label}' was ended")
         return found
 
     def interrupt(self) -> None:
         """Kill what runs."""
-        for sandbox in list(self._found.values()):
+        with self._lock:
+            self._is_ending = True
+            found = list(self._found.values())
+        for sandbox in found:
             sandbox.kill()
 
     def close(self) -> None:
