@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune studies clean
+.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-tasks studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -78,8 +78,14 @@ bench-tune: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tune_eta
 	$(BIN)/python -m benchmarks.deploy
 
+# The cost of empty tasks beside other runtimes, how true forecasts of graphs are, what sandboxes and sealed data cost, and
+# 100,000 random programs; for which the machine should do nothing else. About half an hour.
+bench-tasks: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.tasks
+	$(BIN)/python -m benchmarks.secure_tasks
+
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-serving study-tuning
+studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-serving study-tuning study-secure-tasks
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

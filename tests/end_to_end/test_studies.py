@@ -278,6 +278,38 @@ def test_serving(tmp_path, missing):
         assert "<svg" in (tmp_path / picture).read_text()
 
 
+def test_secure_tasks(tmp_path):
+    def variant(one, two, four):
+        return {"measured": {"1": one, "2": two}, "n_tasks": 10, "simulated": {"4": four}}
+
+    def program(name, block):
+        variants = {
+            "tasks": variant(0.1, 0.05, 0.025),
+            "sandbox": variant(0.3, 0.1, 0.05),
+            "sandbox+sealed": variant(0.5, 0.2, 0.2),
+        }
+        return {"name": name, "block": block, "plain_s": 0.1, "variants": variants}
+
+    names = ("Cholesky 64", "Stream 1e+06, dependencies", "Stream 1e+06, barriers")
+    machine = {"n_usable": 2, "cpu": "a processor"}
+    versions = dict.fromkeys(("foretell", "python", "numpy"), "1")
+    about = {"at": "2026-01-01", "machine": machine, "versions": versions, "repeats": 3}
+    runs, page = tmp_path / "measured.json", tmp_path / "page.md"
+    runs.write_text(json.dumps({"about": about, "programs": [program(n, 32) for n in names]}))
+    page.write_text("<!-- begin: results -->\nold\n<!-- end: results -->\n")
+    script = ROOT / "docs" / "studies" / "secure_tasks.py"
+    subprocess.run(
+        [sys.executable, script, "--runs", runs, "--page", page, "--pictures", tmp_path],
+        check=True, capture_output=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    (results,) = RESULTS.findall(page.read_text())
+    row = cells(results.partition("## More")[0], "Cholesky 64")
+    assert row[4] == "100, 50"
+    assert row[5] == "300, 100 (+200 %, +100 %)"
+    assert "| sandbox+sealed | 0.5× |" in results
+    assert "<svg" in (tmp_path / "secure-tasks-workers.svg").read_text()
+
+
 #: What each way of the made-up searches takes, of v1.
 TIMES = {
     "v1": 1.0, "static 1": 0.6, "static 2x1": 0.8, "v2": 1.2, "hook cold": 0.9, "hook warm": 0.75,

@@ -210,3 +210,41 @@ def test_nothing_hangs_when_the_last_task_fails_while_others_wait_inside():
         waits(handle)
         release.set()
         g.wait()
+
+
+LONG = """
+import sys, threading, time
+from foretell.tasks import Graph, task
+
+@task(isolation={isolation!r})
+def sleep(seconds):
+    time.sleep(seconds)
+
+if __name__ == "__main__":
+    try:
+        with Graph(workers=2, on={on!r}) as g:
+            sleep(0).result()
+            handle = sleep(600)
+            sleep(600)
+            while not handle.start_s:
+                time.sleep(0.001)
+            print("started", flush=True)
+            g.wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("on", "isolation"), [("processes", "none"), ("threads", "sandbox")])
+def test_ctrl_c_ends_what_runs_in_other_processes(on, isolation, launch, tmp_path):
+    from foretell.tasks.isolation.confine import missing_restrictions
+
+    if isolation == "sandbox" and missing_restrictions():
+        pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
+    (tmp_path / "program.py").write_text(LONG.format(on=on, isolation=isolation))
+    run = launch(sys.executable, "program.py")
+    assert run.reaches(lambda: "started" in run.text), run.text
+    run.interrupt()
+    assert run.wait() == 0
+    assert run.text.split() == ["started", "interrupted"]
+    assert run.leaves_nobody_behind()

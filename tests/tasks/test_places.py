@@ -95,12 +95,19 @@ def test_arguments_that_cannot_be_sent_fail_the_task():
 
 
 @pytest.mark.slow
-def test_programs_run_on_ray():
+def test_programs_run_on_ray_even_if_a_task_is_defined_inside_a_function():
     pytest.importorskip("ray")
-    a, b = np.arange(6.0), np.zeros((2, 6))
+    a, b, c = np.arange(6.0), np.zeros((2, 6)), np.zeros(6)
+
+    @task(reads="a", writes="b")
+    def inner(a, b):
+        b[:] = a + 1
+
     with pytest.raises(ExceptionGroup) as caught, Graph(workers=2, on="ray"):
         double(a, b[1])
         double(b[1], b[0])
+        inner(a, c)
         fail(np.zeros(1))
     assert "no luck" in str(caught.value.exceptions[0])
+    assert c.tolist() == (a + 1).tolist()
     assert b.tolist() == [(4 * a).tolist(), (2 * a).tolist()]

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from foretell.tasks.graph import Graph
     from foretell.tasks.runtime import Task
 
+#: What every report says of sandboxes.
+PROTECTION = (
+    "A sandbox is a confined process, a software stand-in and not an enclave. It protects data "
+    "from brokers, queues, disks, logs and other users, and from a task that would leak its input. "
+    "It does not protect from root, the kernel, a hypervisor or side channels, and proves nothing "
+    "to others: there is no attestation."
+)
 ISOLATIONS = ("none", "process", "sandbox", "enclave")
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 

@@ -14,6 +14,7 @@ from foretell.errors import Option, UsageError
 from foretell.predictor import Predictor
 from foretell.simulate.graph import PlayedGraph, TaskGraph, play_graph
 from foretell.spaces.values import Scalar, Values
+from foretell.tasks.declare import PROTECTION
 from foretell.tasks.policies import POLICIES, check_policy, upward_ranks
 from foretell.tasks.program import read_program, read_workers
 from foretell.tasks.times import (
@@ -162,6 +163,8 @@ def foresee(
     best = _best(cells)
     look = looks[id(best)]
     notes += _overhead_notes(cells, shapes.varied)
+    if any("sandbox" in row.isolation for _, rows, _ in shapes.calls for row in rows):
+        notes.append(PROTECTION)
     own = [cell for cell in cells if cell.settings == best.settings]
     with_interval = look.with_interval(best, chosen.seed)
     return GraphForecast(

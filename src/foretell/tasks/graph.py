@@ -18,7 +18,7 @@ from foretell.tasks.declare import TaskFunction, active
 from foretell.tasks.places import Place, open_place
 from foretell.tasks.policies import POLICIES, check_policy
 from foretell.tasks.runtime import FAILED, SKIPPED, Runtime, Task
-from foretell.tasks.trace import Wait, bars_of, write_perfetto, write_table
+from foretell.tasks.trace import Wait, bars_of, isolation_of, write_perfetto, write_table
 
 #: Where graphs are put that are opened in order to be foreseen; None where they are to run.
 _planned: ContextVar[list[Graph] | None] = ContextVar("planned", default=None)
@@ -390,6 +390,11 @@ class Graph:
     def n_failed(self) -> int:
         """How many tasks failed, or did not run because others did."""
         return sum(task.state in (FAILED, SKIPPED) for task in self.tasks)
+
+    @property
+    def has_sandbox(self) -> bool:
+        """Whether a task ran in a sandbox."""
+        return any("sandbox" in isolation_of(task) for task in self.tasks)
 
     @property
     def time_s(self) -> float:

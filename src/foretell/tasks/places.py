@@ -14,7 +14,7 @@ from foretell.errors import ForetellError, Option, UsageError, error_lines, sugg
 from foretell.tasks.declare import TaskFunction
 
 if TYPE_CHECKING:
-    from foretell.executors import Executor
+    from foretell.executors import ProcessExecutor
     from foretell.tasks.graph import Graph
 
 PLACES = ("threads", "processes", "ray")
@@ -41,13 +41,17 @@ class Place:
         """Free what the place holds."""
 
 
-def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
-    """Raise a UsageError unless another process can find a function and change its data."""
+def check_importable(function: TaskFunction) -> None:
+    """Raise a UsageError unless another process can find a function by its name."""
     if not function.is_importable:
         raise UsageError(
             f"task '{function.label}' is defined inside a function, where other processes do not "
             "find it; define it at the top of a module"
         )
+
+
+def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
+    """Raise a UsageError unless what a function writes can come back from another process."""
     for k in function.write_places:
         if not isinstance(values[k], (*_CHANGED, str, int, tuple)):
             raise UsageError(
@@ -90,7 +94,11 @@ def find_task(module: str, name: str) -> TaskFunction:
 def run_remotely(_: object, sent: tuple[str, str, tuple[Any, ...]]) -> tuple[Any, list[Any]]:
     """Run a body in another process; return its result and what it has written."""
     module, name, values = sent
-    function = find_task(module, name)
+    return run_copied(find_task(module, name), values)
+
+
+def run_copied(function: TaskFunction, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """Run a body with data that were sent; return its result and what it has written."""
     # Ray hands over arrays that cannot be written.
     own = tuple(map(_own, values))
     result = function.call_with(own)
@@ -131,12 +139,13 @@ class Processes(Place):
 
         self._is_ending = False
         # The last one is for whoever submits, who runs tasks when too many are open.
-        self._executors: list[Executor | None] = [None] * (n_workers + 1)
+        self._executors: list[ProcessExecutor | None] = [None] * (n_workers + 1)
         for k in range(n_workers):
             self._executors[k] = ProcessExecutor(None, 1)
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise a UsageError if another process cannot run a call."""
+        check_importable(function)
         check_sendable(function, values)
 
     def call(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
@@ -149,14 +158,11 @@ class Processes(Place):
         executor = self._executors[worker]
         if executor is None:
             executor = self._executors[worker] = ProcessExecutor(None, 1)
-        try:
-            executor.submit(run_remotely, (*function.reference, values))
-            found = executor.wait().result
-        except Exception as error:
-            if self._is_ending:
-                raise WorkerLost(f"task '{function.label}' was ended") from None
-            raise error
+        executor.submit(run_remotely, (*function.reference, values))
+        found = executor.wait().result
         if isinstance(found, WorkerDied):
+            if self._is_ending:
+                raise WorkerLost(f"task '{function.label}' was ended")
             raise WorkerLost(f"task '{function.label}': {error_lines(found)[0]}, twice")
         if isinstance(found, Exception):
             raise found
@@ -167,7 +173,9 @@ class Processes(Place):
     def interrupt(self) -> None:
         """Kill the processes."""
         self._is_ending = True
-        self.close()
+        for executor in self._executors:
+            if executor is not None:
+                executor.interrupt()
 
     def close(self) -> None:
         """End the processes."""
@@ -186,7 +194,7 @@ class Ray(Place):
         import ray
 
         self._ray = ray
-        self._remote = ray.remote(num_cpus=1, max_retries=1)(_run_on_ray)
+        self._functions: dict[TaskFunction, Any] = {}
         self._running: dict[int, Any] = {}
         self._lock = threading.Lock()
 
@@ -201,7 +209,9 @@ class Ray(Place):
         if have_common_memory(function, values):
             return super().call(function, values, worker)
 
-        reference = self._remote.remote(*function.reference, values)
+        if function not in self._functions:
+            self._functions[function] = self._sent(function)
+        reference = self._functions[function].remote(values)
         self._running[worker] = reference
         try:
             result, written = self._ray.get(reference)
@@ -214,6 +224,14 @@ class Ray(Place):
         bring_back(function, values, written)
         return result
 
+    def _sent(self, function: TaskFunction) -> Any:
+        """Return a function of Ray, which sends a task once with all that its body refers to."""
+
+        def run(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+            return run_copied(function, values)
+
+        return self._ray.remote(num_cpus=1, max_retries=1)(run)
+
     def interrupt(self) -> None:
         """Cancel what runs."""
         for reference in list(self._running.values()):
@@ -222,10 +240,6 @@ class Ray(Place):
     def close(self) -> None:
         """Leave the cluster."""
         self._cluster.close()
-
-
-def _run_on_ray(module: str, name: str, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    return run_remotely(None, (module, name, values))
 
 
 def open_place(on: str, graph: Graph) -> Place:

@@ -79,9 +79,10 @@ class Bar:
 
 
 def isolation_of(task: Task) -> str:
-    """Name how a task is kept apart."""
+    """Name how a task is kept apart: by what it runs in, and not by what it asked for."""
     options = task.function.options
-    return f"{options.isolation}+sealed" if options.sealed else options.isolation
+    name = options.allow if options.isolation == "enclave" and options.allow else options.isolation
+    return f"{name}+sealed" if options.sealed else name
 
 
 def rows_of(graph: Graph) -> list[Row]:

@@ -72,9 +72,12 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
     if as_json:
         echo_json({"runs": shown})
     else:
+        from foretell.tasks.declare import PROTECTION
         from foretell.tasks.text import outcome_text
 
         echo(outcome_text(shown, program.varied))
+        if any(graph.has_sandbox for graph in graphs):
+            echo(PROTECTION)
     if failure is not None:
         raise NothingUsableError(failure)
     if any(outcome["n_failed"] for outcome in outcomes):

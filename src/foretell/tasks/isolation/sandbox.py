@@ -31,18 +31,19 @@ from foretell.tasks.isolation.sealing import (
     OwnerKey,
     Sealed,
     frames,
+    gathered,
     require_cryptography,
 )
-from foretell.tasks.isolation.worker import CALL, READY
-from foretell.tasks.places import Place, WorkerLost, bring_back, check_sendable, have_common_memory
-
-#: What every report says of sandboxes.
-PROTECTION = (
-    "A sandbox is a confined process, a software stand-in and not an enclave. It protects data "
-    "from brokers, queues, disks, logs and other users, and from a task that would leak its input. "
-    "It does not protect from root, the kernel, a hypervisor or side channels, and proves nothing "
-    "to others: there is no attestation."
+from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY
+from foretell.tasks.places import (
+    Place,
+    WorkerLost,
+    bring_back,
+    check_importable,
+    check_sendable,
+    have_common_memory,
 )
+
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80
 _START_S = 60.0
@@ -89,6 +90,7 @@ class Sandbox:
         check_system()
         self.file = file
         self._n_calls = 0
+        self._received = bytearray()
         path = [p for p in sys.path if p]
         self._asked: dict[str, Any] = {
             "module": module,
@@ -154,8 +156,8 @@ class Sandbox:
             "owner": None if owner is None else owner.key,
         }
         try:
-            for frame in frames(self._send, self._n_calls, CALL, asked):
-                self._socket.sendall(frame)
+            for some in gathered(frames(self._send, self._n_calls, CALL, asked)):
+                self._socket.sendall(some)
         except OSError:
             raise self._lost(name) from None
         found: dict[str, Any] = self._answer(name, self._n_calls, None)
@@ -187,12 +189,12 @@ class Sandbox:
 
     def _read(self, n: int, name: str) -> bytes:
         """Read from the process, and watch meanwhile whether it does what is forbidden."""
-        found = bytearray()
+        found = self._received
         while len(found) < n:
             try:
                 ready, _, _ = select.select([self._socket.fileno(), self._listener], [], [])
                 if self._socket.fileno() in ready:
-                    part = self._socket.recv(n - len(found))
+                    part = self._socket.recv(max(n - len(found), READ_BYTES))
                 else:
                     raise self._stopped(name)
             except (OSError, ValueError):  # closed meanwhile, by whoever interrupts
@@ -200,7 +202,9 @@ class Sandbox:
             if not part:
                 raise self._lost(name)
             found += part
-        return bytes(found)
+        taken = bytes(found[:n])
+        del found[:n]
+        return taken
 
     def _stopped(self, name: str) -> WorkerLost:
         """Name the forbidden system call, and kill the process that made it."""
@@ -263,10 +267,12 @@ class Sandboxes(Place):
         self._owner = owner
         self._found: dict[tuple[int, str], Sandbox] = {}
         self._lock = threading.Lock()
+        self._is_ending = False
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise an error if a call cannot run in a sandbox."""
         check_system()
+        check_importable(function)
         check_sendable(function, values)
         if have_common_memory(function, values):
             raise UsageError(
@@ -302,11 +308,18 @@ class Sandboxes(Place):
             found = Sandbox(module, Path(function.body.__code__.co_filename).resolve())
             with self._lock:
                 self._found[worker, module] = found
+                is_ending = self._is_ending
+            if is_ending:  # it was started while all were ended
+                found.close()
+                raise WorkerLost(f"task '{function.label}' was ended")
         return found
 
     def interrupt(self) -> None:
         """Kill what runs."""
-        for sandbox in list(self._found.values()):
+        with self._lock:
+            self._is_ending = True
+            found = list(self._found.values())
+        for sandbox in found:
             sandbox.kill()
 
     def close(self) -> None:

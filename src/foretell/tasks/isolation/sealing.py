@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,6 +202,20 @@ def frames(cipher: Cipher, task: int, kind: int, value: Any) -> Iterator[bytes]:
             prefix = _PREFIX.pack(task, k, kind, flags)
             sealed = cipher.seal(prefix, whole[c * CHUNK : (c + 1) * CHUNK])
             yield _LENGTH.pack(_PREFIX.size + len(sealed)) + prefix + sealed
+
+
+def gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Put small frames together, so that a small message is sent at once."""
+    waiting: list[bytes] = []
+    n_bytes = 0
+    for part in parts:
+        waiting.append(part)
+        n_bytes += len(part)
+        if n_bytes >= CHUNK:
+            yield b"".join(waiting)
+            waiting, n_bytes = [], 0
+    if waiting:
+        yield b"".join(waiting)
 
 
 class FrameReader:

@@ -14,6 +14,8 @@ from types import ModuleType
 from typing import Any
 
 READY, CALL, ANSWER = 1, 2, 3
+#: What is read at once, so that a small message takes one call.
+READ_BYTES = 2**16
 
 
 def main(descriptor: int) -> None:
@@ -71,6 +73,7 @@ class _Server:
     def __init__(self, descriptor: int, receive: Any, send: Any, sealing: Any) -> None:
         self._descriptor, self._receive, self._send = descriptor, receive, send
         self._sealing = sealing
+        self._received = bytearray()
 
     def serve(self, module: ModuleType) -> None:
         while (found := self._next()) is not None:
@@ -113,17 +116,20 @@ class _Server:
                 return found
 
     def _read(self, n: int) -> bytes | None:
-        found = bytearray()
+        found = self._received
         while len(found) < n:
-            part = os.read(self._descriptor, min(n - len(found), 2**20))
+            part = os.read(self._descriptor, max(n - len(found), READ_BYTES))
             if not part:
                 return None
             found += part
-        return bytes(found)
+        taken = bytes(found[:n])
+        del found[:n]
+        return taken
 
     def answer(self, task: int, kind: int, value: Any) -> None:
-        for frame in self._sealing.frames(self._send, task, kind, value):
-            left = memoryview(frame)
+        sealing = self._sealing
+        for some in sealing.gathered(sealing.frames(self._send, task, kind, value)):
+            left = memoryview(some)
             while left:
                 left = left[os.write(self._descriptor, left) :]
 
