@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune studies clean
+.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-corun studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -77,8 +77,12 @@ bench-tune: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tune_eta
 	$(BIN)/python -m benchmarks.deploy
 
+# How good and how fast predictions of co-runs are, on the co-runs in examples/; a minute or two.
+bench-corun: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.corun
+
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact
+studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-co-runs
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

@@ -253,3 +253,18 @@ def test_serving(tmp_path):
         )
     for picture in re.findall(r"\(\.\./pictures/(.+\.svg)\)", results):
         assert "<svg" in (tmp_path / picture).read_text()
+
+
+def test_study_of_co_runs(tmp_path):
+    """It runs on the co-runs that are shipped, without what is trained for minutes."""
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin: results -->\n<!-- end: results -->\n")
+    script = ROOT / "docs" / "studies" / "co_runs.py"
+    done = subprocess.run(
+        [sys.executable, script, "--page", page, "--pictures", tmp_path, "--quick"],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    written = RESULTS.search(page.read_text())[1]
+    assert "| **fluid** |" in written
+    assert (tmp_path / "co-runs-matrix.svg").exists()
