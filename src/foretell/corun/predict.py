@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.corun.calibration import CONFIDENCE, Calibration, group_of, shipped_calibration
-from foretell.corun.machine import Machine, known_machine, read_machine
+from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
@@ -132,8 +132,7 @@ def predict_together(
     >>> predict_together(["a.profile", "b.profile"], starts={"b": "30s"})  # doctest: +SKIP
     """
     profiles = _named(jobs)
-    known = read_machine(machine) if isinstance(machine, str | Path) else machine
-    known = known_machine() if known is None else known
+    known = chosen_machine(machine)
     needs, capacity, notes = on_one_machine(list(profiles.values()), known)
     co_jobs = _co_jobs(list(profiles), needs, _times(profiles, starts), _shares(profiles, running))
     if pin is not None:
@@ -149,9 +148,8 @@ def slowdown(
     machine: Machine | Path | str | None = None,
 ) -> float:
     """Return how many times longer a job takes while some neighbors run on its machine."""
-    known = read_machine(machine) if isinstance(machine, str | Path) else machine
     profiles = list(_named([job, *neighbors]).values())
-    needs, capacity, _ = on_one_machine(profiles, known_machine() if known is None else known)
+    needs, capacity, _ = on_one_machine(profiles, chosen_machine(machine))
     return slowdown_beside(needs[0], needs[1:], capacity)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.corun.machine import Machine, known_machine, read_machine
+from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.baselines import Fluid
 from foretell.corun.models.cases import Measurement, read_measurement
 from foretell.corun.models.fitted import FittedCoRuns
@@ -141,7 +141,7 @@ class CoRunScores:
         lines.append(f"error of {self.chosen} against {self.best_baseline}, the best baseline:")
         for question, (gain, low, high) in self.gains().items():
             lines.append(
-                f"  {question:16}{_change(gain)} ({_change(low)} to {_change(high)}, 95 %)"
+                f"  {question:16}{_change(gain)} ({_change(high)} to {_change(low)}, 95 %)"
             )
         shares = ", ".join(f"{q} {rough_percent(s)}" for q, s in self.coverage().items())
         lines.append(f"90 % intervals cover: {shares}")
@@ -218,8 +218,7 @@ def fit_co_runs(
 
 
 def _measured(folder: Path | str, machine: Machine | Path | str | None) -> Measurement:
-    known = read_machine(machine) if isinstance(machine, str | Path) else machine
-    data = read_measurement(folder, known_machine() if known is None else known)
+    data = read_measurement(folder, chosen_machine(machine))
     if sum(case.kind == "pair" for case in data.cases) < _LEAST_CASES:
         raise NothingUsableError(
             f"{folder} has fewer than {_LEAST_CASES} usable pairs, and models are judged by pairs; "
