@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foretell.decide.corun.jobs import BANDWIDTH, CPU, DISK, Capacity, CoJob, Phase
+from foretell.decide.corun.jobs import BANDWIDTH, CPU, DISK, Capacity, CoJob, JobNeeds, Phase
 from foretell.decide.corun.sharing import Demand, speeds
 from foretell.errors import UsageError
 
@@ -122,6 +122,18 @@ def play_together(jobs: Sequence[CoJob], capacity: Capacity) -> CoRun:
         for k, (speed, _) in zip(active, pace, strict=True):
             running[k].advance((until - now) * speed)
         now = until
+
+
+def steady_speeds(jobs: Sequence[JobNeeds], capacity: Capacity) -> list[float]:
+    """Return the speed of jobs that share a machine and need the same all the time.
+
+    >>> from foretell.decide.corun.jobs import JobNeeds
+    >>> job = JobNeeds("spin", (Phase(10.0, {CPU: 1.0}),))
+    >>> steady_speeds([job, job, job, job], Capacity(2))
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    running = [_begin(CoJob(job.steady().within(capacity))) for job in jobs]
+    return [speed for speed, _ in _paces(running, capacity)]
 
 
 def _is_endless(job: CoJob) -> bool:
