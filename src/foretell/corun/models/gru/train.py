@@ -40,7 +40,7 @@ class GruOptions:
         find the end by itself.
     """
 
-    epochs: int = 60
+    epochs: int = 45
     patience: int = 15
     batch: int = 16
     rate: float = 1e-3
