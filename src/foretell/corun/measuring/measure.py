@@ -64,7 +64,7 @@ class MeasuredSet:
     failures: Mapping[str, str]
 
 
-def measure_set(
+def measure_co_runs(
     source: Path | str | Mapping[str, Any] | CoRunSet,
     output: Path | str,
     *,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.errors import NothingUsableError
+from foretell.errors import NothingUsableError, UsageError
 from foretell.measure.running.printed import Printed
 from foretell.traces import Trace
 
@@ -117,6 +117,8 @@ def run_together(
     orders: Sequence[JobOrder], *, interval_s: float = INTERVAL_S, priority: bool = False
 ) -> RunTogether:
     """Run jobs together, and return how each of them ran; nothing that they started is left."""
+    if not Path("/proc/self/stat").exists():
+        raise UsageError("jobs are sampled through /proc, which only Linux has; run this on Linux")
     with ExitStack() as stack:
         outputs = [stack.enter_context(closing(Printed(_MOST_KEPT))) for _ in orders]
         for output in outputs:
