@@ -5,6 +5,7 @@ import pytest
 
 from foretell.corun.models.cases import read_measurement
 from foretell.corun.models.gru.model import GruModel
+from foretell.corun.models.gru.nearest import NearestTrace
 from foretell.corun.models.gru.network import (
     ARGMAX,
     CROSSING,
@@ -128,3 +129,11 @@ def test_a_network_is_kept_as_plain_arrays_and_used_by_its_weight(pairs, tmp_pat
     assert ends[0.0] == plain["a"].end_s
     if min(ends.values()) > plain["a"].alone_s * (1 + 1e-9):
         assert ends[0.5] == pytest.approx((ends[0.0] * ends[1.0]) ** 0.5)
+
+
+def test_the_nearest_trace_of_a_known_pair_is_its_own(pairs):
+    model = NearestTrace()
+    assert model.predict(pairs[0]) == [pairs[0].alone_s(0), pairs[0].alone_s(1)]
+    model.fit(pairs)
+    for case in pairs:
+        assert model.predict(case) == pytest.approx(list(case.walls_s))

@@ -17,6 +17,7 @@ from foretell.corun.models.baselines import (
     RooflineClasses,
 )
 from foretell.corun.models.cases import RUNNING, Case
+from foretell.corun.models.gru.nearest import NearestTrace
 from foretell.corun.models.residual import Residual
 
 #: What is asked of models: pairs of programs that were seen, then of programs that were not.
@@ -30,7 +31,7 @@ QUESTIONS = {
     "pinned": PINNED,
 }
 BASELINES: tuple[type[CoRunModel], ...] = (Isolated, AdditiveCpu, RooflineClasses)
-MODELS: tuple[type[CoRunModel], ...] = (*BASELINES, Fluid, Residual)
+MODELS: tuple[type[CoRunModel], ...] = (*BASELINES, Fluid, Residual, NearestTrace)
 _FOLDS = 10
 _RESAMPLES = 2000
 

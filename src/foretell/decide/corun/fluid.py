@@ -12,6 +12,7 @@ from foretell.errors import UsageError
 
 _LEAST_WEIGHT = 1e-3
 _NEAR = 1e-9
+_TOLD = 0.99  # of the speed alone: a job that is faster does not wait for anything worth telling
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def _paces(active: Sequence[_Running], capacity: Capacity) -> list[tuple[float, 
             pools.setdefault((resource, cpus), (size, []))[1].append((j, need, weight))
     names = [resource for resource, _ in pools]
     return [
-        (speed, names[k] if k >= 0 and speed < 1 - _NEAR else "")
+        (speed, names[k] if k >= 0 and speed < _TOLD else "")
         for speed, k in speeds(len(active), list(pools.values()))
     ]
 
