@@ -19,7 +19,8 @@ from foretell.corun.calibration import PAIR
 from foretell.corun.machine import read_machine
 from foretell.corun.models.cases import Case
 from foretell.corun.models.gru.model import GruModel
-from foretell.corun.models.gru.network import RULES
+from foretell.corun.models.gru.network import CROSSING, RULES
+from foretell.corun.models.gru.sequences import N_METRICS
 from foretell.corun.models.gru.train import GruOptions
 from foretell.corun.models.score import CoRunScores, score_co_runs
 from foretell.corun.models.validation import QUESTIONS, calibrated
@@ -248,6 +249,11 @@ def ablations(scores: CoRunScores) -> str:
         for rule in RULES:
             found = [_error(test, model, rule, k) for k in _HORIZONS]
             rows.append((label, rule, *(percent(e) for e in found)))
+    one_each = [GruModel(GruOptions(metric=k)) for k in range(N_METRICS)]
+    for model in one_each:
+        model.fit(train)
+    averaged = percent(_averaged(test, one_each))
+    rows.append(("one network per metric, averaged", CROSSING, "–", averaged, "–"))
     header = ("inputs", "rule", *(f"horizon k = {k}" for k in _HORIZONS))
     return (
         f"Pairs with {', '.join(sorted(held))}, which the network never saw:\n\n"
@@ -261,6 +267,14 @@ def _error(test: list[Case], model: GruModel, rule: str, horizon: int) -> float:
         for case in test
         for p, m in zip(model.predict_by(case, rule, horizon), case.walls_s, strict=True)
     ]
+    return float(np.mean(found))
+
+
+def _averaged(test: list[Case], models: list[GruModel]) -> float:
+    found = []
+    for case in test:
+        times = np.mean([model.predict(case) for model in models], axis=0)
+        found += [abs(p / m - 1) for p, m in zip(times, case.walls_s, strict=True)]
     return float(np.mean(found))
 
 

@@ -17,7 +17,13 @@ from foretell.corun.models.gru.network import (
     run,
 )
 from foretell.corun.models.gru.sequences import HORIZON, STEPS, sequence_of, target_of
-from foretell.corun.models.gru.train import GruOptions, _Data, _Training, train_network
+from foretell.corun.models.gru.train import (
+    GruOptions,
+    _Data,
+    _Training,
+    masked,
+    train_network,
+)
 
 from ..jobs import made_up_machine
 from ..measured import make_measurement
@@ -78,6 +84,14 @@ def test_it_learns_pairs_that_follow_a_rule(pairs):
     ]
     worst = [abs(case.alone_s(k) / case.walls_s[k] - 1) for case in pairs for k in range(2)]
     assert np.mean(errors) < np.mean(worst)
+
+
+def test_a_network_of_one_metric_sees_no_other(pairs):
+    inputs = sequence_of(pairs[-1], 0).inputs
+    seen = masked(inputs, GruOptions(metric=1, has_completion=False))
+    kept = [1, 4, 6, 9]  # threads, and whether they run, of both
+    assert (seen[:, kept] == inputs[:, kept]).all()
+    assert not seen[:, [k for k in range(10) if k not in kept]].any()
 
 
 def test_the_same_seed_gives_the_same_network(pairs):

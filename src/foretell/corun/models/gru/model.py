@@ -51,7 +51,7 @@ class GruModel:
         found = []
         for k, job in enumerate(case.jobs):
             sequence = sequence_of(case, k)
-            inputs = masked(sequence.inputs, self._options.has_completion)
+            inputs = masked(sequence.inputs, self._options)
             steps = [end_step(run(n, inputs, horizon), rule)[0] for n in self.networks]
             end = begin + sequence.step_s * float(np.mean(steps))
             found.append(max(end - job.start_s, 1e-3))

@@ -38,6 +38,9 @@ class GruOptions:
     has_completion
         Whether inputs have the percentage completion of both jobs; without it, the network has to
         find the end by itself.
+    metric
+        The only metric that the network sees and predicts, for one network per metric; None means
+        all.
     """
 
     epochs: int = 45
@@ -45,6 +48,7 @@ class GruOptions:
     batch: int = 16
     rate: float = 1e-3
     has_completion: bool = True
+    metric: int | None = None
     seed: int = 0
 
 
@@ -76,8 +80,8 @@ class _Data:
         for case in cases:
             for k in range(len(case.jobs)):
                 target = target_of(case, k)
-                inputs.append(masked(sequence_of(case, k).inputs, options.has_completion))
-                metrics.append(target.metrics)
+                inputs.append(masked(sequence_of(case, k).inputs, options))
+                metrics.append(_only(target.metrics, options.metric, (0,)))
                 completion.append(target.completion)
                 ends.append(target.ends)
         flat = np.concatenate(inputs)
@@ -94,12 +98,20 @@ class _Data:
         self.held, self.rows = order[:n_held], order[n_held:]
 
 
-def masked(inputs: Array, has_completion: bool) -> Array:
-    """Return inputs without completion, if it is not to be known."""
-    if has_completion:
-        return inputs
-    found = inputs.copy()
-    found[:, [N_METRICS, 2 * N_METRICS + 2]] = 0.0
+def masked(inputs: Array, options: GruOptions) -> Array:
+    """Return inputs without what is not to be known: completion, or other metrics."""
+    found = _only(inputs, options.metric, (0, N_METRICS + 2))
+    if not options.has_completion:
+        found[:, [N_METRICS, 2 * N_METRICS + 2]] = 0.0
+    return found
+
+
+def _only(values: Array, metric: int | None, starts: tuple[int, ...]) -> Array:
+    """Return a copy with zero for all metrics but one, in blocks that begin at some columns."""
+    found = values.copy()
+    if metric is not None:
+        others = [s + k for s in starts for k in range(N_METRICS) if k != metric]
+        found[:, others] = 0.0
     return found
 
 
