@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from foretell.corun.running.together import JobOrder, lost_core_s, run_together
+from foretell.errors import UsageError
 from foretell.traces import Trace
 
 from ..jobs import SPIN, python, spin
@@ -170,3 +171,9 @@ def steady(cores, waiting, seconds=4.0):
 )
 def test_what_others_took_is_told_from_what_jobs_take_from_each_other(jobs, expected):
     assert lost_core_s(jobs, 2) / 4.0 == pytest.approx(expected, abs=0.01)
+
+
+def test_priority_without_the_right_to_it_is_refused(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="rights of root"):
+        run_together([JobOrder("a", spin(0.1))], priority=True)

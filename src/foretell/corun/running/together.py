@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.measure.running.printed import Printed
 from foretell.traces import Trace
 
@@ -119,6 +119,12 @@ def run_together(
     """Run jobs together, and return how each of them ran; nothing that they started is left."""
     if not Path("/proc/self/stat").exists():
         raise UsageError("jobs are sampled through /proc, which only Linux has; run this on Linux")
+    if priority and os.geteuid() != 0:
+        raise UsageError(
+            "running before other processes takes the rights of root; leave it out, and use an "
+            "idle machine",
+            option=Option("priority"),
+        )
     with ExitStack() as stack:
         outputs = [stack.enter_context(closing(Printed(_MOST_KEPT))) for _ in orders]
         for output in outputs:
