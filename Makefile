@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-tasks studies clean
+.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-tasks bench-corun studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -84,8 +84,12 @@ bench-tasks: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tasks
 	$(BIN)/python -m benchmarks.secure_tasks
 
+# How good and how fast predictions of co-runs are, on the co-runs in examples/; a minute or two.
+bench-corun: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.corun
+
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-serving study-tuning study-secure-tasks
+studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-serving study-tuning study-secure-tasks study-co-runs
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

@@ -31,7 +31,8 @@ def test_public_names_are_those_we_promise():
         "measure_sweep", "place_task", "predict_queue", "read_dataset", "score_model",
         "simulate_cluster", "write_report",
         "Grouping", "Profile", "Together", "group_jobs", "predict_together", "profile_job",
-        "read_profile", "slowdown", "write_profile",
+        "read_profile", "slowdown", "write_profile", "measure_machine", "measure_co_runs",
+        "fit_co_runs", "score_co_runs",
     }  # fmt: skip
 
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from foretell.cluster.simulate import simulate_cluster as simulate_cluster
     from foretell.corun.group import Grouping as Grouping
     from foretell.corun.group import group_jobs as group_jobs
+    from foretell.corun.machine import measure_machine as measure_machine
+    from foretell.corun.measuring.measure import measure_co_runs as measure_co_runs
+    from foretell.corun.models.score import fit_co_runs as fit_co_runs
+    from foretell.corun.models.score import score_co_runs as score_co_runs
     from foretell.corun.predict import Together as Together
     from foretell.corun.predict import predict_together as predict_together
     from foretell.corun.predict import slowdown as slowdown
@@ -92,6 +96,9 @@ _NAMES = {
     "foretell.cluster.place": ("place_task",),
     "foretell.cluster.simulate": ("Simulation", "simulate_cluster"),
     "foretell.corun.group": ("Grouping", "group_jobs"),
+    "foretell.corun.machine": ("measure_machine",),
+    "foretell.corun.measuring.measure": ("measure_co_runs",),
+    "foretell.corun.models.score": ("fit_co_runs", "score_co_runs"),
     "foretell.corun.predict": ("Together", "predict_together", "slowdown"),
     "foretell.corun.profile": ("Profile", "profile_job", "read_profile", "write_profile"),
     "foretell.dataset": ("Dataset", "read_dataset"),

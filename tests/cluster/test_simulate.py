@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import foretell
 from foretell.cli._main import cli
 from foretell.cluster.simulate import Interval, simulate_cluster, simulate_weights
 from foretell.errors import DatasetError, UsageError
 from foretell.report.placement import load_of, recommendation, write_simulation
+
+from ..corun.jobs import made_up
 
 CLUSTER = {
     "trace": {"tasks": 60, "bursts": 2, "every_s": 100, "within_s": 50, "cpu": 2,
@@ -245,3 +248,56 @@ def test_wrong_options_are_named_as_flags(cluster_file, arguments, expected):
     shown = run(cluster_file, *arguments)
     assert shown.exit_code == 2
     assert expected in shown.stderr
+
+
+# Tasks that share nodes, and slow one another
+
+ONE_NODE = {
+    "node_type": [{"name": "n", "count": 1, "capacity": {"cpu": 2, "memory": "8Gi"},
+                   "time_s": "work", "energy_j": "work"}],
+}  # fmt: skip
+
+
+def profiled(tmp_path, cores):
+    """Write the profile of a job that keeps so many cores busy."""
+    foretell.write_profile(made_up("job", cores=cores), tmp_path / f"{cores}.profile")
+    return str(tmp_path / f"{cores}.profile")
+
+
+def ends(tasks, cluster=ONE_NODE):
+    found = simulate_cluster(cluster, tasks, policy="first_fit")
+    return found.outcomes[0].played.tasks.set_index("name")["end_s"].to_dict()
+
+
+def test_tasks_with_profiles_slow_one_another(tmp_path):
+    """Each asked for one CPU and uses both: the first is alone for 4 of its 10 s, then at half."""
+    tasks = pd.DataFrame({"arrival_s": [0.0, 4.0], "cpu": 1, "work": 10.0, "name": ["a", "b"]})
+    assert ends(tasks) == {"a": 10.0, "b": 14.0}
+    wide = tasks.assign(profile=profiled(tmp_path, 2.0))
+    assert ends(wide) == {"a": pytest.approx(16.0), "b": pytest.approx(20.0)}
+    narrow = tasks.assign(profile=profiled(tmp_path, 1.0))
+    assert ends(narrow) == {"a": pytest.approx(10.0), "b": pytest.approx(14.0)}
+
+
+def test_a_policy_that_predicts_avoids_the_neighbor_that_slows(tmp_path):
+    """Two nodes of one kind: by time, the third task goes where its neighbor leaves it room."""
+    two = {"node_type": [{**ONE_NODE["node_type"][0], "count": 2}]}
+    tasks = pd.DataFrame(
+        {
+            "arrival_s": [0.0, 1.0, 2.0], "cpu": 1, "work": 100.0, "name": ["wide", "calm", "new"],
+            "profile": [profiled(tmp_path, c) for c in (2.0, 0.5, 1.0)],
+        }
+    )  # fmt: skip
+    found = simulate_cluster(two, tasks, policy="geometric:H=0")
+    nodes = found.outcomes[0].played.tasks.set_index("name")["node"]
+    assert nodes["calm"] != nodes["wide"]
+    assert nodes["new"] == nodes["calm"]
+
+
+def test_profiles_that_cannot_be_used_are_refused(tmp_path):
+    tasks = pd.DataFrame({"arrival_s": [0.0], "cpu": 1, "work": 10.0, "profile": "no.profile"})
+    with pytest.raises(DatasetError, match=r"no\.profile cannot be read"):
+        ends(tasks)
+    known = tasks.assign(profile=profiled(tmp_path, 1.0))
+    with pytest.raises(UsageError, match="not moved"):
+        simulate_cluster(ONE_NODE, known, policy="geometric:moves=on")

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from foretell.corun.measuring.measure import measure_set
+from foretell.corun.measuring.measure import measure_co_runs
 from foretell.corun.measuring.set_file import planned_runs, read_set
 from foretell.corun.measuring.table import read_co_runs
 from foretell.corun.profile import read_profile
@@ -37,7 +37,7 @@ def quick(tmp_path, n_programs=2, **more):
 
 def test_all_kinds_of_runs_are_made_and_written(tmp_path):
     given = quick(tmp_path, n_programs=3)
-    done = measure_set(given, tmp_path / "out")
+    done = measure_co_runs(given, tmp_path / "out")
     runs = planned_runs(read_set(given))
     assert done.n_ok == len(runs) == 3 + 6 + 1 + 1 + 2
     found = {run.key: run for run in read_co_runs(tmp_path / "out")}
@@ -52,10 +52,10 @@ def test_all_kinds_of_runs_are_made_and_written(tmp_path):
 
 def test_a_second_call_runs_nothing_again(tmp_path):
     given = quick(tmp_path)
-    measure_set(given, tmp_path / "out")
+    measure_co_runs(given, tmp_path / "out")
     n_started = len((tmp_path / "log").read_text())
     table = (tmp_path / "out/runs.csv").read_bytes()
-    measure_set(given, tmp_path / "out")
+    measure_co_runs(given, tmp_path / "out")
     assert len((tmp_path / "log").read_text()) == n_started
     assert (tmp_path / "out/runs.csv").read_bytes() == table
 
@@ -64,8 +64,8 @@ def test_a_killed_measurement_goes_on_where_it_was(tmp_path):
     given = quick(tmp_path)
     (tmp_path / "set.json").write_text(json.dumps(given))
     code = (
-        "import json, sys; from foretell.corun.measuring.measure import measure_set; "
-        "measure_set(json.load(open(sys.argv[1])), sys.argv[2])"
+        "import json, sys; from foretell.corun.measuring.measure import measure_co_runs; "
+        "measure_co_runs(json.load(open(sys.argv[1])), sys.argv[2])"
     )
     words = [sys.executable, "-c", code, str(tmp_path / "set.json"), str(tmp_path / "out")]
     child = subprocess.Popen(words)
@@ -77,7 +77,7 @@ def test_a_killed_measurement_goes_on_where_it_was(tmp_path):
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     kept = read_journal(journal)
-    done = measure_set(given, tmp_path / "out")
+    done = measure_co_runs(given, tmp_path / "out")
     assert read_journal(journal)[: len(kept)] == kept
     assert done.n_ok == len(planned_runs(read_set(given)))
 
@@ -85,7 +85,7 @@ def test_a_killed_measurement_goes_on_where_it_was(tmp_path):
 def test_a_program_that_fails_is_named_and_its_co_runs_are_not_made(tmp_path):
     given = quick(tmp_path, shifted=0, triples=0, pinned=0)
     given["program"]["bad"] = program("import sys; print('oh no'); sys.exit(4)")
-    done = measure_set(given, tmp_path / "out")
+    done = measure_co_runs(given, tmp_path / "out")
     assert "oh no" in done.failures["alone-bad-0"]
     assert done.failures["pair-a+bad-0"] == "'bad' fails alone"
     assert done.n_ok == 2 + 3
@@ -99,7 +99,7 @@ def test_a_program_that_fails_only_beside_another_is_named(tmp_path):
         "fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB); time.sleep(1.5)"
     )
     given = {"program": {"a": program(code), "b": program("import time; time.sleep(0.6)")}, **CALM}
-    done = measure_set({**given, "shifted": 0, "pinned": 0}, tmp_path / "out")
+    done = measure_co_runs({**given, "shifted": 0, "pinned": 0}, tmp_path / "out")
     assert list(done.failures) == ["pair-a+a-0"]
     assert not (tmp_path / "out/traces/pair-a+a-0.trace").exists()
 
@@ -121,7 +121,7 @@ def test_a_disturbed_run_is_repeated_and_marked(tmp_path):
             n: {"run": f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.5: pass'"}
             for n in "ab"
         }
-        done = measure_set(given, tmp_path / "out")
+        done = measure_co_runs(given, tmp_path / "out")
     finally:
         for stranger in strangers:
             stranger.kill()
@@ -132,9 +132,9 @@ def test_a_disturbed_run_is_repeated_and_marked(tmp_path):
 
 
 def test_results_of_another_set_are_never_mixed(tmp_path):
-    measure_set(quick(tmp_path, pairs=0, shifted=0, triples=0, pinned=0), tmp_path / "out")
+    measure_co_runs(quick(tmp_path, pairs=0, shifted=0, triples=0, pinned=0), tmp_path / "out")
     with pytest.raises(StorageError, match="never mixed"):
-        measure_set(quick(tmp_path, seed=3), tmp_path / "out")
+        measure_co_runs(quick(tmp_path, seed=3), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_set_that_is_wrong_is_refused(change, reason, tmp_path):
 
 
 def test_a_damaged_table_names_its_line(tmp_path):
-    measure_set(quick(tmp_path, pairs=0, shifted=0, triples=0, pinned=0), tmp_path / "out")
+    measure_co_runs(quick(tmp_path, pairs=0, shifted=0, triples=0, pinned=0), tmp_path / "out")
     table = tmp_path / "out/runs.csv"
     table.write_text(
         table.read_text().replace("alone-b-0,alone,b,1,,0,0.0,,0", "x,alone,b,1,,0,0.0,,soon")

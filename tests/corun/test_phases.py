@@ -22,8 +22,8 @@ def traced(rates, step_s=0.1):
 def by_brute_force(values, penalty):
     """Return the best segmentation by trying all of them: squared deviations plus a price."""
     n = len(values)
-    spread = max(values.std(), 0.1)
-    values = values / spread
+    noise = 1.4826 / np.sqrt(2) * np.median(np.abs(np.diff(values)))
+    values = values / max(noise, 0.1)
     price = penalty * np.log(n)
     best, before = [0.0] + [np.inf] * n, [0] * (n + 1)
     for end in range(5, n + 1):

@@ -106,7 +106,7 @@ def test_files_give_jobs_their_names(tmp_path):
 
 
 def test_disk_and_bandwidth_without_a_measured_machine_are_named_as_unknown(monkeypatch):
-    monkeypatch.setattr("foretell.corun.predict.known_machine", lambda: None)
+    monkeypatch.setattr("foretell.corun.machine.known_machine", lambda: None)
     assert any("corun machine" in note for note in predict_together([made_up()]).notes)
 
 

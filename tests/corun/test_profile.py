@@ -1,6 +1,7 @@
 """Profiles: of real programs, in files that damage, gaps and strangers cannot get past."""
 
 import contextlib
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.corun.profile import profile_job, profile_of, read_profile, write_profile
-from foretell.decide.corun.jobs import CPU
+from foretell.decide.corun.jobs import BANDWIDTH, CPU
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.traces import Trace
 
-from .jobs import made_up, python, spin
+from .jobs import made_up, made_up_machine, python, spin
 
 
 def test_a_job_that_rests_and_computes_has_two_phases(tmp_path):
@@ -53,6 +54,17 @@ def test_a_job_without_end_is_stopped_and_becomes_a_load():
 def test_bubbles_need_a_measured_machine():
     with pytest.raises(UsageError, match="bubbles need"):
         profile_job(spin(1), bubbles=True)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a bubble needs a core of its own")
+def test_a_run_beside_a_bubble_tells_the_bandwidth_of_a_job():
+    """The bubble of this machine is far below what the file says: the job seems to take it."""
+    machine = made_up_machine(stream_rate=1e15, bandwidth=2e15)
+    found = profile_job(spin(0.7), machine=machine, bubbles=True)
+    assert found.bandwidth > 1e14
+    assert found.needs(2).phases[-1].needs[BANDWIDTH] > 1e13
+    slow = made_up_machine(stream_rate=1.0, bandwidth=2.0)
+    assert profile_job(spin(0.7), machine=slow, bubbles=True).bandwidth == 0.0
 
 
 def test_files_of_an_hour_are_smaller_than_a_megabyte():

@@ -278,6 +278,21 @@ def test_serving(tmp_path, missing):
         assert "<svg" in (tmp_path / picture).read_text()
 
 
+def test_study_of_co_runs(tmp_path):
+    """It runs on the co-runs that are shipped, without what is trained for minutes."""
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin: results -->\n<!-- end: results -->\n")
+    script = ROOT / "docs" / "studies" / "co_runs.py"
+    done = subprocess.run(
+        [sys.executable, script, "--page", page, "--pictures", tmp_path, "--quick"],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    written = RESULTS.search(page.read_text())[1]
+    assert "| **fluid** |" in written
+    assert (tmp_path / "co-runs-matrix.svg").exists()
+
+
 def test_secure_tasks(tmp_path):
     def variant(one, two, four):
         return {"measured": {"1": one, "2": two}, "n_tasks": 10, "simulated": {"4": four}}

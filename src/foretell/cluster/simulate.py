@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from foretell.cluster.models import open_estimates
+from foretell.cluster.profiles import profiles_of
 from foretell.dataset import Dataset
 from foretell.decide.placement.choose import PolicyChoice, read_policies
 from foretell.decide.placement.cluster import Cluster, TraceTable, read_cluster
@@ -134,7 +135,8 @@ def simulate_cluster(
         A cluster file, or a dict of its shape.
     tasks
         A table of tasks with ``arrival_s``, needs and features as columns; by default they are made
-        up as [trace] in the cluster file says.
+        up as [trace] in the cluster file says. A column ``profile`` names profiles of co-runs: such
+        tasks slow one another on the nodes that they share.
     policy
         Policies with their settings, such as ``"kube,heats:H=0,geometric:H=1"``.
     seed, n_seeds
@@ -170,7 +172,7 @@ def run_policies(
     is_exact, n_tasks, n_own, n_nodes = True, 0, 0, 0
     for seed in seeds:
         own = made_up(trace, seed) if arrivals is None else list(arrivals)
-        scene = Scene(cluster, own, estimates, truth, trace.noise)
+        scene = Scene(cluster, own, estimates, truth, trace.noise, profiles_of(own))
         n_tasks, n_nodes = len(own), len(cluster.nodes()[0])
         n_own = sum(arrival.task.H is not None for arrival in own)
         played = [scene.play(choice, seed) for choice in choices]

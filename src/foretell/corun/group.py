@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from foretell.corun.machine import Machine, known_machine, read_machine
+from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.predict import on_one_machine
 from foretell.corun.profile import Profile, read_profile
 from foretell.corun.text import time_text
@@ -162,9 +162,7 @@ def group_jobs(
             option=Option("max_slowdown", f"{limit:g}"),
         )
     profiles, apart = _profiles(jobs)
-    known = read_machine(machine) if isinstance(machine, str | Path) else machine
-    known = known_machine() if known is None else known
-    needs, capacity, notes = on_one_machine(list(profiles.values()), known)
+    needs, capacity, notes = on_one_machine(list(profiles.values()), chosen_machine(machine))
     return _grouping(list(profiles), needs, _Ends(needs, capacity, limit, apart), machines, notes)
 
 

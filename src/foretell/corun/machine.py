@@ -18,7 +18,7 @@ from foretell.corun.bubbles import LEVELS
 from foretell.corun.running.together import JobOrder, run_together
 from foretell.decide.corun.jobs import Capacity
 from foretell.errors import NothingUsableError, UsageError
-from foretell.files.directory import write_whole
+from foretell.files.directory import cache_folder, write_whole
 from foretell.files.text_file import FileKind, read_text
 from foretell.files.typed import validated
 from foretell.measure.running.machine import describe_machine
@@ -105,8 +105,7 @@ def machine_facts() -> dict[str, Any]:
 
 def default_path() -> Path:
     """Return where the file of this machine is kept for this user."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "foretell" / "this.machine"
+    return cache_folder() / "this.machine"
 
 
 def read_machine(path: Path | str) -> Machine:
@@ -131,6 +130,13 @@ def known_machine() -> Machine | None:
         return None
     found = read_machine(path)
     return found if found.facts == machine_facts() else None
+
+
+def chosen_machine(given: Machine | Path | str | None) -> Machine | None:
+    """Return the machine that a user names; without one, what was measured of this one."""
+    if given is None:
+        return known_machine()
+    return read_machine(given) if isinstance(given, str | Path) else given
 
 
 def measure_machine(

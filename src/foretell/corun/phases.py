@@ -15,7 +15,7 @@ _MOST_BINS = 600
 _LEAST_BIN_S = 0.1  # the kernel counts CPU time in steps of 0.01 s
 _PENALTY = 3.0
 _MOST_PHASES = 16
-_LEAST_SPREAD = 0.1  # of the logarithm of a rate; below it is noise
+_LEAST_NOISE = 0.1  # of the logarithm of a rate: smaller changes are none
 
 
 def job_phases(trace: Trace, wall_s: float, n_cores: float, bandwidth: float) -> list[Phase]:
@@ -74,7 +74,7 @@ def _binned(trace: Trace, wall_s: float) -> tuple[Array, dict[str, Array]]:
 def change_points(signals: Array, penalty: float) -> list[int]:
     """Return where the mean of signals changes, by PELT (Killick, Fearnhead and Eckley, 2012).
 
-    Signals are divided by their spread, a change costs ``penalty`` times the logarithm of the
+    Signals are divided by their noise, a change costs ``penalty`` times the logarithm of the
     number of values, and at least five values lie between changes.
 
     >>> steps = np.repeat([[0.0], [3.0], [1.0]], 20, axis=0)
@@ -82,8 +82,11 @@ def change_points(signals: Array, penalty: float) -> list[int]:
     [20, 40]
     """
     n = len(signals)
-    spread = np.maximum(signals.std(axis=0), _LEAST_SPREAD)
-    values = signals / spread
+    if n < 2 * _LEAST_BINS:
+        return []
+    # By the noise, not by the whole spread: a clear step must not hide itself.
+    noise = 1.4826 / np.sqrt(2) * np.median(np.abs(np.diff(signals, axis=0)), axis=0)
+    values = signals / np.maximum(noise, _LEAST_NOISE)
     zero = np.zeros((1, values.shape[1]))
     sums = np.concatenate([zero, values.cumsum(axis=0)])
     squares = np.concatenate([[0.0], (values**2).sum(axis=1).cumsum()])

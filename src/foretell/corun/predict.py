@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from foretell.corun.calibration import CONFIDENCE, Calibration, group_of, shipped_calibration
-from foretell.corun.machine import Machine, known_machine, read_machine
+from foretell.corun.machine import Machine, chosen_machine
+from foretell.corun.models.features import features
+from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
 from foretell.decide.corun.fluid import CoRun, play_together
 from foretell.decide.corun.jobs import Capacity, CoJob, JobNeeds, pinned
@@ -106,6 +108,7 @@ def predict_together(
     running: Mapping[str, str | float] | None = None,
     pin: str | None = None,
     machine: Machine | Path | str | None = None,
+    model: FittedCoRuns | Path | str | None = None,
 ) -> Together:
     """Predict when jobs end that share a machine.
 
@@ -122,17 +125,20 @@ def predict_together(
         each cores of its own; by default the system decides.
     machine
         What was measured of the machine, or its file; by default that of this user, if it fits.
+    model
+        What was learned from measured co-runs, or its file; by default nothing, and intervals are
+        as wide as the errors of foretell's own study.
 
     >>> predict_together(["a.profile", "b.profile"], starts={"b": "30s"})  # doctest: +SKIP
     """
     profiles = _named(jobs)
-    known = read_machine(machine) if isinstance(machine, str | Path) else machine
-    known = known_machine() if known is None else known
+    known = chosen_machine(machine)
     needs, capacity, notes = on_one_machine(list(profiles.values()), known)
     co_jobs = _co_jobs(list(profiles), needs, _times(profiles, starts), _shares(profiles, running))
     if pin is not None:
         co_jobs = _pinned(co_jobs, pin, capacity)
-    return _together(co_jobs, capacity, notes, is_pinned=pin is not None)
+    learned = read_fitted(model) if isinstance(model, str | Path) else model
+    return _together(co_jobs, capacity, notes, learned)
 
 
 def slowdown(
@@ -142,9 +148,8 @@ def slowdown(
     machine: Machine | Path | str | None = None,
 ) -> float:
     """Return how many times longer a job takes while some neighbors run on its machine."""
-    known = read_machine(machine) if isinstance(machine, str | Path) else machine
     profiles = list(_named([job, *neighbors]).values())
-    needs, capacity, _ = on_one_machine(profiles, known_machine() if known is None else known)
+    needs, capacity, _ = on_one_machine(profiles, chosen_machine(machine))
     return slowdown_beside(needs[0], needs[1:], capacity)
 
 
@@ -286,7 +291,7 @@ def _pinned(jobs: Sequence[CoJob], pin: str, capacity: Capacity) -> list[CoJob]:
 
 
 def _together(
-    jobs: Sequence[CoJob], capacity: Capacity, notes: list[str], *, is_pinned: bool
+    jobs: Sequence[CoJob], capacity: Capacity, notes: list[str], learned: FittedCoRuns | None
 ) -> Together:
     co_run = play_together(jobs, capacity)
     _check_memory(jobs, co_run, capacity)
@@ -294,15 +299,23 @@ def _together(
     alone = [_alone_end(job) for job in jobs]
     in_turn = _in_turn(jobs)
     is_shifted = len({job.start_s for job in jobs}) > 1 or any(job.progress for job in jobs)
+    is_pinned = any(job.cpus is not None for job in jobs)
     group = group_of(len(jobs), is_shifted=is_shifted, is_pinned=is_pinned)
-    calibration = shipped_calibration()
+    calibration = shipped_calibration() if learned is None else learned.calibration
+    if learned is None and calibration is not None:
+        notes = [*notes, f"intervals are as wide as the errors of {calibration.source}"]
     low, high = (1.0, 1.0) if calibration is None else calibration.factors(group)
+    factors = _factors(jobs, co_run, capacity, learned)
+    told = [
+        job.start_s + max(factor * (end - job.start_s), a - job.start_s)
+        for job, end, factor, a in zip(jobs, co_run.ends_s, factors, alone, strict=True)
+    ]
     ends = tuple(
         JobEnd(
             name, job.start_s, end, job.start_s + low * (end - job.start_s),
             job.start_s + high * (end - job.start_s), a, t,
         )
-        for name, job, end, a, t in zip(names, jobs, co_run.ends_s, alone, in_turn, strict=True)
+        for name, job, end, a, t in zip(names, jobs, told, alone, in_turn, strict=True)
     )  # fmt: skip
     contended = tuple(
         (resource, start, end, tuple(names[k] for k in sorted(who)))
@@ -314,6 +327,28 @@ def _together(
             "that ends"
         )
     return Together(ends, contended, co_run, calibration, tuple(dict.fromkeys(notes)))
+
+
+def _factors(
+    jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity, learned: FittedCoRuns | None
+) -> list[float]:
+    """Return what was learned beyond the fluid model, as a factor on the time of each job."""
+    logs = [0.0] * len(jobs)
+    if learned is None or len(jobs) == 1:
+        return [1.0] * len(jobs)
+    if learned.residual is not None:
+        residual = learned.residual
+        logs = [residual.log_factor(features(jobs, co_run, k)) for k in range(len(jobs))]
+    has_end = not any(job.job.is_endless for job in jobs)
+    if learned.gru_weight > 0 and learned.network is not None and has_end:
+        from foretell.corun.models.cases import Case
+        from foretell.corun.models.gru.model import GruModel
+
+        times = GruModel.of(learned.network).predict(Case("", "", tuple(jobs), (), capacity))
+        w = learned.gru_weight
+        for k, (job, end, time_s) in enumerate(zip(jobs, co_run.ends_s, times, strict=True)):
+            logs[k] = (1 - w) * logs[k] + w * math.log(time_s / (end - job.start_s))
+    return [math.exp(value) for value in logs]
 
 
 def _alone_end(job: CoJob) -> float:

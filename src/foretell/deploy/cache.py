@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from foretell.decide.deployment.batch_times import Point
 from foretell.deploy.network import Effort, Network
 from foretell.errors import StorageError
-from foretell.files.directory import write_whole
+from foretell.files.directory import cache_folder, write_whole
 from foretell.measure.running.machine import describe_machine
 
 _FORMAT = 1
@@ -21,8 +20,7 @@ _FORMAT = 1
 
 def default_folder() -> Path:
     """Return the folder of this user's caches."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "foretell" / "batch-times"
+    return cache_folder() / "batch-times"
 
 
 class PointCache:

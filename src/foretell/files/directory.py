@@ -158,6 +158,12 @@ class _Log(logging.FileHandler):
         """Ignore the error; logging itself would print a traceback."""
 
 
+def cache_folder() -> Path:
+    """Return the folder in which foretell keeps what this user can measure again."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "foretell"
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder unless it is there; raise a StorageError if that fails."""
     try:

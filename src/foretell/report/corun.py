@@ -11,7 +11,7 @@ from foretell.corun.predict import Together
 from foretell.corun.text import time_text, together_text
 from foretell.errors import Option, UsageError
 from foretell.files.directory import write_new
-from foretell.report.document import Code, Document, Fact, Paragraph, Picture, Section, Table
+from foretell.report.document import Code, Document, Fact, Picture, Section, Table
 from foretell.report.pictures.corun import draw_timeline
 from foretell.report.pictures.svg import to_standalone_svg
 from foretell.report.write import FORMATS, choose_form, write_document
@@ -62,14 +62,12 @@ def _document(found: Together) -> Document:
         for j in found.jobs[:4]
         if math.isfinite(j.end_s)
     )
-    source = "" if found.calibration is None else f"Intervals: {found.calibration.source}."
-    blocks = (Code(together_text(found)), _timeline(found))
     return Document(
         title="Jobs that share a machine",
         lead=f"All is done at {time_text(found.last_end_s)}.",
         facts=facts,
-        trust=source,
+        trust="Ends are modelled, from one run of each job alone.",
         notes=found.notes,
-        sections=(Section("together", "Together", (*blocks, Paragraph("Ends are modelled."))),),
+        sections=(Section("together", "Together", (Code(together_text(found)), _timeline(found))),),
         foot=f"Written by foretell {__version__}.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from foretell.decide.corun.jobs import JobNeeds
 from foretell.decide.placement.choose import Chooser, PolicyChoice
 from foretell.decide.placement.cluster import Cluster
 from foretell.decide.placement.estimates import Estimates
 from foretell.decide.placement.fleet import Amounts
 from foretell.decide.placement.moves import Mover, Running
+from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.reserving import first_room
 from foretell.decide.placement.tasks import Task
 from foretell.decide.placement.waiting import Waiter, Waiting
@@ -80,6 +82,9 @@ class _Job:
     ended_s: float = math.nan
     energy_j: float = 0.0
     end: Event | None = None
+    left_s: float = 0.0
+    since_s: float = 0.0
+    speed: float = 1.0
     is_moving: bool = False
     where: list[int] = field(default_factory=list)
 
@@ -92,6 +97,9 @@ class Scene:
     ----------
     noise
         The standard deviation of the logarithm of true times and energies.
+    profiles
+        What jobs need alone, by the name that tasks give as their profile; such tasks slow one
+        another on the nodes that they share.
     """
 
     cluster: Cluster
@@ -99,6 +107,7 @@ class Scene:
     estimates: Estimates
     truth: Estimates
     noise: float = 0.0
+    profiles: Mapping[str, JobNeeds] = field(default_factory=dict)
 
     def play(self, choice: PolicyChoice, seed: int = 0) -> Played:
         """Let the tasks arrive, and place them by a policy."""
@@ -119,6 +128,13 @@ class _Play:
         self.waiting = Waiting()
         self.mover = Mover(cluster.migration, self.chooser)
         self.moves = cluster.migration.enabled if choice.moves is None else choice.moves
+        self.neighbors = Neighbors(self.fleet, scene.profiles) if scene.profiles else None
+        self.chooser.neighbors = self.neighbors
+        if self.neighbors is not None and self.moves:
+            raise UsageError(
+                "tasks with profiles are not moved in a simulation; switch moves off, or leave out "
+                "the column profile"
+            )
         self.running: dict[int, _Job] = {}
         self.stays: list[Stay] = []
         self.n_moves = 0
@@ -229,8 +245,25 @@ class _Play:
             job.running = Running(job.task, need, node, now_s, share)
             self.running[job.index] = job
         job.where.append(node)
-        time_s = delay_s + share * job.times[self.fleet.type_of[node]]
+        time_s = delay_s + share * float(job.times[self.fleet.type_of[node]])
         job.end = self.events.after(time_s, self._end, job)
+        job.left_s, job.since_s, job.speed = time_s, now_s, 1.0
+        if self.neighbors is not None:
+            self.neighbors.add(node, job.index, job.task)
+            self._retime(node)
+
+    def _retime(self, node: int) -> None:
+        """Plan the ends of tasks anew whose speed has changed with their neighbors."""
+        assert self.neighbors is not None
+        now_s = self.events.now_s
+        for number, speed in self.neighbors.speeds(node).items():
+            job = self.jobs[number]
+            if speed == job.speed or job.end is None:
+                continue
+            job.left_s = max(0.0, job.left_s - (now_s - job.since_s) * job.speed)
+            job.since_s, job.speed = now_s, speed
+            job.end.cancel()
+            job.end = self.events.after(job.left_s / speed, self._end, job)
 
     def _end(self, job: _Job) -> None:
         running = job.running
@@ -247,6 +280,9 @@ class _Play:
         self.ledger.note(node, self.events.now_s)
         self.fleet.give_back(node, running.need)
         self._count(job, node, share)
+        if self.neighbors is not None:
+            self.neighbors.remove(node, job.index)
+            self._retime(node)
         cpus = job.task.needs.cpus
         self.stays.append(Stay(job.index, node, running.started_s, self.events.now_s, cpus))
         self._place_waiting(node)

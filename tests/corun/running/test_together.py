@@ -7,10 +7,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
-from foretell.corun.running.together import JobOrder, run_together
+from foretell.corun.running.together import JobOrder, lost_core_s, run_together
+from foretell.errors import UsageError
+from foretell.traces import Trace
 
 from ..jobs import SPIN, python, spin
 
@@ -150,3 +153,27 @@ def test_what_others_did_is_not_counted_as_the_jobs():
     assert done.jobs[0].cpu_time_s < 0.5
     assert done.other_load > 0.05
     assert Path("/proc").exists()
+
+
+def steady(cores, waiting, seconds=4.0):
+    times = np.linspace(0.1, seconds, 40)
+    return times, Trace(times, {"cpu_time_s": cores * times, "wait_time_s": waiting * times})
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        ([steady(1.0, 0.0)], 0.0),
+        ([steady(0.7, 0.3)], 0.3),  # it wanted a core, one was there, and it had less
+        ([steady(1.0, 1.0), steady(1.0, 1.0)], 0.0),  # they wait for each other
+        ([steady(0.9, 1.1), steady(0.9, 1.1)], 0.2),  # both cores wanted, 1.8 had
+    ],
+)
+def test_what_others_took_is_told_from_what_jobs_take_from_each_other(jobs, expected):
+    assert lost_core_s(jobs, 2) / 4.0 == pytest.approx(expected, abs=0.01)
+
+
+def test_priority_without_the_right_to_it_is_refused(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="rights of root"):
+        run_together([JobOrder("a", spin(0.1))], priority=True)

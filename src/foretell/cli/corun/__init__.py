@@ -8,6 +8,7 @@ from foretell.cli._output import echo
 from foretell.cli.corun.group import group
 from foretell.cli.corun.machine import machine
 from foretell.cli.corun.measure import measure
+from foretell.cli.corun.models import fit, score
 from foretell.cli.corun.predict import predict
 from foretell.cli.corun.profile import profile
 
@@ -23,5 +24,5 @@ def command(ctx: click.Context) -> None:
         echo(ctx.get_help())
 
 
-for verb in (machine, profile, predict, group, measure):
+for verb in (machine, profile, predict, group, measure, score, fit):
     command.add_command(verb)

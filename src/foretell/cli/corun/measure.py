@@ -29,7 +29,7 @@ def measure(programs: Path, output: Path, dry_run: bool, quiet: bool, as_json: b
     Runs that others disturb are repeated. The same command continues where it was stopped.
     """
     from foretell.cli._progress import shown_progress
-    from foretell.corun.measuring.measure import measure_set
+    from foretell.corun.measuring.measure import measure_co_runs
     from foretell.corun.measuring.set_file import planned_runs, read_set
 
     if dry_run:
@@ -41,7 +41,7 @@ def measure(programs: Path, output: Path, dry_run: bool, quiet: bool, as_json: b
         return f", {progress.n_failed} failed" if progress.n_failed else ""
 
     with shown_progress("run", failed, quiet=quiet) as progress:
-        found = measure_set(programs, output, progress=progress)
+        found = measure_co_runs(programs, output, progress=progress)
     if as_json:
         echo_json({**vars(found), "folder": str(found.folder), "failures": dict(found.failures)})
         return

@@ -27,6 +27,7 @@ from foretell.errors import Option, UsageError
     help="packed: all jobs on few cores; spread: each on cores of its own.",
 )  # fmt: skip
 @option.path("--machine", help="What was measured of the machine [default: that of this user].")
+@option.path("--model", help="What `foretell corun fit` learned [default: nothing].")
 @option.output("Write the timeline (.svg), or a report with it (.html, .md, .pdf).")
 @option.force
 @option.json("Print all figures as JSON.")
@@ -54,6 +55,7 @@ def predict(
         running=_by_job(running, "running"),
         pin=given["pin"],
         machine=given["machine"],
+        model=given["model"],
     )
     if as_json:
         echo_json(found.to_json())

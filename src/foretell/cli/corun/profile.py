@@ -40,7 +40,7 @@ def profile(
 
     Only the processes that it starts are sampled. Write -- before the command.
     """
-    from foretell.corun.machine import known_machine, read_machine
+    from foretell.corun.machine import chosen_machine
     from foretell.corun.profile import profile_job, write_profile
     from foretell.files.directory import check_new
 
@@ -49,7 +49,7 @@ def profile(
         command,
         name=output.stem,
         seconds=None if seconds is None else read_seconds(seconds, "for"),
-        machine=known_machine() if machine is None else read_machine(machine),
+        machine=chosen_machine(machine),
         bubbles=given["bubbles"],
         priority=given["priority"],
     )

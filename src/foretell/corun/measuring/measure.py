@@ -6,8 +6,9 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ from foretell.decide.corun.jobs import pinned
 from foretell.errors import NothingUsableError
 from foretell.files.directory import JOURNAL, claimed, make_folder, write_whole
 from foretell.files.journal import Journal
+from foretell.measure.running.machine import describe_versions
 from foretell.statuses import Status
 from foretell.traces import Trace
 
 #: How a run went: usable, disturbed by others even at the last attempt, or a program failed.
 OK, DISTURBED, FAILED = "ok", "disturbed", Status.FAILED.value
-PROFILES, TRACES = "profiles", "traces"
+PROFILES, TRACES, ABOUT = "profiles", "traces", "about.json"
 _STEPS = 64
 _KEPT = ("cpu_time_s", "wait_time_s", "read_bytes", "written_bytes", "memory_bytes")
 
@@ -62,7 +64,7 @@ class MeasuredSet:
     failures: Mapping[str, str]
 
 
-def measure_set(
+def measure_co_runs(
     source: Path | str | Mapping[str, Any] | CoRunSet,
     output: Path | str,
     *,
@@ -95,7 +97,20 @@ def measure_set(
                 MeasureProgress(len(runs) - n_left, len(runs), measuring.n_failed, pace * n_left)
             )
         write_table(folder, journal.records)
+        write_about(folder, journal.records)
         return measuring.outcome()
+
+
+def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Write what the table is of: the machine, versions, and when runs were made."""
+    times = sorted(record["at"] for record in records if "at" in record)
+    about = {**machine_facts(), "versions": describe_versions()}
+    if times:
+        about |= {
+            "began": times[0][:16].replace("T", " "),
+            "ended": times[-1][:16].replace("T", " "),
+        }
+    write_whole(folder / ABOUT, (json.dumps(about, indent=1) + "\n").encode())
 
 
 def _fingerprint(given: CoRunSet) -> dict[str, str]:
@@ -206,7 +221,8 @@ class _Measuring:
     def _keep(self, run: Planned, found: dict[str, Any]) -> None:
         record = {
             "kind": run.kind, "key": run.key, "programs": list(run.programs),
-            "repeat": run.repeat, "shift": run.shift, "pin": run.pin, **found,
+            "repeat": run.repeat, "shift": run.shift, "pin": run.pin,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"), **found,
         }  # fmt: skip
         self._journal.append([record])
         self.done[run.key] = record

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from foretell.errors import NothingUsableError
+from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.measure.running.printed import Printed
 from foretell.traces import Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 INTERVAL_S = 0.05
 _MOST_KEPT = 1 << 20
 _MOST_PRINTED = 4000
+_STEPS = 16  # in which what was lost is added up: the kernel counts CPU time in 0.01 s
 
 
 @dataclass(frozen=True)
@@ -89,8 +97,8 @@ class RunTogether:
     other_load
         Cores that others kept busy, on average.
     disturbed
-        Cores that others kept busy while these jobs waited for one, on average: what others may
-        have slowed them by.
+        Cores that others kept busy while these jobs wanted them and had fewer than there are, on
+        average: what others have slowed them by.
     steal
         Cores that the host of a virtual machine kept for others, on average.
     overhead
@@ -109,6 +117,14 @@ def run_together(
     orders: Sequence[JobOrder], *, interval_s: float = INTERVAL_S, priority: bool = False
 ) -> RunTogether:
     """Run jobs together, and return how each of them ran; nothing that they started is left."""
+    if not Path("/proc/self/stat").exists():
+        raise UsageError("jobs are sampled through /proc, which only Linux has; run this on Linux")
+    if priority and os.geteuid() != 0:
+        raise UsageError(
+            "running before other processes takes the rights of root; leave it out, and use an "
+            "idle machine",
+            option=Option("priority"),
+        )
     with ExitStack() as stack:
         outputs = [stack.enter_context(closing(Printed(_MOST_KEPT))) for _ in orders]
         for output in outputs:
@@ -121,7 +137,7 @@ def run_together(
         printed = [p.end(_MOST_PRINTED) for p in outputs]
     found = zip(orders, answer["jobs"], printed, strict=True)
     jobs = tuple(_job_run(o, a, text, answer["columns"]) for o, a, text in found)
-    return _whole(jobs, answer)
+    return _whole(orders, jobs, answer)
 
 
 def _plain(order: JobOrder, output: Printed, priority: bool) -> dict[str, Any]:
@@ -187,19 +203,56 @@ def _failure(status: int, printed: str) -> str:
     return f"{how}: {lines[-1][:300]}" if lines else how
 
 
-def _whole(jobs: tuple[JobRun, ...], answer: Mapping[str, Any]) -> RunTogether:
+def _whole(
+    orders: Sequence[JobOrder], jobs: tuple[JobRun, ...], answer: Mapping[str, Any]
+) -> RunTogether:
     wall_s, machine = max(answer["wall_s"], 1e-6), answer["machine"]
     used_s = sum(max(job.cpu_time_s, _last(job, "cpu_time_s")) for job in jobs)
     other_s = max(0.0, machine["busy_s"] - used_s - answer["watch_cpu_s"])
-    waited_s = sum(job.waited_s for job in jobs)
+    n_cores = len(os.sched_getaffinity(0))
+    lost_s = 0.0
+    for cpus in {order.cpus for order in orders}:
+        own = [
+            (job.began_s + job.trace.times_s, job.trace)
+            for order, job in zip(orders, jobs, strict=True)
+            if order.cpus == cpus and len(job.trace)
+        ]
+        lost_s += lost_core_s(own, len(cpus) or n_cores)
     return RunTogether(
         jobs,
         wall_s,
         other_s / wall_s,
-        min(other_s, waited_s) / wall_s,
+        min(other_s, lost_s) / wall_s,
         max(0.0, machine["steal_s"]) / wall_s,
         answer["watch_cpu_s"] / wall_s,
     )
+
+
+def lost_core_s(traces: Sequence[tuple[Array, Trace]], n_cores: int) -> float:
+    """Return the core seconds that jobs wanted and did not have, beyond what they lack together.
+
+    Threads that run or wait for a core want one. If the jobs want more cores than there are, they
+    wait for one another, and only what they had less than all cores was lost to others.
+
+    Parameters
+    ----------
+    traces
+        Of each job the times of its samples, on a common clock, and the samples.
+    n_cores
+        How many cores these jobs share.
+    """
+    import numpy as np
+
+    if not traces:
+        return 0.0
+    edges = np.linspace(0.0, max(float(times[-1]) for times, _ in traces), _STEPS + 1)
+    used, waited = (
+        sum(np.diff(np.interp(edges, times, t.columns[name], left=0.0)) for times, t in traces)
+        for name in ("cpu_time_s", "wait_time_s")
+    )
+    there = n_cores * np.diff(edges)
+    lost = np.minimum(there, used + waited) - used
+    return float(np.maximum(lost, 0.0).sum())
 
 
 def _last(job: JobRun, column: str) -> float:

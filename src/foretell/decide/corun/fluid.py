@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foretell.decide.corun.jobs import BANDWIDTH, CPU, DISK, Capacity, CoJob, Phase
+from foretell.decide.corun.jobs import BANDWIDTH, CPU, DISK, Capacity, CoJob, JobNeeds, Phase
 from foretell.decide.corun.sharing import Demand, speeds
 from foretell.errors import UsageError
 
 _LEAST_WEIGHT = 1e-3
 _NEAR = 1e-9
+_TOLD = 0.99  # of the speed alone: a job that is faster does not wait for anything worth telling
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,18 @@ def play_together(jobs: Sequence[CoJob], capacity: Capacity) -> CoRun:
         now = until
 
 
+def steady_speeds(jobs: Sequence[JobNeeds], capacity: Capacity) -> list[float]:
+    """Return the speed of jobs that share a machine and need the same all the time.
+
+    >>> from foretell.decide.corun.jobs import JobNeeds
+    >>> job = JobNeeds("spin", (Phase(10.0, {CPU: 1.0}),))
+    >>> steady_speeds([job, job, job, job], Capacity(2))
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    running = [_begin(CoJob(job.steady().within(capacity))) for job in jobs]
+    return [speed for speed, _ in _paces(running, capacity)]
+
+
 def _is_endless(job: CoJob) -> bool:
     return job.job.is_endless
 
@@ -164,7 +177,7 @@ def _paces(active: Sequence[_Running], capacity: Capacity) -> list[tuple[float, 
             pools.setdefault((resource, cpus), (size, []))[1].append((j, need, weight))
     names = [resource for resource, _ in pools]
     return [
-        (speed, names[k] if k >= 0 and speed < 1 - _NEAR else "")
+        (speed, names[k] if k >= 0 and speed < _TOLD else "")
         for speed, k in speeds(len(active), list(pools.values()))
     ]
 

@@ -15,7 +15,7 @@ from itertools import combinations
 
 #: Up to so many jobs, all plans are tried.
 MOST_EXACT = 8
-_MOST_ROUNDS = 50
+_MOST_ROUNDS = 500
 _NEAR = 1e-9
 
 Group = frozenset[int]
@@ -198,6 +198,7 @@ def _improved(groups: list[Group], n_machines: int, ends: Ends) -> list[Group]:
             value = score(placed(candidate, n_machines, ends), ends)
             if _is_better(value, best):
                 best, found = value, candidate
+                break  # the first that helps: looking at all of them takes long
         if found is None:
             return groups
         groups = found

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foretell.decide.placement.cluster import Cluster, Energy, PolicyTable
 from foretell.decide.placement.estimates import Estimates
 from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
+from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.optimum import Problem
 from foretell.decide.placement.policies import POLICIES, Policy
 from foretell.decide.placement.tasks import Task, plain_value, read_h
@@ -136,7 +137,8 @@ class Chooser:
     """Chooses nodes for tasks by a policy, from what is free now.
 
     The fleet may be exchanged, by one with the same types of nodes; by default it has the nodes of
-    the cluster file. ``allowed`` says which nodes a task may use, whatever room they have.
+    the cluster file. ``allowed`` says which nodes a task may use, whatever room they have. With
+    ``neighbors``, times are those beside the tasks that run on a node.
     """
 
     def __init__(
@@ -152,6 +154,7 @@ class Chooser:
         self.policy = choice.make()
         self.H, self.energy = choice.settings(cluster.policy)
         self.random = np.random.default_rng([seed, 1])
+        self.neighbors: Neighbors | None = None
 
     def weight(self, task: Task) -> float:
         """Return the weight of energy for a task: its own, or that of the policy."""
@@ -164,7 +167,8 @@ class Chooser:
         nodes = self.fleet.fitting(need, own)
         if allowed is not None:
             nodes = nodes[allowed[nodes]]
-        return Candidates(self.fleet, nodes, need, self.estimates.of(task), self.energy)
+        slowdown = None if self.neighbors is None else self.neighbors.slowdowns(task, nodes)
+        return Candidates(self.fleet, nodes, need, self.estimates.of(task), self.energy, slowdown)
 
     def choose(
         self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None

@@ -199,6 +199,12 @@ class Candidates:
 
     Arrays have one entry per candidate, in the order of the nodes' names. Predictions are NaN where
     they are not known, or not to be trusted.
+
+    Attributes
+    ----------
+    slowdown
+        How many times longer the task takes on each node than alone, beside what runs there; None
+        where no profiles tell.
     """
 
     fleet: Fleet
@@ -206,6 +212,7 @@ class Candidates:
     need: Amounts
     estimates: TypeEstimates
     energy: Energy = "task"
+    slowdown: Array | None = None
 
     @property
     def names(self) -> list[str]:
@@ -222,7 +229,7 @@ class Candidates:
     def time_s(self) -> Array:
         """The predicted time of the task."""
         found: Array = self.estimates.time_s[self.types]
-        return found
+        return found if self.slowdown is None else found * self.slowdown
 
     @cached_property
     def energy_j(self) -> Array:
@@ -259,7 +266,9 @@ class Candidates:
 
     def take(self, kept: NDArray[np.bool_]) -> Candidates:
         """Keep some of the candidates."""
-        return Candidates(self.fleet, self.nodes[kept], self.need, self.estimates, self.energy)
+        slowdown = None if self.slowdown is None else self.slowdown[kept]
+        nodes = self.nodes[kept]
+        return Candidates(self.fleet, nodes, self.need, self.estimates, self.energy, slowdown)
 
 
 def _unit(resource: str) -> int:

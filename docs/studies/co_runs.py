@@ -1,0 +1,325 @@
+"""Jobs that share a machine: twelve programs measured alone and together, and every model on them.
+
+python docs/studies/co_runs.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import combinations
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from page import BLACK, BLUE, DOCS, EXAMPLES, ORANGE, STUDIES, Study, drawing, markdown, percent
+
+from foretell.corun.calibration import PAIR
+from foretell.corun.machine import read_machine
+from foretell.corun.models.cases import Case
+from foretell.corun.models.gru.model import GruModel
+from foretell.corun.models.gru.network import CROSSING, RULES
+from foretell.corun.models.gru.sequences import N_METRICS
+from foretell.corun.models.gru.train import GruOptions
+from foretell.corun.models.score import CoRunScores, score_co_runs
+from foretell.corun.models.validation import QUESTIONS, calibrated
+from foretell.decide.corun.grouping import GroupEnds, best_plan
+from foretell.traces import read_trace
+
+_PICTURED = "two-phases"
+_HORIZONS = (1, 2, 3)
+
+
+def open_co_runs() -> Study:
+    """Read the command line; ``--runs`` is the table in the folder of a measurement."""
+    parser = argparse.ArgumentParser(description="Twelve programs alone and together.")
+    parser.add_argument("--runs", type=Path, default=EXAMPLES / "corun" / "measured" / "runs.csv")
+    parser.add_argument("--page", type=Path, default=STUDIES / "co-runs.md")
+    parser.add_argument("--pictures", type=Path, default=DOCS / "pictures")
+    parser.add_argument("--quick", action="store_true", help="train nothing for minutes")
+    given = parser.parse_args()
+    return Study(given.runs, given.page, given.pictures, given.quick)
+
+
+def facts(study: Study, runs: pd.DataFrame, scores: CoRunScores) -> str:
+    """Say what was measured, when and on what machine."""
+    about = json.loads(study.runs.with_name("about.json").read_text(encoding="utf-8"))
+    data = scores.measurement
+    kinds = runs.drop_duplicates("key")["kind"].value_counts()
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+    disturbed = runs.drop_duplicates("key").groupby("status").size().to_dict()
+    return (
+        f"*Measured* from {about['began']} to {about['ended']} UTC on {about['n_usable']} cores of "
+        f"{about['cpu']} with {about['memory_bytes'] / 2**30:.1f} GiB of memory, a virtual "
+        f"machine: {runs['key'].nunique()} runs ({counts}), of which {disturbed.get('ok', 0)} went "
+        f"well and {disturbed.get('disturbed', 0)} were disturbed by others even when repeated, "
+        f"and are left out. Others kept {runs['other_load'].mean():.2f} cores busy meanwhile, and "
+        "measured jobs ran before them (`priority`); while jobs waited, others used "
+        f"{runs['disturbed'].mean():.3f} cores on average. The host kept "
+        f"{runs['steal'].mean():.3f} cores. Repeats of a program alone differ by "
+        f"{percent(data.noise)} from their median on average: no model can be better."
+    )
+
+
+def programs(runs: pd.DataFrame, scores: CoRunScores) -> str:
+    """Return what each program needs alone."""
+    rows = []
+    for name, profile in sorted(scores.measurement.profiles.items()):
+        needs = profile.needs(scores.measurement.capacity.n_cores)
+        own = runs[(runs["kind"] == "pair") & (runs["program"] == name) & (runs["status"] == "ok")]
+        slowest = own.loc[own["slowdown"].idxmax()]
+        rows.append(
+            (
+                name, f"{profile.wall_s:.2f} s", f"{needs.mean('CPU time'):.2f}",
+                f"{100 * needs.mean('disk'):.0f} %", f"{profile.memory_bytes / 2**20:.0f} MiB",
+                str(len(needs.phases)), f"{own['slowdown'].mean():.2f}",
+                f"{slowest['slowdown']:.2f} beside {slowest['beside']}",
+            )
+        )  # fmt: skip
+    header = (
+        "program", "alone", "cores", "disk busy", "memory", "phases", "mean slowdown in pairs",
+        "largest",
+    )  # fmt: skip
+    return markdown(header, rows)
+
+
+def draw_matrix(runs: pd.DataFrame) -> plt.Figure:
+    """Draw the slowdown of each program (row) beside each other one (column)."""
+    pairs = runs[(runs["kind"] == "pair") & (runs["status"] == "ok")]
+    table = pairs.pivot_table(index="program", columns="beside", values="slowdown", aggfunc="mean")
+    names = sorted(set(table.index) | set(table.columns))
+    table = table.reindex(index=names, columns=names)
+    figure, axes = plt.subplots(figsize=(7.2, 5.6))
+    shown = axes.imshow(table, cmap="Oranges", vmin=1.0, vmax=max(2.0, float(table.max().max())))
+    for i in range(len(names)):
+        for j in range(len(names)):
+            value = table.iloc[i, j]
+            if np.isfinite(value):
+                color = "white" if value > 1.75 else BLACK
+                axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="beside", ylabel="program")
+    axes.grid(visible=False)
+    figure.colorbar(shown, label="times longer than alone, measured")
+    figure.tight_layout()
+    return figure
+
+
+def draw_predicted(scores: CoRunScores) -> plt.Figure:
+    """Draw predicted against measured times of programs that were left out."""
+    figure, panes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharex=True, sharey=True)
+    for axes, name in zip(panes, (scores.best_baseline, scores.chosen), strict=True):
+        for question, marker, color in (
+            ("pairs, unseen", "o", BLUE), ("triples", "^", ORANGE), ("shifted", "s", "#2a7f3f"),
+            ("pinned", "D", BLACK),
+        ):  # fmt: skip
+            found = scores.predictions[name][question]
+            axes.plot(
+                [p.measured_s for p in found], [p.predicted_s for p in found], marker, color=color,
+                fillstyle="none", markersize=4, label=question,
+            )  # fmt: skip
+        ends = axes.get_xlim()
+        axes.plot(ends, ends, color="#777777", linewidth=0.8)
+        axes.set(xlabel="measured, s", title=name)
+        axes.title.set(fontsize=10)
+    panes[0].set(ylabel="predicted, s")
+    panes[1].legend(fontsize=7, frameon=False)
+    figure.tight_layout()
+    return figure
+
+
+def draw_traces(study: Study, cases: list[Case]) -> plt.Figure | None:
+    """Draw CPU time over time of one pair, as measured and as the model has it."""
+    wanted = [c for c in cases if c.kind == PAIR and _PICTURED in c.programs]
+    if not wanted:
+        return None
+    case = max(wanted, key=lambda c: (len(set(c.programs)), len(c.fluid.stretches), c.key))
+    trace = read_trace(study.runs.parent / "traces" / f"{case.key}.trace")
+    figure, panes = plt.subplots(2, 1, figsize=(7.2, 3.8), sharex=True)
+    for k, (axes, name) in enumerate(zip(panes, case.programs, strict=True)):
+        used = np.gradient(trace.columns[f"{k + 1}.cpu_time_s"], trace.times_s)
+        axes.plot(trace.times_s, used, color=BLUE, linewidth=1.2, label="measured")
+        times, cores = _modelled(case, k)
+        axes.step(times, cores, where="post", color=ORANGE, linewidth=1.2, label="fluid model")
+        axes.set(ylabel=f"{name}\ncores", ylim=(0, 2.1))
+    panes[1].set(xlabel="time, s")
+    panes[0].legend(fontsize=8, frameon=False, loc="upper right")
+    figure.tight_layout()
+    return figure
+
+
+def _modelled(case: Case, k: int) -> tuple[list[float], list[float]]:
+    times, cores, done = [0.0], [0.0], 0.0
+    phases = case.jobs[k].job.phases
+    for stretch in case.fluid.stretches:
+        left, need = done, phases[-1].needs["CPU time"]
+        for phase in phases:
+            if left < phase.seconds * (1 - 1e-6):
+                need = phase.needs["CPU time"]
+                break
+            left -= phase.seconds
+        times.append(stretch.start_s)
+        cores.append(need * stretch.speeds[k])
+        done += stretch.speeds[k] * (stretch.end_s - stretch.start_s)
+    return [*times[1:], case.fluid.stretches[-1].end_s], [*cores[1:], 0.0]
+
+
+def errors(scores: CoRunScores) -> str:
+    """Return the errors of all models, and what the chosen one gains."""
+    rows = [
+        (f"**{name}**" if name == scores.chosen else name, *(percent(e) for e in own.values()))
+        for name, own in scores.errors().items()
+    ]
+    text = markdown(("model", *QUESTIONS), rows)
+    gains = "; ".join(
+        f"{q} {-100 * g:+.0f} % ({-100 * high:+.0f} to {-100 * low:+.0f})"
+        for q, (g, low, high) in scores.gains().items()
+    )
+    covers = ", ".join(f"{q} {100 * c:.0f} %" for q, c in scores.coverage().items())
+    return (
+        f"{text}\nError of *{scores.chosen}* against *{scores.best_baseline}*, the best baseline, "
+        f"with 95 % intervals of a paired bootstrap over co-runs: {gains}.\n\n"
+        f"Intervals of 90 % cover: {covers}. Programs that are left out do not shape them.\n"
+    )
+
+
+def grouping(scores: CoRunScores) -> str:
+    """Compare groups that the model chooses with the best in the measured matrix."""
+    pairs: dict[frozenset[str], Case] = {}
+    for case in scores.measurement.cases:
+        if case.kind == PAIR:
+            pairs[frozenset(case.programs)] = case
+    names = sorted(scores.measurement.profiles)
+    alone = {name: p.wall_s for name, p in scores.measurement.profiles.items()}
+    draw = np.random.default_rng(0)
+    ratios, in_turn = [], []
+    for _ in range(40):
+        some = sorted(draw.choice(names, 6, replace=False))
+        if not any(frozenset(p) in pairs for p in combinations(some, 2)):
+            continue
+        measured, modelled = (_ends(some, pairs, alone, kind) for kind in ("walls", "fluid"))
+        plan = best_plan(6, 1, modelled)
+        best = best_plan(6, 1, measured)
+        total = _length(plan, measured)
+        ratios.append(total / _length(best, measured))
+        in_turn.append(sum(alone[n] for n in some) / _length(best, measured))
+    if not ratios:
+        return "There are too few pairs to group programs.\n"
+    return (
+        f"{len(ratios)} times six of the programs were put on one machine in pairs or alone, one "
+        "after the other. By the *measured* times, the groups that the model chooses take "
+        f"{100 * (np.mean(ratios) - 1):.1f} % longer than the best groups on average "
+        f"(at most {100 * (max(ratios) - 1):.1f} %); running all programs one after the other "
+        f"takes {100 * (np.mean(in_turn) - 1):.0f} % longer.\n"
+    )
+
+
+def _ends(some: list[str], pairs: dict, alone: dict[str, float], kind: str):
+    def ends(group: frozenset[int]) -> GroupEnds:
+        own = [some[k] for k in sorted(group)]
+        if len(own) == 1:
+            return GroupEnds((alone[own[0]],), True)
+        if len(own) > 2 or frozenset(own) not in pairs:  # what was not measured is not chosen
+            return GroupEnds((1e9,) * len(own), False)
+        case = pairs[frozenset(own)]
+        times = case.walls_s if kind == "walls" else case.fluid.ends_s
+        by_name = dict(zip(case.programs, times, strict=True))
+        return GroupEnds(tuple(by_name[n] for n in own), True)
+
+    return ends
+
+
+def _length(plan: tuple, ends) -> float:
+    return sum(ends(group).length_s for own in plan for group in own)
+
+
+def ablations(scores: CoRunScores) -> str:
+    """Return what the sequence-to-sequence model loses without its parts."""
+    cases = scores.measurement.cases
+    names = sorted(scores.measurement.profiles)
+    held = set(names[::4])
+    train = [c for c in cases if c.kind == PAIR and not held & set(c.programs)]
+    test = [c for c in cases if c.kind == PAIR and held & set(c.programs)]
+    rows = []
+    for label, has_completion in (("with completion", True), ("without completion", False)):
+        model = GruModel(GruOptions(has_completion=has_completion))
+        model.fit(train)
+        for rule in RULES:
+            found = [_error(test, model, rule, k) for k in _HORIZONS]
+            rows.append((label, rule, *(percent(e) for e in found)))
+    one_each = [GruModel(GruOptions(metric=k)) for k in range(N_METRICS)]
+    for model in one_each:
+        model.fit(train)
+    averaged = percent(_averaged(test, one_each))
+    rows.append(("one network per metric, averaged", CROSSING, "–", averaged, "–"))
+    header = ("inputs", "rule", *(f"horizon k = {k}" for k in _HORIZONS))
+    return (
+        f"Pairs with {', '.join(sorted(held))}, which the network never saw:\n\n"
+        f"{markdown(header, rows)}"
+    )
+
+
+def _error(test: list[Case], model: GruModel, rule: str, horizon: int) -> float:
+    found = [
+        abs(p / m - 1)
+        for case in test
+        for p, m in zip(model.predict_by(case, rule, horizon), case.walls_s, strict=True)
+    ]
+    return float(np.mean(found))
+
+
+def _averaged(test: list[Case], models: list[GruModel]) -> float:
+    found = []
+    for case in test:
+        times = np.mean([model.predict(case) for model in models], axis=0)
+        found += [abs(p / m - 1) for p, m in zip(times, case.walls_s, strict=True)]
+    return float(np.mean(found))
+
+
+def write_calibration(study: Study, scores: CoRunScores) -> None:
+    """Write the errors that foretell brings along, for intervals without a fit of one's own."""
+    found = calibrated(
+        scores.predictions["fluid"],
+        f"{len({c.key for c in scores.measurement.cases})} co-runs of "
+        f"{len(scores.measurement.profiles)} programs, measured on 2 cores in foretell's own study",
+    )
+    path = DOCS.parent / "src" / "foretell" / "corun" / "calibration.json"
+    if study.page.parent == STUDIES:
+        text = json.dumps({"source": found.source, "errors": dict(found.errors)}, indent=1)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Judge all models, draw, write."""
+    study = open_co_runs()
+    runs = pd.read_csv(study.runs)
+    machine = read_machine(study.runs.with_name("this.machine"))
+    gru = None if study.is_quick else GruOptions()
+    scores = score_co_runs(study.runs.parent, machine=machine, gru=gru)
+    with drawing():
+        pictures = {
+            "co-runs-matrix": draw_matrix(runs),
+            "co-runs-predicted": draw_predicted(scores),
+        }
+        traces = draw_traces(study, list(scores.measurement.cases))
+        if traces is not None:
+            pictures["co-runs-traces"] = traces
+    results = (
+        f"{facts(study, runs, scores)}\n\n## The programs alone\n\n{programs(runs, scores)}\n"
+        "## How programs slow each other\n\n"
+        "![Slowdowns of pairs, measured](../pictures/co-runs-matrix.svg)\n\n"
+        f"## How far off each model is\n\n{errors(scores)}\n"
+        "![Predicted and measured times](../pictures/co-runs-predicted.svg)\n\n"
+        "![CPU time of a pair over time](../pictures/co-runs-traces.svg)\n\n"
+        f"## Groups\n\n{grouping(scores)}"
+    )
+    if not study.is_quick:
+        results += f"\n## The sequence-to-sequence model\n\n{ablations(scores)}"
+    study.write(results, pictures)
+    write_calibration(study, scores)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Cases: measured co-runs with the needs of their jobs, as models see them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from foretell.corun.calibration import SHIFTED
+from foretell.corun.machine import Machine
+from foretell.corun.measuring.measure import PROFILES
+from foretell.corun.measuring.set_file import ALONE
+from foretell.corun.measuring.table import MeasuredCoRun, read_co_runs
+from foretell.corun.predict import on_one_machine
+from foretell.corun.profile import Profile, read_profile
+from foretell.decide.corun.fluid import CoRun, play_together
+from foretell.decide.corun.jobs import CPU, Capacity, CoJob, JobNeeds, pinned
+from foretell.errors import DatasetError
+
+RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A co-run: what its jobs need, when they start, and how long they took.
+
+    Attributes
+    ----------
+    kind
+        Pair, shifted, triple, pinned, or running: what is left of a shifted pair at the second
+        start, when the first job is known to have run alone until then.
+    walls_s
+        How long each job took from its start; of a running job, from the moment of the question.
+    """
+
+    key: str
+    kind: str
+    jobs: tuple[CoJob, ...]
+    walls_s: tuple[float, ...]
+    capacity: Capacity
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The names of the programs."""
+        return tuple(job.job.name for job in self.jobs)
+
+    @cached_property
+    def fluid(self) -> CoRun:
+        """The co-run by the fluid model."""
+        return play_together(self.jobs, self.capacity)
+
+    def alone_s(self, k: int) -> float:
+        """Return how long a job takes alone from its start."""
+        return (1 - self.jobs[k].progress) * self.jobs[k].job.alone_s
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A folder of measured co-runs, read.
+
+    Attributes
+    ----------
+    cases
+        Usable co-runs.
+    n_left_out
+        How many were not usable.
+    noise
+        The mean relative deviation of repeats alone from their median: no model can be better.
+    """
+
+    profiles: dict[str, Profile]
+    cases: tuple[Case, ...]
+    n_left_out: int
+    noise: float
+    capacity: Capacity
+
+
+def read_measurement(folder: Path | str, machine: Machine | None = None) -> Measurement:
+    """Read a folder that `foretell corun measure` wrote."""
+    runs = read_co_runs(folder)
+    alone: dict[str, list[MeasuredCoRun]] = {}
+    for run in runs:
+        if run.kind == ALONE and run.status != "failed":
+            alone.setdefault(run.jobs[0].program, []).append(run)
+    if not alone:
+        raise DatasetError(f"{folder} has no program that ran alone; measure the set first")
+    profiles = {name: _middle(Path(folder), name, own) for name, own in alone.items()}
+    found, capacity, _ = on_one_machine(list(profiles.values()), machine)
+    needs = dict(zip(profiles, found, strict=True))
+    usable = [r for r in runs if r.kind != ALONE and r.is_usable]
+    cases = [_case(run, needs, capacity) for run in usable]
+    cases += [_running(case) for case in cases if case.kind == SHIFTED]
+    n_left_out = sum(run.kind != ALONE for run in runs) - len(usable)
+    return Measurement(profiles, tuple(cases), n_left_out, _noise(alone), capacity)
+
+
+def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile:
+    """Return the profile of the run alone of median time, of an undisturbed one if there is."""
+    good = [run for run in runs if run.is_usable] or list(runs)
+    middle = sorted(good, key=lambda run: run.jobs[0].wall_s)[(len(good) - 1) // 2]
+    repeat = middle.key.rpartition("-")[2]
+    file = f"{name}.profile" if repeat == "0" else f"{name}-{repeat}.profile"
+    return replace(read_profile(folder / PROFILES / file), name=name)
+
+
+def _noise(alone: dict[str, list[MeasuredCoRun]]) -> float:
+    deviations = []
+    for runs in alone.values():
+        times = sorted(run.jobs[0].wall_s for run in runs)
+        middle = times[len(times) // 2]
+        deviations += [abs(t / middle - 1) for t in times if len(times) > 1]
+    return sum(deviations) / len(deviations) if deviations else math.nan
+
+
+def _case(run: MeasuredCoRun, needs: dict[str, JobNeeds], capacity: Capacity) -> Case:
+    unknown = [job.program for job in run.jobs if job.program not in needs]
+    if unknown:
+        raise DatasetError(f"'{unknown[0]}' of the run {run.key} has no run alone")
+    jobs = [CoJob(needs[job.program], job.start_s) for job in run.jobs]
+    if run.pin:
+        widest = max(job.job.mean(CPU) for job in jobs)
+        layout = pinned(len(jobs), capacity.n_cores, widest)[run.pin]
+        jobs = [replace(job, cpus=cpus) for job, cpus in zip(jobs, layout, strict=True)]
+    return Case(run.key, run.kind, tuple(jobs), tuple(job.wall_s for job in run.jobs), capacity)
+
+
+def _running(case: Case) -> Case:
+    """Return what is left of a shifted pair when the second job starts."""
+    first, second = case.jobs
+    progress = min(0.99, second.start_s / first.job.alone_s)
+    jobs = (CoJob(first.job, 0.0, progress), CoJob(second.job))
+    left_s = max(case.walls_s[0] - second.start_s, 1e-3)
+    return Case(case.key, RUNNING, jobs, (left_s, case.walls_s[1]), case.capacity)

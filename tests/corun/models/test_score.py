@@ -1,0 +1,160 @@
+"""Models of co-runs: judged without what they learned from, learned parts only where they win."""
+
+import json
+import math
+
+import pytest
+
+from foretell.corun.models.baselines import AdditiveCpu, Fluid, Isolated, RooflineClasses
+from foretell.corun.models.cases import read_measurement
+from foretell.corun.models.fitted import read_fitted
+from foretell.corun.models.residual import Residual
+from foretell.corun.models.score import fit_co_runs, score_co_runs
+from foretell.corun.models.validation import Prediction, covered, improvement, out_of_sample
+from foretell.corun.predict import predict_together
+from foretell.errors import DatasetError, ModelError, NothingUsableError
+
+from ..jobs import made_up, made_up_machine
+from ..measured import make_measurement
+
+MACHINE = made_up_machine()
+
+
+@pytest.fixture(scope="module")
+def true_to_the_model(tmp_path_factory):
+    return make_measurement(tmp_path_factory.mktemp("true") / "measured")
+
+
+@pytest.fixture(scope="module")
+def slower_than_modelled(tmp_path_factory):
+    return make_measurement(tmp_path_factory.mktemp("slow") / "measured", factor=1.2)
+
+
+def test_the_fluid_model_is_right_where_it_made_the_times(true_to_the_model):
+    scores = score_co_runs(true_to_the_model, machine=MACHINE)
+    errors = scores.errors()
+    for question in ("pairs, seen", "pairs, unseen", "triples", "shifted"):
+        assert errors["fluid"][question] < 1e-3  # times in the table are rounded
+        assert errors["isolated"][question] > 0.02
+    assert scores.chosen == "fluid"
+    assert math.isnan(errors["fluid"]["pinned"])
+    assert "← used" in str(scores)
+    assert json.loads(json.dumps(scores.to_json()))["errors"]["fluid"]["pinned"] is None
+
+
+def test_the_residual_joins_where_it_wins_and_predictions_use_it(slower_than_modelled, tmp_path):
+    fitted, scores = fit_co_runs(slower_than_modelled, tmp_path / "x.corun", machine=MACHINE)
+    assert scores.errors()["fluid"]["pairs, unseen"] == pytest.approx(1 - 1 / 1.2, abs=1e-3)
+    assert scores.errors()["fluid and residual"]["pairs, unseen"] < 0.05
+    assert scores.chosen == "fluid and residual"
+    assert fitted.residual is not None
+    jobs = [made_up("a", cores=2.0), made_up("b", cores=2.0)]
+    plain = predict_together(jobs, machine=MACHINE)
+    learned = predict_together(jobs, machine=MACHINE, model=tmp_path / "x.corun")
+    assert learned["a"].end_s == pytest.approx(1.2 * plain["a"].end_s, rel=0.05)
+    assert learned["a"].lower_s <= learned["a"].end_s <= learned["a"].upper_s
+    # Alone there is nothing to learn.
+    alone = predict_together(jobs[:1], machine=MACHINE, model=tmp_path / "x.corun")
+    assert alone["a"].end_s == pytest.approx(10.0)
+
+
+def test_a_model_never_learns_from_the_program_it_is_judged_on(true_to_the_model):
+    seen = []
+
+    class Spy(Fluid):
+        def fit(self, cases):
+            self.programs = {name for case in cases for name in case.programs}
+
+        def predict(self, case):
+            seen.append((self.programs, case))
+            return super().predict(case)
+
+    cases = read_measurement(true_to_the_model, MACHINE).cases
+    found = out_of_sample(Spy, cases)
+    for programs, case in seen[sum(c.kind == "pair" for c in cases) :]:
+        assert not set(case.programs) <= programs
+    assert {p.held_out for p in found["pairs, unseen"]} == set("abcde")
+
+
+def test_baselines_do_what_their_names_say(true_to_the_model):
+    cases = read_measurement(true_to_the_model, MACHINE).cases
+    pair = next(c for c in cases if c.programs == ("d", "e") and c.kind == "pair")
+    assert Isolated().predict(pair) == pytest.approx([9.0, 10.0])
+    assert AdditiveCpu().predict(pair) == pytest.approx([9.0 * 1.8, 10.0 * 1.8], rel=0.02)
+    classes = RooflineClasses()
+    assert classes.predict(pair) == pytest.approx([9.0, 10.0])
+    classes.fit([pair])
+    # Both are of one class: its factor is the geometric mean of the two slowdowns.
+    mean = math.sqrt(pair.walls_s[0] / 9.0 * pair.walls_s[1] / 10.0)
+    assert classes.predict(pair) == pytest.approx([9.0 * mean, 10.0 * mean])
+
+
+def test_what_is_left_of_a_shifted_pair_is_a_case_of_its_own(true_to_the_model):
+    cases = read_measurement(true_to_the_model, MACHINE).cases
+    whole = next(c for c in cases if c.kind == "shifted")
+    rest = next(c for c in cases if c.kind == "running" and c.key == whole.key)
+    assert rest.walls_s[0] == pytest.approx(whole.walls_s[0] - 2.0)
+    assert Fluid().predict(rest) == pytest.approx(list(rest.walls_s), rel=1e-3)
+
+
+def some(errors, **more):
+    return [
+        Prediction(f"run-{k}", "p", more.get("held_out", f"h{k % 4}"), 1.0, math.exp(e))
+        for k, e in enumerate(errors)
+    ]
+
+
+def test_an_improvement_is_clear_of_zero_only_if_it_is_one():
+    better, low, high = improvement(some([0.01] * 20), some([0.1] * 20))
+    assert 0.85 < low <= better <= high
+    same = [0.1 if k % 2 else -0.1 for k in range(20)]
+    _, low, high = improvement(some(same), some(same[::-1]))
+    assert low <= 0 <= high
+
+
+def test_intervals_cover_nine_of_ten_new_errors():
+    import random
+
+    draw = random.Random(0)
+    assert 0.82 <= covered(some([draw.gauss(0, 0.1) for _ in range(400)]), "pair") <= 0.97
+
+
+def test_folders_without_usable_runs_are_refused(tmp_path, true_to_the_model):
+    with pytest.raises(DatasetError, match="cannot be read"):
+        score_co_runs(tmp_path)
+    text = (true_to_the_model / "runs.csv").read_text()
+    few = make_measurement(tmp_path / "few")
+    (few / "runs.csv").write_text(text.replace(",ok,", ",disturbed,"))
+    with pytest.raises(NothingUsableError, match="usable pairs"):
+        score_co_runs(few, machine=MACHINE)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x80\x04", b"PK\x03\x04 cut short", b"text"],
+)
+def test_files_that_are_no_models_are_refused(content, tmp_path):
+    (tmp_path / "x.corun").write_bytes(content)
+    with pytest.raises(ModelError):
+        read_fitted(tmp_path / "x.corun")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"co-runs": 2}, "does not say"),
+        ({"errors": {}}, "no errors"),
+        ({"errors": {"pear": [0.1]}}, "no errors"),
+        ({"errors": {"pair": [1e9]}}, "cannot be"),
+        ({"residual": {"weights": [1.0]}}, "not complete"),
+        ({"residual": {**Residual().state(), "weights": [1.0]}}, "other features"),
+        ({"residual": {**Residual().state(), "scale": [0.0] * 13}}, "cannot be"),
+    ],
+)
+def test_headers_that_are_wrong_are_refused(change, reason, tmp_path):
+    from foretell.model.saved.file import pack
+
+    good = {"co-runs": 1, "errors": {"pair": [0.1]}, "source": "", "residual": None, "machine": {}}
+    (tmp_path / "x.corun").write_bytes(pack({**good, **change}, {}))
+    with pytest.raises(ModelError, match=reason):
+        read_fitted(tmp_path / "x.corun")
