@@ -134,7 +134,7 @@ _NAMES = {
     "foretell.queue.predict": ("QueuePrediction", "predict_queue"),
     "foretell.report.write": ("write_report",),
 }
-__getattr__, _listed, __all__ = late_names("foretell", _NAMES, packages=("tune",))
+__getattr__, _listed, __all__ = late_names("foretell", _NAMES, packages=("tasks", "tune"))
 
 
 def __dir__() -> list[str]:
