@@ -73,6 +73,7 @@ bench-queue: $(VENV)/.dev $(VENV)/.java
 # How much sooner searches end, and how true it is what is told of them; for which the machine should do nothing else.
 bench-tune: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tune
+	$(BIN)/python -m benchmarks.tune_played
 	$(BIN)/python -m benchmarks.impact
 	$(BIN)/python -m benchmarks.tune_budgets
 	$(BIN)/python -m benchmarks.tune_eta

@@ -13,8 +13,9 @@ The same search, configurations and seeds, in these ways:
     ours        the same with the first lease that foretell chooses; the store empty, then warm
     paper       all cores per trial, PipeTune's algorithm as published; the store empty, then warm
 
-The machine must do nothing else. Every finished search is a line in the file of results; a run
-that is started again makes only those that are missing. `--summary` only prints what is there.
+The machine must do nothing else: searches in which other programs used much of it are not compared.
+Every finished search is a line in the file of results; a run that is started again makes only those
+that are missing, or were disturbed. `--summary` only prints what is there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cores_of_others import CoresOfOthers
-from benchmarks.tune_table import WAYS, compare, pairs_of
+from benchmarks.tune_table import MOST_OF_OTHERS, WAYS, compare, pairs_of, quiet
 from foretell.measure.running.machine import describe_machine, describe_versions
 
 MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
@@ -194,8 +195,12 @@ def overhead_ms(n_epochs: int = 60) -> dict[str, float]:
 
 def summarize(results: list[dict[str, Any]]) -> list[str]:
     """Return a table of ratios to v1, paired by workload, scheduler and seed, with intervals."""
-    pairs = pairs_of(results)
-    lines = []
+    kept = quiet(results)
+    pairs = pairs_of(kept)
+    lines = [
+        f"{len(kept)} of {len(results)} searches were made while other programs used at most "
+        f"{MOST_OF_OTHERS} cores; only these are compared"
+    ]
     for scheduler in sorted({key[1] for key in pairs}):
         own = [pair for key, pair in pairs.items() if key[1] == scheduler]
         lines.append(f"{scheduler}: {len(own)} searches of each way (measured)")
@@ -206,8 +211,6 @@ def summarize(results: list[dict[str, Any]]) -> list[str]:
                 f"{row.way:<12} {row.wall_s:7.1f} {row.ratio:6.2f} {row.low:7.2f} – {row.high:.2f} "
                 f"{row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
             )
-    others = float(np.median([row["cores_of_others"] for row in results]))
-    lines.append(f"other programs used {others:.2f} cores in the median search")
     ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
     lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")
     return lines
@@ -221,7 +224,8 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Make the searches that are missing; return what is told of them beside their file."""
     import ray
 
-    done = {(r["workload"], r["scheduler"], r["way"], r["seed"]) for r in read(path)}
+    # Those that others disturbed are made again.
+    done = {(r["workload"], r["scheduler"], r["way"], r["seed"]) for r in quiet(read(path))}
     folder = path.parent.resolve() / "searches"
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")

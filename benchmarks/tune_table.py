@@ -20,6 +20,10 @@ WAYS = (
 STATIC = ("v1", "static 1", "static 2x1")
 #: The accuracies of two ways are taken to be equal within this, in points.
 EQUAL_POINTS = 0.5
+#: A search in which other programs used more cores than this is not compared with others.
+MOST_OF_OTHERS = 0.7
+#: Fewer pairs than this have no interval, and decide nothing.
+LEAST_PAIRS = 3
 _N_DRAWS = 2_000
 
 Run = dict[str, Any]
@@ -57,6 +61,15 @@ class Compared:
     def is_equal(self) -> bool:
         """Whether both tests say that accuracies are equal within the limit."""
         return self.points_low > -EQUAL_POINTS and self.points_high < EQUAL_POINTS
+
+
+def quiet(results: Iterable[Run]) -> list[Run]:
+    """Return the searches that others hardly disturbed; of repeated ones, the quietest."""
+    found: dict[tuple[str, str, int, str], Run] = {}
+    for run in sorted(results, key=lambda run: run["cores_of_others"]):
+        if run["cores_of_others"] <= MOST_OF_OTHERS:
+            found.setdefault((run["workload"], run["scheduler"], run["seed"], run["way"]), run)
+    return list(found.values())
 
 
 def pairs_of(results: Iterable[Run]) -> dict[tuple[str, str, int], Pair]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from benchmarks.tune_table import Compared, compare, pairs_of
+from benchmarks.tune_table import LEAST_PAIRS, Compared, compare, pairs_of, quiet
 from page import BLACK, BLUE, GREEN, ORANGE, drawing, markdown
 
 from foretell.wording import rough_percent
@@ -46,39 +46,53 @@ def table_of_ways(results: list[Run]) -> str:
     for scheduler, name in SCHEDULERS.items():
         own = [pair for key, pair in pairs_of(results).items() if key[1] == scheduler]
         if own:
-            rows = [_cells(row) for row in compare(own)]
-            header = ["way", "time", "of v1", "95 % interval", "of the best static",
-                      "accuracy", "less v1, points (90 %)"]  # fmt: skip
-            parts.append(f"{name}, {len(own)} searches each:\n\n{markdown(header, rows)}")
+            rows = [[*_cells(row), _others(own, row.way)] for row in compare(own)]
+            header = ["way", "searches", "time", "of v1", "95 % interval", "of the best static",
+                      "accuracy", "less v1, points (90 %)", "cores of others"]  # fmt: skip
+            parts.append(f"{name}:\n\n{markdown(header, rows)}")
     return "\n".join(parts)
+
+
+def _others(pairs: list[dict[str, Run]], way: str) -> str:
+    """Say how much other programs used in the searches of a way, on average."""
+    return f"{np.mean([pair[way]['cores_of_others'] for pair in pairs if way in pair]):.2f}"
 
 
 def _cells(row: Compared) -> list[str]:
     less = f"{row.points:+.1f} ({row.points_low:+.1f} – {row.points_high:+.1f})"
     is_base = row.way == "v1"
+    if row.n < LEAST_PAIRS:
+        less = f"{row.points:+.1f}"
     return [
-        WORDS[row.way], f"{row.wall_s:.0f} s", f"{row.ratio:.2f}",
-        "" if is_base else f"{row.low:.2f} – {row.high:.2f}", f"{row.over_static:.2f}",
+        WORDS[row.way], str(row.n), f"{row.wall_s:.0f} s", f"{row.ratio:.2f}",
+        "" if is_base or row.n < LEAST_PAIRS else f"{row.low:.2f} – {row.high:.2f}",
+        f"{row.over_static:.2f}",
         f"{100 * row.accuracy:.1f} %", "" if is_base else less,
     ]  # fmt: skip
 
 
-def table_of_networks(results: list[Run]) -> str:
-    """Return the ratios to v1 by network."""
-    networks = list(dict.fromkeys(row["workload"] for row in results))
-    pairs = pairs_of(results)
+def table_of_played(rows: list[Run]) -> str:
+    """Return the ratios of searches that were played from measured epochs."""
+    pairs = pairs_of(rows)
     by = {
-        network: {
-            row.way: row for row in compare(p for key, p in pairs.items() if key[0] == network)
+        name: {
+            row.way: row
+            for row in compare(pair for key, pair in pairs.items() if key[1] == scheduler)
         }
-        for network in networks
+        for scheduler, name in SCHEDULERS.items()
     }
-    ways = [way for way in WORDS if any(way in own for own in by.values())]
-    rows = [
-        [WORDS[way], *(f"{own[way].ratio:.2f}" if way in own else "–" for own in by.values())]
-        for way in ways
+    cells = [
+        [WORDS[way], *(text for own in by.values() for text in _ratio_cells(own[way]))]
+        for way in next(iter(by.values()))
     ]
-    return markdown(["time of a search, of v1", *networks], rows)
+    header = ["way"]
+    for name in by:
+        header += [f"{name}, of v1", "of the best static"]
+    return markdown(header, cells)
+
+
+def _ratio_cells(row: Compared) -> list[str]:
+    return [f"{row.ratio:.2f} ({row.low:.2f} – {row.high:.2f})", f"{row.over_static:.2f}"]
 
 
 def table_beside_paper(results: list[Run]) -> str:
@@ -86,7 +100,7 @@ def table_beside_paper(results: list[Run]) -> str:
     own = [row for row in results if row["workload"] == "LeNet"]
     rows = [
         [name, f"{100 * accuracy:.2f} %", f"{trained} s", "–" if tuned is None else f"{tuned:,} s",
-         "–" if tuned is None else f"{tuned / PUBLISHED['v1'][2]:.2f}", "published"]
+         "–" if tuned is None else f"{tuned / PUBLISHED['v1'][2]:.2f}", "published, not given"]
         for name, (accuracy, trained, tuned) in PUBLISHED.items()
     ]  # fmt: skip
     v1 = {(r["scheduler"], r["seed"]): r["wall_s"] for r in own if r["way"] == "v1"}
@@ -98,28 +112,23 @@ def table_beside_paper(results: list[Run]) -> str:
                 WORDS[way], f"{100 * np.mean([r['accuracy'] for r in of]):.2f} %",
                 f"{np.mean([r['best_trained_s'] for r in of]):.1f} s",
                 f"{np.mean([r['wall_s'] for r in of]):.0f} s", f"{np.exp(np.mean(logs)):.2f}",
-                "measured",
+                f"measured, {np.mean([r['cores_of_others'] for r in of]):.2f}",
             ])  # fmt: skip
-    header = ["LeNet on MNIST", "accuracy", "training of the best trial", "tuning", "of v1", ""]
+    header = ["LeNet on MNIST", "accuracy", "training of the best trial", "tuning", "of v1",
+              "cores of others"]  # fmt: skip
     return markdown(header, rows)
 
 
-def played_tenants(results: list[Run], n_jobs: int) -> str:
-    """Return response times where searches arrive at one machine, simulated from their times."""
-    pairs = list(pairs_of(results).values())
-    ways = {
-        "v1": ("v1", "v1"),
-        "v2": ("v2", "v2"),
-        "PipeTune's algorithm": ("paper cold", "paper warm"),
-        "ours": ("ours cold", "ours warm"),
-    }
-    complete = [p for p in pairs if all(w in p for both in ways.values() for w in both)]
+def played_tenants(rows: list[Run], n_jobs: int) -> str:
+    """Return response times where played searches arrive at one machine."""
+    complete = list(pairs_of(rows).values())
+    ways = {"v1": ("v1", "v1"), "v2": ("v2", "v2"), "ours": ("ours cold", "ours warm")}
     random = np.random.default_rng(0)
     drawn = random.integers(len(complete), size=n_jobs)
     is_unseen = random.random(n_jobs) < UNSEEN
     mean_s = np.mean([p["v1"]["wall_s"] for p in complete])
     gaps = random.exponential(mean_s / LOAD, n_jobs)
-    base, rows = None, []
+    base, cells = None, []
     for name, (cold, warm) in ways.items():
         service = np.array([
             complete[i][cold if new else warm]["wall_s"]
@@ -127,11 +136,11 @@ def played_tenants(results: list[Run], n_jobs: int) -> str:
         ])  # fmt: skip
         response = float(np.mean(responses(gaps, service)))
         base = base or response
-        rows.append([name, f"{service.mean():.0f} s", f"{response:.0f} s",
+        cells.append([name, f"{service.mean():.0f} s", f"{response:.0f} s",
                      f"{100 * (response / base - 1):+.0f} %"])  # fmt: skip
-    table = markdown(["way", "mean search", "mean response", "against v1"], rows)
+    table = markdown(["way", "mean search", "mean response", "against v1"], cells)
     return (
-        f"*Simulated* from the measured times: {n_jobs:,} searches arrive at random (exponential "
+        f"*Simulated*, with the played searches: {n_jobs:,} of them arrive at random (exponential "
         "gaps), one runs at a time, and under v1 the machine is busy for "
         f"{rough_percent(LOAD)} of the time. {rough_percent(UNSEEN)} of the searches are of a kind "
         f"that the store has not seen.\n\n{table}\n"
@@ -153,44 +162,35 @@ def responses(gaps: np.ndarray, service: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def others_text(results: list[Run]) -> str:
-    """Say how much other programs used meanwhile."""
-    used = [row["cores_of_others"] for row in results]
-    return (
-        f"Other programs used {np.median(used):.2f} cores in the median search, and "
-        f"{np.quantile(used, 0.9):.2f} in a tenth of them."
-    )
+def draw_ways(results: list[Run], played: list[Run]) -> plt.Figure:
+    """Draw each measured search as a mark, hollow if it was disturbed, and the mean of played ones.
 
-
-def draw_ways(results: list[Run]) -> plt.Figure:
-    """Draw the ratio of each pair as a mark, and the mean of each way with its interval."""
-    pairs = pairs_of(results)
+    A mark is the time of a search over that of v1 with the same trials.
+    """
     with drawing():
-        figure, panels = plt.subplots(
-            1, len(SCHEDULERS), figsize=(9, 4), sharex=True, sharey=True, squeeze=False
-        )
-        for axes, (scheduler, name) in zip(panels[0], SCHEDULERS.items(), strict=True):
-            own = {key: pair for key, pair in pairs.items() if key[1] == scheduler}
-            rows = [row for row in compare(own.values()) if row.way != "v1"]
-            for place, row in enumerate(rows):
-                for (network, _, _), pair in own.items():
-                    if row.way in pair:
-                        ratio = pair[row.way]["wall_s"] / pair["v1"]["wall_s"]
-                        axes.plot(ratio, place, MARKERS[network], color=COLORS[network],
-                                  fillstyle="none", markersize=5)  # fmt: skip
-                axes.hlines(place, row.low, row.high, color=BLACK, linewidth=2)
-                axes.plot(row.ratio, place, "|", color=BLACK, markersize=14, markeredgewidth=2)
+        figure, panels = plt.subplots(1, len(SCHEDULERS), figsize=(9, 4), sharex=True, sharey=True)
+        ways = [way for way in WORDS if way != "v1"]
+        for axes, (scheduler, name) in zip(panels, SCHEDULERS.items(), strict=True):
+            for (network, kind, _), pair in pairs_of(results).items():
+                for way in set(pair) & set(ways) if kind == scheduler else ():
+                    fill = "full" if len(quiet([pair[way], pair["v1"]])) == 2 else "none"
+                    axes.plot(pair[way]["wall_s"] / pair["v1"]["wall_s"], ways.index(way),
+                              MARKERS[network], color=COLORS[network], fillstyle=fill)  # fmt: skip
+            own = [pair for key, pair in pairs_of(played).items() if key[1] == scheduler]
+            for row in compare(own)[1:]:
+                axes.plot(row.ratio, ways.index(row.way), "x", color=BLACK, markersize=7)
             axes.axvline(1.0, color="#999999", linewidth=1, linestyle="--")
-            axes.set_yticks(range(len(rows)), [row.way for row in rows])
+            axes.set_yticks(range(len(ways)), ways)
             axes.set(title=name, xlabel="time of the search, of v1", xscale="log")
-            axes.set_xticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])
+            axes.set_xticks([0.5, 0.7, 1, 1.4, 2, 3, 5], ["0.5", "0.7", "1", "1.4", "2", "3", "5"])
             axes.minorticks_off()
             axes.title.set(fontsize=10)
-        panels[0][0].invert_yaxis()
-        for network, color in COLORS.items():
-            panels[0][-1].plot([], [], MARKERS[network], color=color, fillstyle="none",
-                               label=network)  # fmt: skip
-        panels[0][-1].plot([], [], "|", color=BLACK, markeredgewidth=2, label="mean, 95 %")
+        panels[0].invert_yaxis()
+        for network in dict.fromkeys(row["workload"] for row in results):
+            panels[-1].plot([], [], MARKERS[network], color=COLORS[network],
+                            label=f"{network}, measured")  # fmt: skip
+        panels[-1].plot([], [], "o", color="#777777", fillstyle="none", label="disturbed by others")
+        panels[-1].plot([], [], "x", color=BLACK, markersize=7, label="LeNet, simulated")
         figure.legend(loc="lower center", ncols=4, frameon=False)
         figure.tight_layout(rect=(0, 0.07, 1, 1))
     return figure
