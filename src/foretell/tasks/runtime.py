@@ -28,9 +28,9 @@ class Task:
     """A call that was submitted: it waits for its predecessors, and then runs."""
 
     __slots__ = (
-        "before", "cause", "children", "cpu_s", "end_s", "error", "function", "id", "is_over", "label",
-        "n_before", "n_children", "parent", "priority", "rank", "size", "start_s", "state",
-        "successors", "value", "values", "waited_s", "waiters", "waits_for", "worker",
+        "before", "cause", "children", "cpu_s", "end_s", "error", "function", "id", "is_over",
+        "label", "n_before", "n_children", "parent", "priority", "rank", "size", "start_s",
+        "state", "successors", "value", "values", "waited_s", "waiters", "waits_for", "worker",
     )  # fmt: skip
 
     def __init__(
