@@ -179,7 +179,7 @@ def forecasts():
         models = {}
         for key, own in (("blocks", seen), ("workers", alone)):
             write_table(own, folder / f"{key}.csv")
-            fitted = foretell.fit_model(folder / f"{key}.csv", target="time_s",
+            fitted = foretell.fit_model(folder / f"{key}.csv", target="cpu_time_s",
                                         output=folder / key)  # fmt: skip
             models[key] = fitted.best
         return judged(measured, models)

@@ -310,3 +310,35 @@ def test_graph_is_used_once_and_inside_its_block():
         pass
     with pytest.raises(UsageError, match="inside"):
         g.wait()
+
+
+def test_workers_get_the_lock_sooner_while_tasks_compute_and_as_before_after_them():
+    import sys
+
+    before = sys.getswitchinterval()
+    seen = []
+
+    @task(writes="x")
+    def compute(x):
+        sum(range(20_000))
+        seen.append(sys.getswitchinterval())
+
+    with Graph(workers=1) as g:
+        compute("x")
+        g.wait()
+        compute("x")
+        g.wait()
+        compute("x")
+    assert seen[-1] < before
+    assert sys.getswitchinterval() == before
+
+
+def test_cpu_time_of_a_task_leaves_out_what_it_waits():
+    @task()
+    def wait():
+        time.sleep(0.05)
+
+    with Graph(workers=1):
+        handle = wait()
+    assert handle.end_s - handle.start_s >= 0.05
+    assert handle.cpu_s < 0.04

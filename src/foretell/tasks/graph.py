@@ -110,6 +110,7 @@ class Graph:
         self._place: Place | None = None
         self._isolated: dict[str, Place] = {}
         self._is_planned = False
+        self._is_sharing = False
         self._seen: dict[str, tuple[int, float]] = {}
         self._n_seen = 0
         self.is_closed = False
@@ -166,6 +167,8 @@ class Graph:
                 place.close()
             if self._limits is not None:
                 self._limits.restore_original_limits()
+            if self._is_sharing:
+                _keep_lock()
             active.graph, self.is_closed = self._outer, True
             self._known = Dependencies()
 
@@ -202,6 +205,9 @@ class Graph:
                 raise task.error
         elif len(self._runtime.open) > self.max_open:
             self._make_room(task)
+        if self._runtime.has_long_tasks and not self._is_sharing:
+            self._is_sharing = True
+            _share_lock()
         return task
 
     def _priority(self, function: TaskFunction, values: tuple[Any, ...]) -> int:
@@ -403,6 +409,27 @@ class Graph:
         if not ran:
             return 0.0
         return max(t.end_s for t in ran) - min(t.start_s for t in ran)
+
+
+#: How often a thread gives Python's lock away while others wait for it, with short tasks about.
+_SWITCH_S = 2e-4
+_switching: list[float] = []  # the interval before, once for each graph that shares the lock
+
+
+def _share_lock() -> None:
+    """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time.
+
+    It makes empty tasks slower, so it is done only once a task has computed for a while.
+    """
+    _switching.append(sys.getswitchinterval())
+    sys.setswitchinterval(min(_SWITCH_S, _switching[0]))
+
+
+def _keep_lock() -> None:
+    before = _switching[0]
+    _switching.pop()
+    if not _switching:
+        sys.setswitchinterval(before)
 
 
 #: The libraries found when so many modules were loaded: looking for them takes a millisecond.

@@ -14,6 +14,9 @@ from foretell.tasks.policies import Ready
 if TYPE_CHECKING:
     from foretell.tasks.data import Dependencies
 
+_LOOK_S = 0.2
+#: Tasks that compute for longer should not wait long for Python's lock when they end.
+_LONG_S = 50e-6
 WAITING, READY, RUNNING, DONE, FAILED, SKIPPED, DROPPED = range(7)
 
 
@@ -25,9 +28,9 @@ class Task:
     """A call that was submitted: it waits for its predecessors, and then runs."""
 
     __slots__ = (
-        "before", "cause", "children", "end_s", "error", "function", "id", "is_over", "label",
-        "n_before", "n_children", "parent", "priority", "rank", "size", "start_s", "state",
-        "successors", "value", "values", "waited_s", "waiters", "waits_for", "worker",
+        "before", "cause", "children", "cpu_s", "end_s", "error", "function", "id", "is_over",
+        "label", "n_before", "n_children", "parent", "priority", "rank", "size", "start_s",
+        "state", "successors", "value", "values", "waited_s", "waiters", "waits_for", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -47,7 +50,7 @@ class Task:
         self.value: Any = None
         self.error: BaseException | None = None
         self.is_over = False
-        self.start_s = self.end_s = self.waited_s = 0.0
+        self.start_s = self.end_s = self.cpu_s = self.waited_s = 0.0
         self.worker: int | None = None
         self.waiters: list[_Waiter] | None = None
         self.waits_for: list[Task] = []
@@ -88,7 +91,9 @@ class _Waiter:
             self._lock.release()
 
     def wait(self) -> None:
-        self._lock.acquire()
+        # A signal that comes just before a thread blocks does not wake it: look now and then.
+        while not self._lock.acquire(timeout=_LOOK_S):
+            pass
 
 
 class Runtime:
@@ -111,6 +116,7 @@ class Runtime:
         self.n_top = 0  # open tasks that no other task submitted
         self.failed: list[Task] = []
         self.n_skipped = 0
+        self.has_long_tasks = False
         self._idle: list[threading.Lock] = []
         self._all_done: list[_Waiter] = []
         self._helpers: list[_Waiter] = []
@@ -192,12 +198,14 @@ class Runtime:
         task.worker = worker
         error: BaseException | None = None
         value = None
-        task.start_s = time.perf_counter()
+        task.start_s, cpu_s = time.perf_counter(), time.thread_time()
         try:
             value = self._call(task, worker)
         except BaseException as raised:  # a body may raise anything, and the worker goes on
             error = raised
-        task.end_s = time.perf_counter()
+        task.end_s, task.cpu_s = time.perf_counter(), time.thread_time() - cpu_s
+        if task.cpu_s > _LONG_S:
+            self.has_long_tasks = True
         active.task = outer
         with self.lock:
             task.value, task.error = value, error

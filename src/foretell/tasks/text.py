@@ -98,7 +98,8 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def outcome_text(runs: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> str:
     """Write what runs took, beside what was foreseen of them."""
     is_foreseen = any("foreseen_s" in run for run in runs)
-    rows = [("", "tasks", "workers", "took", *(("foreseen", "off") if is_foreseen else ()))]
+    words = ("", "tasks", "workers", "computing", "took")
+    rows = [(*words, *(("foreseen", "off") if is_foreseen else ()))]
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for run in runs:
         name = ", ".join(f"{key}={run['settings'][key]}" for key in varied)
@@ -106,7 +107,9 @@ def outcome_text(runs: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> st
     for (name, workers), own in groups.items():
         run, took = own[0], median(run["time_s"] for run in own)
         repeats = f" (median of {len(own)})" if len(own) > 1 else ""
-        row = [name, f"{run['n_tasks']:,}", str(workers), f"{time_text(took)}{repeats}"]
+        work = median(run["cpu_time_s"] for run in own)
+        row = [name, f"{run['n_tasks']:,}", str(workers), time_text(work)]
+        row.append(f"{time_text(took)}{repeats}")
         if is_foreseen:
             low, high = run.get("lower_s"), run.get("upper_s")
             interval = "" if low is None or high is None else f" ({between(low, high)})"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What a task is known by before it runs: the columns that models use.
 KNOWN = ("label", "size", "workers", "isolation")
-_MEASURED = ("time_s", "start_s", "end_s")
+_MEASURED = ("time_s", "cpu_time_s", "start_s", "end_s")
 _REMARKS = ("status", "run", "task", "worker", "after", "waited", "parent", "priority")
 COLUMNS = (*KNOWN, *_MEASURED, *_REMARKS)
 _ALL = "*"
@@ -189,6 +189,7 @@ def _cells(task: Task, graph: Graph, run: int) -> dict[str, Any]:
         "workers": graph.workers,
         "isolation": isolation_of(task),
         "time_s": f"{_time(task):.9f}",
+        "cpu_time_s": f"{task.cpu_s:.9f}",
         "start_s": f"{task.start_s - start:.9f}",
         "end_s": f"{task.end_s - start:.9f}",
         "status": Status.OK if task.state == DONE else Status.FAILED,

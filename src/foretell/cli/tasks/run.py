@@ -132,6 +132,7 @@ def _outcome(settings: dict[str, Any], graphs: list[Graph], forecast: Any) -> di
         "n_tasks": sum(len(graph.tasks) for graph in graphs),
         "n_failed": sum(graph.n_failed for graph in graphs),
         "time_s": sum(graph.time_s for graph in graphs),
+        "cpu_time_s": sum(task.cpu_s for graph in graphs for task in graph.tasks),
         "graphs": graphs,
     }
     if forecast is not None:
