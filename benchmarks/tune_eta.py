@@ -116,7 +116,8 @@ def _row(
     return {
         "library": record["library"], "scheduler": record["scheduler"],
         "workload": record["workload"], "seed": record["seed"], "after": share, "model": True,
-        "total_s": total_s, "said_s": median, "error": abs(median / total_s - 1),
+        "total_s": total_s, "said_s": median, "lower_s": lower, "upper_s": upper,
+        "error": abs(median / total_s - 1),
         "bias": median / total_s - 1, "covered": bool(lower <= total_s <= upper),
         "width": (upper - lower) / total_s, "mean_error": abs(mean / total_s - 1),
     }  # fmt: skip
@@ -143,10 +144,13 @@ class KnownTimes:
         return means * np.exp(self.spread * ndtri(np.array(probabilities)))[None, :]
 
 
-def made_up(scheduler: str, seed: int, spread: float = 0.15) -> tuple[Record, KnownTimes]:
+def made_up(
+    scheduler: str, seed: int, spread: float = 0.15, n_trials: int | None = None
+) -> tuple[Record, KnownTimes]:
     """Make up a search: a model with an error, trials whose values go along with their times."""
     random = np.random.default_rng([seed, 7])
-    slots, n_trials = int(random.choice([1, 2, 4])), int(random.choice([24, 48]))
+    slots, drawn = int(random.choice([1, 2, 4])), int(random.choice([24, 48]))
+    n_trials = n_trials or drawn
     space = read_space({"hyperparameters": SPACES["mlp"]})
     frame = space.draw(n_trials, random)
     model = KnownTimes(spread)

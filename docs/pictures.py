@@ -216,7 +216,8 @@ def _log_axis(axis: Any, ticks: list[float]) -> None:
 
 def write_picture(figure: plt.Figure, path: Path) -> None:
     """Write a picture as SVG: the same one gives the same file."""
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    with mpl.rc_context(STYLE):  # names inside the file, and text, are decided when it is saved
+        figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
     lines = [line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """The script that builds a control plane: what it does where there is nothing to build."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -70,6 +71,27 @@ def test_an_incomplete_cache_is_not_used_and_without_apt_one_line_says_why(insta
     assert len(done.stderr.splitlines()) == 1
     assert "apt-get" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_step_that_fails_ends_the_build_and_the_end_of_its_log_is_shown(install, tmp_path):
+    if "bookworm" not in Path("/etc/os-release").read_text():
+        pytest.skip("the servers are built on Debian 12 only")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("sh", "rm", "mkdir", "flock", "sed", "basename", "tail", "chmod"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    asked = tmp_path / "asked"
+    (tools / "apt-get").write_text(
+        f'#!/bin/sh\necho "$@" >> {asked}\ncase "$*" in *update) exit 0;; esac\n'
+        "echo no such package; exit 100\n"
+    )
+    (tools / "apt-get").chmod(0o755)
+    done = install()
+    assert done.returncode == 0
+    assert "no such package" in done.stderr
+    assert "its build failed" in done.stderr
+    assert len(asked.read_text().splitlines()) == 2  # the lists, and the step that failed
+    assert not list((tmp_path / "cache" / "foretell").glob("kubernetes-*"))
 
 
 def test_the_script_names_no_host():

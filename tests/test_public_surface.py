@@ -36,6 +36,14 @@ def test_public_names_are_those_we_promise():
     }  # fmt: skip
 
 
+def test_searches_are_there_without_an_import_of_their_own():
+    code = "import foretell; print(foretell.tune.pipeline.__name__, 'tune' in dir(foretell))"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.split() == ["pipeline", "True"]
+
+
 def test_unknown_name_is_an_attribute_error():
     assert not hasattr(foretell, "fit_modle")
 

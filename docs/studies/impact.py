@@ -10,7 +10,7 @@ import json
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from page import BLUE, Study, drawing, markdown, open_study
+from page import Study, drawing, markdown, open_study
 
 import foretell
 from foretell import Impact
@@ -24,6 +24,8 @@ from foretell.impact.text import (
     workload_header,
     workload_rows,
 )
+from foretell.report.pictures.drawing import LIGHT
+from foretell.report.pictures.impact import draw_heat_map as heat_map
 from foretell.wording import rough_percent
 
 SYSTEM = ("cores", "partitions", "shuffle_compression")
@@ -32,7 +34,6 @@ HYPER = ("k", "max_depth", "max_iter")
 PRICE_OF_A_CORE = 0.46 / 8
 #: What Spark does unless told otherwise, on one core, with the larger of both models.
 BASELINE = {"cores": 1, "partitions": 8, "shuffle_compression": "true"}
-_DEPTHS = {"high": 0.6, "medium": 0.35, "low": 0.14}
 
 
 def facts(study: Study, runs: pd.DataFrame) -> str:
@@ -87,27 +88,12 @@ def _plain(value: object) -> str:
 
 
 def draw_heat_map(found: Impact) -> plt.Figure:
-    """Draw the range of each setting in each method, darker where its level is higher."""
+    """Draw the range of each setting in each method, as reports do."""
     names, by = ordered_settings(found), found.of().by_workload
-    figure, axes = plt.subplots(figsize=(1.9 + 1.15 * len(by), 0.8 + 0.36 * len(names)))
-    for i, name in enumerate(names):
-        for j, impacts in enumerate(by.values()):
-            own = impacts.get(name)
-            depth = 0.0 if own is None else _DEPTHS.get(own.level, 0.0)
-            axes.add_patch(
-                plt.Rectangle((j - 0.48, i - 0.46), 0.96, 0.92, facecolor=BLUE, alpha=depth)
-            )
-            text = "–" if own is None else rough_percent(own.median)
-            axes.text(j, i, text, ha="center", va="center", fontsize=9)
-    axes.set_xticks(range(len(by)), list(by), fontsize=8.5)
-    axes.set_yticks(range(len(names)), names)
-    axes.set(xlim=(-0.5, len(by) - 0.5), ylim=(len(names) - 0.5, -0.5))
-    axes.tick_params(length=0)
-    axes.xaxis.tick_top()
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    figure.tight_layout()
-    return figure
+    cells = [[impacts.get(name) for impacts in by.values()] for name in names]
+    ranges = np.array([[np.nan if own is None else own.median for own in row] for row in cells])
+    levels = [["" if own is None else own.level for own in row] for row in cells]
+    return heat_map(names, list(by), ranges, levels, LIGHT)
 
 
 def beside_the_thesis(found: Impact) -> str:

@@ -95,7 +95,9 @@ class Study:
         sys.stdout.write(results)
 
 
-def open_study(name: str, description: str, table: str = "runs.csv") -> Study:
+def open_study(
+    name: str, description: str, table: str = "runs.csv", command: str | None = None
+) -> Study:
     """Read the command line: the shipped runs and this repository's page, unless others are named.
 
     Parameters
@@ -104,6 +106,8 @@ def open_study(name: str, description: str, table: str = "runs.csv") -> Study:
         The folder of the runs under ``examples``, and the page's name.
     table
         The name of the table in this folder.
+    command
+        What measures it, with ``{runs}`` for its path; a sweep by default.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=Path, default=EXAMPLES / name / table)
@@ -112,7 +116,8 @@ def open_study(name: str, description: str, table: str = "runs.csv") -> Study:
     parser.add_argument("--quick", action="store_true", help="ask a few of the questions only")
     given = parser.parse_args()
     if not given.runs.exists():
-        command = f"foretell measure {EXAMPLES / name / 'sweep.toml'} -o {given.runs}"
+        sweep = f"foretell measure {EXAMPLES / name / 'sweep.toml'} -o {{runs}}"
+        command = (command or sweep).format(runs=given.runs)
         raise SystemExit(f"there is no {given.runs}; measure first: {command}")
     return Study(given.runs, given.page, given.pictures, given.quick)
 

@@ -15,6 +15,7 @@ from priorities_played import (
     figure_of_three_classes,
     figure_of_two_classes,
     other_assumptions,
+    other_ways,
     short_experiments,
     table_4_2,
 )
@@ -46,6 +47,12 @@ def main() -> None:
         "The same at 1:9 in runs as short as an experiment may be, of 300 jobs:\n\n"
         f"{short_experiments(n_experiments)}\n"
         f"### Other assumptions\n\n{other_assumptions(*size)}\n"
+        "### Other ways to share the engine\n\n"
+        "The jobs of the reference. P is also what preemption in Kueue and Volcano comes to: an "
+        "evicted job starts again. Pools and fair share let jobs run at the same time, as Spark's "
+        "fair scheduler does; that half of the slots take twice as long is assumed. Dynamic "
+        "allocation changes nothing here: one engine has all slots.\n\n"
+        f"{other_ways(*size)}\n"
         f"## Three classes (Figure 4.7)\n\n{figure_of_three_classes(*size)}\n"
         "## Jobs of several stages (Figure 4.8)\n\n"
         "Triangle counts: the share is dropped of each of six stages.\n\n"

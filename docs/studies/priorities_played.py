@@ -34,6 +34,8 @@ from benchmarks.queue_study import (
     two_class_studies,
 )
 
+from benchmarks import queue_others
+
 #: Against P, as published: mean and p95 of low, then of high; empty where the text has no figure.
 PUBLISHED = {
     ("reference", "NP"): ("−20 %", "", "+80 %", ""),
@@ -100,6 +102,13 @@ def draw_changes(outcomes: dict[str, list[Outcome]]) -> plt.Figure:
         figure.legend(handles, labels, loc="upper center", ncols=4, frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 0.9))
     return figure
+
+
+def other_ways(n_jobs: int, n_seeds: int) -> str:
+    """Play other ways to share the engine on the jobs of the reference; return a table."""
+    found = queue_others.others(reference(), n_jobs=n_jobs, n_seeds=n_seeds)
+    header = ["way", "low, mean", "low, p95", "high, mean", "high, p95", "waste"]
+    return markdown(header, queue_others.rows(found))
 
 
 def figure_of_three_classes(n_jobs: int, n_seeds: int) -> str:

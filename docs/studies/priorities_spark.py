@@ -184,6 +184,7 @@ def _draw(found: Mapping[str, Any]) -> plt.Figure:
                 axis.bar(at + shift, measured, 0.38, color=color, alpha=alpha, label=label)
                 axis.plot(at + shift, predicted, "k_", markersize=12, markeredgewidth=2,
                           label="predicted" if part == "p95_s" else None)  # fmt: skip
+            axis.set_axisbelow(True)
             axis.set_xticks(at, names, rotation=20)
             axis.set_title(f"{k} priority")
             axis.set_ylabel("response in s")

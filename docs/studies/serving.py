@@ -50,16 +50,25 @@ def main() -> None:
         f"{facts(found)}\n\n"
         f"## Times of batches\n\n{table_of_times(times)}\n"
         "![Times of batches](../pictures/serving-times.svg)\n\n"
-        f"{few_points(times)}\n"
+        f"{few_points(times)}\n\n"
         f"## Choices by few points\n\n{table_of_regret(found)}\n{regret_words(found)}\n\n"
-        f"## A real server beside its prediction\n\n{table_of_loads(found)}\n"
-        "![Latency of a real server against its load](../pictures/serving-loads.svg)\n\n"
-        f"{load_words(found)}\n\n"
-        f"## Limits, and other rules\n\n{table_of_limits(found)}\n{limit_words(found)}\n\n"
+    )
+    pictures = {"serving-times": draw_times(times)}
+    if "server" in found:
+        results += (
+            f"## A real server beside its prediction\n\n{table_of_loads(found)}\n"
+            "![Latency of a real server against its load](../pictures/serving-loads.svg)\n\n"
+            f"{load_words(found)}\n\n"
+        )
+        pictures["serving-loads"] = draw_loads(found)
+    if "limits" in found:
+        results += (
+            f"## Limits, and other rules\n\n{table_of_limits(found)}\n{limit_words(found)}\n\n"
+        )
+    results += (
         f"## What a wait is good for\n\n{table_of_waits(times, n_arrivals)}\n"
         f"## Beside the thesis\n\n{published(times)}"
     )
-    pictures = {"serving-times": draw_times(times), "serving-loads": draw_loads(found)}
     study.write(results, pictures)
 
 
@@ -175,9 +184,9 @@ def regret_words(found: Found) -> str:
         f"best setting on as many cores, both by all measured batch times. It is "
         f"{100 * np.median(values):.1f} % in the median, and at most 3 % in {kept} of "
         f"{len(values)} choices; the worst is {100 * max(values):.1f} %. At most "
-        f"{100 * max(shares):.0f} % of the batch times were measured (*single-stream* has one per "
-        "number of threads). The points of the choice and those of the judge were measured minutes "
-        "apart, so that what a batch takes more or less a minute later counts as regret."
+        f"{100 * max(shares):.0f} % of the batch times were used (*single-stream* has one per "
+        "number of threads). Both sides use the same times, so that what a batch takes a minute "
+        "later does not count."
     )
 
 
@@ -192,10 +201,11 @@ def table_of_loads(found: Found) -> str:
             f"{ms(row['p99_s'])} ({ms(low)}–{ms(high)})",
             f"{ms(row['predicted_p99_s'])} ({error(row, 'p99')})",
             f"{error(row, 'mean', 'own')}, {error(row, 'p99', 'own')}",
+            f"{row['cores_of_others']:.2f}",
         ])  # fmt: skip
     header = ["network", "load", "per s", "requests", "mean, ms, measured", "simulated",
               "p99, ms, measured (90 %)", "simulated",
-              "both with the batch times of the run"]  # fmt: skip
+              "both with the batch times of the run", "cores of others"]  # fmt: skip
     return markdown(header, rows)
 
 
@@ -219,10 +229,10 @@ def load_words(found: Found) -> str:
         for figure in BARS
     }
     parts.append(
-        "The last column is the same simulation with the batch times of the run itself: it is off "
-        f"by {100 * np.median(own['mean']):.1f} % (mean) and {100 * np.median(own['p99']):.1f} % "
-        "(p99) in the median. The difference between the two is what batches took more or less "
-        "than a minute before."
+        "The last column but one is the same simulation with the batch times of the run itself: it "
+        f"is off by {100 * np.median(own['mean']):.1f} % (mean) and "
+        f"{100 * np.median(own['p99']):.1f} % (p99) in the median. The "
+        "difference between the two is what batches took more or less than a minute before."
     )
     over = {row["network"]: row["overhead_s"] for row in found["server"]}
     added = ", ".join(f"{ms(s)} ms ({name})" for name, s in over.items())
@@ -268,10 +278,10 @@ def table_of_limits(found: Found) -> str:
         rows.append([
             row["network"], f"{row['per_s']:.0f}/s, {ms(row['limit_s'])} ms", rule,
             f"{row['n_kept']} of {row['n_runs']}", ms(row["p99_s"]), ms(row["mean_s"]),
-            f"{row['mean_batch']:.1f}",
+            f"{row['mean_batch']:.1f}", f"{row['cores_of_others']:.2f}",
         ])  # fmt: skip
     header = ["network", "rate, limit of the p99", "rule", "runs that keep it", "p99, ms",
-              "mean, ms", "mean batch"]  # fmt: skip
+              "mean, ms", "mean batch", "cores of others"]  # fmt: skip
     return markdown(header, rows)
 
 

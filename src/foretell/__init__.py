@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foretell._version import __version__ as __version__
+from foretell.late_names import late_names
 
 if TYPE_CHECKING:
     from foretell.adapters.dispatcher.dispatcher import Dispatcher as Dispatcher
@@ -134,16 +134,8 @@ _NAMES = {
     "foretell.queue.predict": ("QueuePrediction", "predict_queue"),
     "foretell.report.write": ("write_report",),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'foretell' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__, _listed, __all__ = late_names("foretell", _NAMES, packages=("tune",))
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*_listed(), "__version__"]

@@ -63,6 +63,19 @@ def test_reports_have_a_heat_map(runs, tmp_path, ending):
     assert "--force" in again.output
 
 
+def test_a_study_that_maximizes_is_tuned_to_its_highest_value(tmp_path):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    url = f"sqlite:///{tmp_path}/study.db"
+    grid = optuna.samplers.GridSampler({"a": [1, 2], "b": [1, 2]})
+    study = optuna.create_study(storage=url, direction="maximize", sampler=grid)
+    study.optimize(lambda t: t.suggest_int("a", 1, 2) + 0.01 * t.suggest_int("b", 1, 2), 4)
+    for given, best in (((), 2), (("--better", "value=lower"), 1)):
+        done = impact(url, "--target", "value", "--hyper", "a", "--system", "b", "--json", *given)
+        assert done.exit_code == 0, done.output
+        tunings = json.loads(done.output)["tunings"]
+        assert [t["settings"]["a"] for t in tunings if t["tuning"] == "joint"] == [best]
+
+
 def test_a_study_is_read_by_its_address(tmp_path):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     url = f"sqlite:///{tmp_path}/study.db"

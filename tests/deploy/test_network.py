@@ -82,6 +82,8 @@ def test_layers_without_a_batch_dimension_are_named():
     told = unfit("averaging", 16)
     assert "no batch dimension" in told
     assert "layer 2 (Mean)" in told
+    told = unfit("Total", 16)
+    assert "after layer layer (Linear) the output for 1 sample is a number" in told
 
 
 def test_layers_with_dynamic_shapes_are_named():

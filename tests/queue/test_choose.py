@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import foretell
 from foretell.cli.queue import command
 from foretell.errors import UsageError
-from foretell.queue.choose import choose_drops
+from foretell.queue.choose import Changed, choose_drops
 from foretell.queue.played_plans import BySimulation
 
 LOW = {
@@ -198,3 +198,17 @@ def test_the_exit_code_is_1_when_no_plan_keeps_the_limits(classes):
     done = CliRunner().invoke(command, ["choose", str(classes)])
     assert done.exit_code == 1
     assert "No plan keeps all limits" in done.output
+
+
+def test_what_has_changed_since_the_file_was_written_is_chosen_for():
+    now = {**LOW, "rate_per_min": 2 * LOW["rate_per_min"], "map_s": 0.5 * LOW["map_s"]}
+    written = choose_drops({"slots": 2, "class": [now, HIGH]})
+    changed = choose_drops({"slots": 2, "class": [LOW, HIGH]}, changes={"low": Changed(2.0, 0.5)})
+    for key in ("drop", "sprint_after_s"):
+        assert [getattr(o, key) for o in changed.chosen.options] == [
+            getattr(o, key) for o in written.chosen.options
+        ]
+    for ours, theirs in zip(changed.chosen.responses, written.chosen.responses, strict=True):
+        assert ours.p95_s == pytest.approx(theirs.p95_s, rel=0.01)
+    assert changed.today.figures.load == pytest.approx(written.today.figures.load)
+    assert choose_drops({"slots": 2, "class": [LOW, HIGH]}).today.figures.load < 1

@@ -1,5 +1,7 @@
 """Models of epoch times from a store of epochs: fitted to a job, or refused with a remedy."""
 
+from dataclasses import replace
+
 import pytest
 
 from foretell.errors import UsageError
@@ -44,6 +46,16 @@ def test_a_store_predicts_the_epochs_of_its_job(store):
         mean_s = (64 / 16 + 64 / 32 + 64 / 64) / 3 / 2 * 1.02
         assert found.time.median_s == pytest.approx(90 * 4 * mean_s / 2, rel=0.15)
         assert {c.text for c in found.changes} >= {"1 thread per trial"}
+
+
+def test_epochs_of_other_machines_count_only_if_that_is_asked_for(tmp_path):
+    with open_store(tmp_path / "tune.sqlite") as store:
+        store.add_epochs([replace(row, machine="elsewhere") for row in rows("lenet", 12)])
+    with pytest.raises(UsageError) as caught:
+        epoch_times_of(tmp_path)
+    assert "36 epochs, all of other machines" in str(caught.value)
+    assert caught.value.remedy[1].name == "share"
+    assert set(epoch_times_of(tmp_path, share=True).columns) == {"batch_size", "threads"}
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,13 @@ def read_optuna_study(url: str, name: str | None = None) -> Dataset:
     return Dataset(pd.DataFrame(rows), f"study '{study.study_name}'", roles)
 
 
+def study_directions(url: str, name: str | None = None) -> dict[str, str]:
+    """Return for each objective of a study whether it is to be ``lower`` or ``higher``."""
+    study = _load(url, name)
+    sides = ["higher" if d.name == "MAXIMIZE" else "lower" for d in study.directions]
+    return dict(zip(_value_names(study), sides, strict=True))
+
+
 def _value_names(study: optuna.Study) -> list[str]:
     n = len(study.directions)
     if n == 1:

@@ -38,6 +38,7 @@ GROUPS = {
         "queue": "Tell how long jobs of each priority take, and what to drop.",
         "tune": "Tell how long a hyperparameter search takes, and what would save time.",
         "corun": "Tell when jobs end that share a machine, and which to put together.",
+        "tasks": "Tell how long a task graph takes before it runs, and run it.",
         "deploy": "Choose batch size, threads and replicas for serving a network.",
     },
     "Operate": {

@@ -104,7 +104,7 @@ def read_options(given: dict[str, Any]) -> PlanRequest:
         base["allow_far"] = True
     if given.get("prices") is not None:
         base["prices"] = read_prices(given["prices"])
-    vary, fix = read_axes(given["vary"]), _fixed(given["fix"])
+    vary, fix = read_axes(given["vary"]), fixed_values(given["fix"])
     old = {name: value for name, value in base.get("fix", {}).items() if name not in vary}
     varied = {name: value for name, value in base.get("vary", {}).items() if name not in fix}
     return read_request({**base, "vary": {**varied, **vary}, "fix": {**old, **fix}})
@@ -123,7 +123,8 @@ def read_axes(texts: Sequence[str]) -> dict[str, Any]:
     return axes
 
 
-def _fixed(texts: Sequence[str], flag: str = "--fix") -> dict[str, Any]:
+def fixed_values(texts: Sequence[str], flag: str = "--fix") -> dict[str, Any]:
+    """Read one value for each of several columns."""
     fixed = {}
     for name, values in read_axes(texts).items():
         if not isinstance(values, list) or len(values) != 1:
@@ -146,7 +147,7 @@ def _derived(texts: Sequence[str], _: str) -> dict[str, str]:
 
 def _numbers(texts: Sequence[str], word: str) -> dict[str, float]:
     flag = {"most": "--max", "least": "--min"}[word]
-    found = _fixed(texts, flag)
+    found = fixed_values(texts, flag)
     for name, value in found.items():
         if isinstance(value, str):
             raise UsageError(f"{flag} {name}={value}: '{value}' is not a number")

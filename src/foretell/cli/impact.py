@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--system", multiple=True, metavar="COLUMN,...", help="Settings of the system.")
 @click.option("--hyper", multiple=True, metavar="COLUMN,...", help="Settings of what runs on it.")
-@click.option("--skip", multiple=True, metavar="COLUMN,...", help="Columns that are no settings.")
+@click.option("--skip", multiple=True, metavar="COLUMN,...", help="Columns that are not settings.")
 @click.option(
     "--levels",
     multiple=True,
@@ -86,7 +86,9 @@ def command(  # noqa: PLR0913 - one parameter per option
     asked["levels"] = {
         name: _ranges(name, value) for name, value in _pairs("levels", levels).items()
     }
-    asked["better"] = _pairs("better", better)
+    judged = {target, asked["quality"]}
+    known = {n: side for n, side in _directions(source, study).items() if n in judged}
+    asked["better"] = known | _pairs("better", better)
     asked["baseline"] = _pairs("baseline", baseline)
     if output is not None:
         from foretell.report.impact import check_output
@@ -119,6 +121,13 @@ def _read(source: str, study: str | None) -> str | Path | Dataset:
         )
     path = Path(source)
     return read_ray_results(path) if is_ray_folder(path) else path
+
+
+def _directions(source: str, study: str | None) -> dict[str, str]:
+    """Return which side is better, where a study of Optuna knows it."""
+    from foretell.adapters.optuna_study import is_storage, study_directions
+
+    return study_directions(source, study) if is_storage(source) else {}
 
 
 def _pairs(name: str, given: tuple[str, ...]) -> dict[str, str]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from foretell.wording import counted
+
 Shape = tuple[int, ...]
 
 
@@ -121,10 +123,9 @@ def _no_batches(n: int, trace: _Trace, model: Any) -> str:
             f"the network takes one sample, and no batch of {n}: {_where(trace, model)}: "
             f"{_said(trace.error)}"
         )
-    shape = _shape(trace.output)
     return (
-        f"the network has no batch dimension: after {_last(trace, model)} the output for {n} "
-        f"sample{'' if n == 1 else 's'} has the shape {_text(shape)}"
+        f"the network has no batch dimension: after {_last(trace, model)} the output for "
+        f"{counted(n, 'sample')} is {_text(_shape(trace.output))}, and has to begin with {n}"
     )
 
 

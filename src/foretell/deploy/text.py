@@ -74,9 +74,8 @@ def limits_lines(found: Deployment) -> list[str]:
     if holds is None:
         return []
     replicas = found.setting.replicas
-    batch = f" Batches have {number(found.figures.mean_batch, 2)} samples on average."
-    if found.setting.batch == 1:
-        batch = ""
+    mean = number(found.figures.mean_batch, 2)
+    batch = "" if mean == "1" else f" Batches have {mean} samples on average."
     if found.question.limit_s is None:
         return [f"It keeps up with {rate_text(holds)}.{batch}"]
     limit = time_text(found.question.limit_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,25 @@ def single_threaded() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Limit the threads of linear algebra for a moment, and leave those of PyTorch as they are.
+
+    Small matrices gain nothing from threads, which wait for one another where cores are busy: what
+    takes milliseconds then takes most of a second.
+    """
+    with _blas().limit(limits=1):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    """Return the libraries for linear algebra that are loaded; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def n_cores() -> int:

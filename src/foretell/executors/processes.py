@@ -17,13 +17,13 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from foretell.executors._base import ONE_CORE, Done, Executor, Work
+from foretell.executors._base import ONE_CORE, Done, Executor, Work, WorkerDied
 from foretell.executors._retries import RetryQueue, Ticket
 from foretell.executors.cores import limit_threads
 from foretell.machines import Needs
 
 _PARENT_POLL_S = 0.5
-_DIED = "the worker process died; it may have run out of memory"
+_ENDING_S = 5.0
 
 
 @dataclass(eq=False)
@@ -48,6 +48,7 @@ class ProcessExecutor(Executor):
         self._queue = RetryQueue(most_losses=1)
         self._ended: deque[Done] = deque()
         self._workers: list[_Worker] = []
+        self._is_ending = False
         try:
             for _ in range(n_workers):
                 self._workers.append(_start(state))
@@ -71,10 +72,17 @@ class ProcessExecutor(Executor):
         while not self._ended:
             self._send()
             busy = {worker.pipe: worker for worker in self._workers if worker.ticket is not None}
-            for pipe in wait(list(busy)):
+            # One pipe needs no selector, which takes longer to make than a small task.
+            for pipe in wait(list(busy)) if len(busy) > 1 else list(busy):
                 self._receive(busy[pipe])  # type: ignore[index]
             self._send()  # before the results are looked at, so that no worker is idle meanwhile
         return self._ended.popleft()
+
+    def interrupt(self) -> None:
+        """Kill the workers from another thread: whoever waits gets a ``WorkerDied``."""
+        self._is_ending = True
+        for worker in list(self._workers):
+            worker.process.kill()
 
     def close(self) -> None:
         """Kill the workers: results not collected are not wanted."""
@@ -92,6 +100,9 @@ class ProcessExecutor(Executor):
             try:
                 worker.pipe.send((ticket.work, ticket.task))
             except OSError:  # it died while it had nothing to do
+                if self._is_ending:
+                    self._ended.append(Done(ticket.task, WorkerDied("it was ended")))
+                    continue
                 self._queue.appendleft(ticket)
                 self._replace(place)
                 return self._send()
@@ -108,7 +119,10 @@ class ProcessExecutor(Executor):
         try:
             result = worker.pipe.recv()
         except (EOFError, OSError):
-            if (done := self._queue.lost(ticket, _DIED)) is not None:
+            if self._is_ending:
+                self._ended.append(Done(ticket.task, WorkerDied("it was ended")))
+                return
+            if (done := self._queue.lost(ticket, _death(worker.process))) is not None:
                 self._ended.append(done)
             self._replace(self._workers.index(worker))
         except Exception as error:  # what was sent cannot be read
@@ -131,6 +145,17 @@ def _start(state: Any) -> _Worker:
         process.start()
     theirs.close()
     return _Worker(process, own)
+
+
+def _death(process: BaseProcess) -> str:
+    """Say how a worker ended that hung up."""
+    process.join(_ENDING_S)
+    code = process.exitcode
+    if code is None or code >= 0:
+        return "the worker process died; it may have run out of memory"
+    return f"the worker process was killed by {signal.Signals(-code).name}" + (
+        "; it may have run out of memory" if code == -signal.SIGKILL else ""
+    )
 
 
 def _end(worker: _Worker) -> None:

@@ -28,14 +28,26 @@ from foretell.decide.queueing.job_class import JobClass
 from foretell.decide.queueing.predict import QueueFigures, queue_figures
 from foretell.decide.queueing.queue_file import Queue, read_queue
 from foretell.decide.queueing.service._base import ServiceTime
+from foretell.decide.queueing.service.scaled import Scaled
 from foretell.decide.queueing.stability import OverloadError
 from foretell.decide.queueing.streams import Stream
-from foretell.decide.queueing.times import Known, class_time, streams_of
+from foretell.decide.queueing.times import Known, class_time, sprinted
 from foretell.errors import Option, UsageError
 from foretell.queue.played_plans import ByRuns, BySimulation, WithBucket
 from foretell.queue.services import known_times
 
 EVICTING = "repeat"
+
+
+@dataclass(frozen=True)
+class Changed:
+    """How many times as often the jobs of a class come, and as long they take, as the file says."""
+
+    rate: float = 1.0
+    time: float = 1.0
+
+
+Changes = Mapping[str, Changed]
 #: Plans that are tried where each is a simulation, and how many jobs these have.
 _MOST_PLAYED, _JOBS_PLAYED, _JOBS_CHECKED = 60, 10_000, 50_000
 #: Runs by which the best plan is checked, and by which it is seen how much more load it bears.
@@ -51,11 +63,11 @@ class Today:
     is_of_file
         Whether the file says that jobs are evicted; otherwise this is what would happen.
     figures
-        None where the queue grows without end, or arrivals are not Poisson.
+        None where the queue grows without limit, or arrivals are not Poisson.
     trouble
         Why there are no figures.
     is_endless
-        Whether that is because the queue grows without end.
+        Whether that is because the queue grows without limit.
     streams
         The classes with their rates and times.
     """
@@ -114,6 +126,7 @@ def choose_drops(
     *,
     run_length: int = RUN_LENGTH,
     seed: int = 0,
+    changes: Changes | None = None,
 ) -> QueueChoice:
     """Choose how much to drop of each class and after how long it sprints.
 
@@ -126,6 +139,8 @@ def choose_drops(
     seed
         Decides simulations, which are needed where a bucket limits sprints, or arrivals are not
         Poisson.
+    changes
+        What has changed since the file was written, by class; rates of Poisson arrivals alone.
 
     >>> from foretell import choose_drops
     >>> plan = choose_drops("classes.toml")          # doctest: +SKIP
@@ -137,9 +152,12 @@ def choose_drops(
         raise UsageError(f"must be at least 10, not {run_length}", option=Option("run_length"))
     if seed < 0:
         raise UsageError(f"must be at least 0, not {seed}", option=Option("seed"))
-    known = known_times(queue)
-    service_of = partial(_service, queue, known.by_class)
+    changes = changes or {}
     is_poisson = queue.arrivals.kind == "poisson"
+    if is_poisson:
+        queue = _with_rates(queue, changes)
+    known = known_times(queue)
+    service_of = partial(_service, queue, known.by_class, changes)
     assessors, is_played = _assessors(queue, seed, run_length, is_poisson=is_poisson)
     choice = choose_plan(
         queue,
@@ -149,7 +167,7 @@ def choose_drops(
     )
     chosen = choice.chosen
     is_simulated = chosen is not None and is_played(chosen.options)
-    today = _today(queue, known.by_class, is_poisson=is_poisson)
+    today = _today(queue, service_of, is_poisson=is_poisson)
     notes = (*known.notes, *_notes(queue, choice))
     return QueueChoice(queue, choice, today, run_length, seed, is_simulated, notes)
 
@@ -179,20 +197,39 @@ def _assessors(
     return assessors, lambda plan: not is_poisson or exact.is_simulated(plan)
 
 
-def _service(queue: Queue, known: Known, job: JobClass, drop: float) -> ServiceTime:
-    return class_time(queue, job, known, drop)
+def _with_rates(queue: Queue, changes: Changes) -> Queue:
+    """Return the queue with the rates of now."""
+    classes = [
+        c.model_copy(
+            update={"per_s": c.rate_per_s * changes[c.name].rate, "per_min": None, "per_h": None}
+        )
+        if c.name in changes
+        else c
+        for c in queue.classes
+    ]
+    return queue.model_copy(update={"classes": classes})
 
 
-def _today(queue: Queue, known: Known, *, is_poisson: bool) -> Today:
+def _service(
+    queue: Queue, known: Known, changes: Changes, job: JobClass, drop: float | None
+) -> ServiceTime:
+    time, factor = class_time(queue, job, known, drop), changes.get(job.name, Changed()).time
+    return time if factor == 1 else Scaled(time, factor)
+
+
+def _today(
+    queue: Queue, service_of: Callable[[JobClass, float | None], ServiceTime], *, is_poisson: bool
+) -> Today:
     """Return the queue of the file with evictions; with all tasks, if the file has none."""
     is_of_file = queue.discipline != PLANNED
     discipline = queue.discipline if is_of_file else EVICTING
-    streams = tuple(streams_of(queue, known))
-    if not is_of_file:
-        streams = tuple(
-            Stream(c.name, c.rate_per_s, class_time(queue, c, known, 0.0 if c.has_tasks else None))
-            for c in queue.classes
-        )
+    if is_of_file:
+        times = [sprinted(queue, service_of(c, None), c.sprint_after_s) for c in queue.classes]
+    else:
+        times = [service_of(c, 0.0 if c.has_tasks else None) for c in queue.classes]
+    streams = tuple(
+        Stream(c.name, c.rate_per_s, time) for c, time in zip(queue.classes, times, strict=True)
+    )
     today = Today(discipline, is_of_file, streams, None)
     if not is_poisson:
         return replace(today, trouble="arrivals are not Poisson")

@@ -125,7 +125,7 @@ def _overload(values: dict[str, Any], *, is_guess: bool) -> list[str]:
         return []
     origin = "a guess" if is_guess else "those of the log, in which jobs may have come all at once"
     return [
-        f"the load is {number(load, 3)}, and a queue with 1 or more grows without end: rates are "
+        f"the load is {number(load, 3)}, and a queue with 1 or more grows without limit: rates are "
         f"{origin}; correct them before you predict"
     ]
 

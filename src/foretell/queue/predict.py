@@ -36,7 +36,7 @@ class DisciplinePrediction:
     figures
         The figures by formula; None where they need Poisson arrivals, or the queue grows.
     refused
-        Why the queue grows without end; empty otherwise.
+        Why the queue grows without limit; empty otherwise.
     played
         A simulation, where one was asked for or is needed.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from foretell.late_names import late_names
 
 if TYPE_CHECKING:
     from foretell.decide.tuning.rungs import Rules as Rules
@@ -21,30 +22,17 @@ if TYPE_CHECKING:
     from foretell.tune.time_left import TimeLeft as TimeLeft
 
 #: The public names by module. They are imported on first use.
-_HOMES = {
-    "Budget": "foretell.tune.budgets",
-    "Budgets": "foretell.tune.budgets",
-    "Found": "foretell.tune.onefold.found",
-    "Pipeline": "foretell.tune.hook.loop",
-    "Progress": "foretell.tune.onefold.trials",
-    "Rules": "foretell.decide.tuning.rungs",
-    "Search": "foretell.decide.tuning.search",
-    "SearchForecast": "foretell.tune.eta",
-    "TimeLeft": "foretell.tune.time_left",
-    "open_store": "foretell.tune.store",
-    "pipeline": "foretell.tune.hook.start",
-    "predict_search": "foretell.tune.eta",
-    "search": "foretell.tune.onefold.search",
+_NAMES = {
+    "foretell.decide.tuning.rungs": ("Rules",),
+    "foretell.decide.tuning.search": ("Search",),
+    "foretell.tune.budgets": ("Budget", "Budgets"),
+    "foretell.tune.eta": ("SearchForecast", "predict_search"),
+    "foretell.tune.hook.loop": ("Pipeline",),
+    "foretell.tune.hook.start": ("pipeline",),
+    "foretell.tune.onefold.found": ("Found",),
+    "foretell.tune.onefold.search": ("search",),
+    "foretell.tune.onefold.trials": ("Progress",),
+    "foretell.tune.store": ("open_store",),
+    "foretell.tune.time_left": ("TimeLeft",),
 }
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'foretell.tune' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = late_names(__name__, _NAMES)

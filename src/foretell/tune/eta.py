@@ -126,6 +126,7 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
     min_epochs: int = 1,
     start_up_s: float | None = None,
     job: str | None = None,
+    share: bool = False,
     study: str | None = None,
     n_draws: int = N_DRAWS,
     seed: int = 0,
@@ -154,6 +155,8 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
         space.
     job
         Which job of a store is meant.
+    share
+        Use epochs of other machines in a store, too.
     study
         The name of the Optuna study, which decides the brackets of trials; else they are drawn.
     n_draws, seed
@@ -167,7 +170,7 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
     n_slots = slots_of(cores, given.threads)
     search = Search(scheduler, trials, rules, n_slots, start_up_s, study)
     _check_choice(given)
-    times = epoch_times_of(model, job)
+    times = epoch_times_of(model, job, share=share)
     check_columns(given, times.columns, "the model")
     return _Question(given, search, times, cores, (n_draws, seed)).answer()
 

@@ -18,16 +18,18 @@ TARGET = "epoch_s"
 _LEAST_EPOCHS = 8
 
 
-def epoch_times_of(model: Model, job: str | None = None) -> EpochTimes:
+def epoch_times_of(model: Model, job: str | None = None, *, share: bool = False) -> EpochTimes:
     """Return the epoch times of a model, a folder of models, or a store of epochs.
 
     Parameters
     ----------
     job
         Which job of a store is meant, if it has several.
+    share
+        Use epochs of other machines in a store, too.
     """
     if isinstance(model, str | Path):
-        return _of_path(Path(model), job)
+        return _of_path(Path(model), job, share)
     if isinstance(model, Predictor):
         return epochs_of([model], f"the model of {model.target}")
     if isinstance(model, Sequence):
@@ -35,12 +37,12 @@ def epoch_times_of(model: Model, job: str | None = None) -> EpochTimes:
     return model
 
 
-def _of_path(path: Path, job: str | None) -> EpochTimes:
+def _of_path(path: Path, job: str | None, share: bool) -> EpochTimes:
     from foretell.model.saved.model import load_models
 
     store = store_in(path)
     if store is not None:
-        return _of_store(store, job)
+        return _of_store(store, job, share)
     return epochs_of(load_models(path), str(path))
 
 
@@ -54,7 +56,7 @@ def store_in(path: Path) -> Path | None:
     return None
 
 
-def _of_store(path: Path, job: str | None) -> EpochTimes:
+def _of_store(path: Path, job: str | None, share: bool) -> EpochTimes:
     from foretell.tune.store import open_store
 
     with open_store(path) as store:
@@ -64,7 +66,14 @@ def _of_store(path: Path, job: str | None) -> EpochTimes:
                 f"{path} has epochs of several jobs: {listing(jobs)}; name one",
                 option=Option("job"),
             )
-        frame = store.epochs(job)
+        frame = store.epochs(job, share=share)
+        n_others = 0 if share else len(store.rows(job, share=True)) - len(frame)
+    if not len(frame) and n_others:
+        raise UsageError(
+            f"{path} has {n_others} epochs{f' of {job}' if job else ''}, all of other machines, "
+            "whose times differ",
+            remedy=("use them all the same with ", Option("share")),
+        )
     if not len(frame):
         near = f" {suggest(job, jobs)}" if job and jobs else ""
         raise UsageError(f"{path} has no epochs{f' of {job}' if job else ''}.{near}")

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import gc
 import itertools
 import json
 import os
@@ -296,6 +297,7 @@ class ControlPlane:
         api = self.api()
         # The server is ready before its own follow-up work is done, which makes this namespace.
         wait_until(lambda: api.get("/api/v1/namespaces/default"), "the namespace default")
+        gc.collect()  # connections that a killed server reset, before a later test finds them
 
     def _await(self, server, url, expected):
         """Wait until an address answers with success and the expected text."""

@@ -9,6 +9,9 @@ import sys
 
 from .control_plane import wait_until
 
+#: A lease that a busy machine does not end: who takes one again lists everything again. One that is
+#: to be taken over soon is short.
+LASTING_S, SHORT_S = 60, 1
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/foretell"
 #: Imports what the command needs, and then starts a process for each line that it reads.
 _TEMPLATE = """
@@ -111,7 +114,7 @@ class Replicas:
         self._words = ["cluster", "schedule", str(cluster), "--mode", "standalone", "--port", "0",
                        "--kubeconfig", str(kubeconfig), "--json"]  # fmt: skip
 
-    def start(self, *options, lease_seconds=1, is_ready=True):
+    def start(self, *options, lease_seconds=LASTING_S, is_ready=True):
         """Start a scheduler; return when it says that it is ready."""
         log = self._folder / f"replica-{len(self.all)}.log"
         log.touch()

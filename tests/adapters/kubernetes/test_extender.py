@@ -302,10 +302,10 @@ def test_health_and_counts_are_there_to_be_read(control_plane, kubelets, extend)
     _, url = extend()
     scores(url, described("asked"), ["fast", "other"])
     wait_until(lambda: json.loads(read(url, "/healthz")) == {"status": "ok"}, "health")
+    wait_until(lambda: "foretell_state_is_current 1.0" in read(url, "/metrics"), "all watches")
     text = read(url, "/metrics")
     assert 'foretell_decisions_total{known="some"} 1.0' in text
     assert "foretell_decision_seconds_count 1.0" in text
-    assert "foretell_state_is_current 1.0" in text
     assert 'foretell_nodes{type="fast"} 1.0' in text
     assert 'foretell_nodes{type="(no node type)"} 0.0' in text
 

@@ -1,6 +1,11 @@
 """The control plane and the kubelets that other tests rely on are real enough."""
 
+import contextlib
+import gc
 import signal
+import socket
+import ssl
+import struct
 import sys
 
 from .control_plane import wait_until
@@ -57,3 +62,15 @@ def test_what_is_stored_survives_a_restart_of_etcd_and_of_the_api_server(control
     control_plane.api_server.stop(signal.SIGKILL)
     control_plane.start_api_server()
     assert [node["metadata"]["name"] for node in api.list("/api/v1/nodes")] == ["one"]
+
+
+def test_a_connection_that_a_killed_server_resets_before_tls_fails_no_test():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()  # by a reset, as when a process is killed
+        with contextlib.suppress(OSError):
+            ssl.create_default_context().wrap_socket(connection, server_hostname="localhost")
+        del connection
+    gc.collect()

@@ -51,7 +51,7 @@ def test_submitted_jobs_are_run_and_summed_up(folder):
     (folder / "jobs" / "x.json").write_text("{")
     found = call("run", "--until-empty")
     assert found.exit_code == 0
-    assert "x.json is no job" in found.output
+    assert "x.json is not a job" in found.output
     assert "high: second failed 3 times" in found.output
     assert "low: first is done" in found.output
     status = json.loads(call("status", "--json", "-o", "runs.csv").stdout)
@@ -104,6 +104,18 @@ def test_what_is_wrong_is_said_with_what_to_do(words, reason):
     found = call(*words)
     assert found.exit_code == 2
     assert reason in found.output
+
+
+@pytest.mark.parametrize(
+    ("engine", "command", "wanted"),
+    [("command", ["job.py:run"], "a program"), ("spark", ["sh", "job.py:x"], "a function")],
+)
+def test_what_the_engine_of_the_file_cannot_run_is_not_submitted(folder, engine, command, wanted):
+    (folder / "classes.toml").write_text(f'{CLASSES}\n[run]\nengine = "{engine}"\n')
+    found = call("submit", "--class", "low", "--", *command)
+    assert found.exit_code == 2
+    assert f"'{engine}', runs {wanted}" in " ".join(found.output.split())
+    assert not (folder / "jobs").exists()
 
 
 def test_without_the_extra_jobs_come_from_the_spool_folder_alone(monkeypatch):

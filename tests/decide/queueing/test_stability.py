@@ -20,7 +20,7 @@ def test_a_load_of_1_names_the_classes_and_the_largest_rates(name, load):
     with pytest.raises(OverloadError) as error:
         stable_discipline(name, classes)
     text = str(error.value)
-    for part in (name, "class 0", "class 1", "grows without end", "drop tasks"):
+    for part in (name, "class 0", "class 1", "grows without limit", "drop tasks"):
         assert part in text
     rate = float(re.search(r"class 1 ([0-9.]+) per s", text)[1])
     stable_discipline(name, streams((0.99 * rate, 1.0, 0.5), (0.99 * rate, 1.0, 0.5)))
@@ -48,5 +48,5 @@ def test_jobs_that_never_get_through_are_named():
 
 
 def test_a_constant_that_is_interrupted_without_end_is_refused_as_well():
-    with pytest.raises(OverloadError, match="grows without end"):
+    with pytest.raises(OverloadError, match="grows without limit"):
         stable_discipline("repeat", streams((0.001, 1e5, 0.0), (1.0, 0.1, 0.0)))

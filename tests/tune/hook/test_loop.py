@@ -10,7 +10,7 @@ import torch
 from foretell.errors import UsageError
 from foretell.tune import open_store, pipeline
 from foretell.tune.hook.clock import Clock
-from foretell.tune.hook.steadiness import Steadiness
+from foretell.tune.hook.steadiness import DISTURBED, VARYING, Steadiness
 from foretell.tune.knobs.threads import ThreadsKnob
 
 BOTH = {"threads": [1, 2]}
@@ -239,10 +239,13 @@ def test_trials_of_optuna_are_detected_and_pruned_epochs_are_stored(monkeypatch)
 
 def test_rungs_come_from_the_pruner_of_optuna():
     from foretell.tune.hook.context import detect
+    from foretell.tune.optuna import TimePruner
 
+    halving = optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4)
     for pruner in (
-        optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4),
+        halving,
         optuna.pruners.HyperbandPruner(min_resource=2, max_resource=32, reduction_factor=4),
+        TimePruner(halving, deadline_s=60),
     ):
         trial = optuna.create_study(pruner=pruner).ask()
         assert detect(trial, None).rungs[:3] == (2, 8, 32)
@@ -263,13 +266,24 @@ def test_epochs_that_vary_wildly_or_were_disturbed_are_not_kept(monkeypatch):
     choice, moment = Choice({"threads": 1}, "steady"), Moment(3, 9, 6, False, False)
     found = Steadiness()
     for seconds in (1.0, 1.05, 0.98):
-        assert found.is_typical(choice, moment, measured(seconds))
+        assert found.refusal(choice, moment, measured(seconds)) is None
         found.add(choice, moment, measured(seconds))
-    assert not found.is_typical(choice, moment, measured(1.25))
-    assert not found.is_typical(choice, moment, measured(0.75))
-    assert found.is_typical(choice, moment, measured(1.15))
-    assert not found.is_typical(choice, moment, measured(1.0, load=0.31))
-    assert found.is_typical(choice, moment, measured(1.0, load=0.29))
+    assert found.refusal(choice, moment, measured(1.25)) == VARYING
+    assert found.refusal(choice, moment, measured(0.75)) == VARYING
+    assert found.refusal(choice, moment, measured(1.15)) is None
+    assert found.refusal(choice, moment, measured(1.0, load=0.31)) == DISTURBED
+    assert found.refusal(choice, moment, measured(1.0, load=0.29)) is None
+
+
+def test_epochs_that_are_not_stored_are_told_with_the_reason(monkeypatch):
+    monkeypatch.setattr(Clock, "read", lambda _: measured(1.0, load=1.5))
+    monkeypatch.setattr("foretell.tune.hook.steadiness.MOST_LOAD", 0.3)
+    with open_store(":memory:") as store:
+        knobs = pipeline("job", {"threads": [2]}, store=store, strict=True)
+        assert list(knobs.epochs(range(4))) == [0, 1, 2, 3]
+        assert store.n_rows("job") == 0
+    assert "left out of the store: 4 epochs" in str(knobs)
+    assert DISTURBED in str(knobs)
 
 
 def test_a_thread_of_its_own_may_train():

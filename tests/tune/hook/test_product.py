@@ -140,3 +140,26 @@ def regrets(n_trials, noise):
 def test_nine_of_ten_trials_end_within_five_percent_of_the_best_of_all_settings():
     found = regrets(40, noise=0.03)
     assert np.mean(np.array(found) <= 0.05) >= 0.9
+
+
+def test_choosing_uses_one_thread_for_linear_algebra_and_puts_the_others_back(monkeypatch):
+    from threadpoolctl import ThreadpoolController, threadpool_limits
+
+    from foretell.decide.tuning.epoch_process import EpochProcess
+
+    def n_threads():
+        found = ThreadpoolController().select(user_api="blas").lib_controllers
+        return {library.num_threads for library in found}
+
+    seen, ratio = [], EpochProcess.ratio
+
+    def seeing(*args, **options):
+        seen.append(n_threads())
+        return ratio(*args, **options)
+
+    monkeypatch.setattr(EpochProcess, "ratio", seeing)
+    with threadpool_limits(2, user_api="blas"):
+        train(open_store(":memory:"), {1: 1.0, 2: 3.0})
+        assert n_threads() == {2}
+    assert seen
+    assert all(n == {1} for n in seen)

@@ -129,6 +129,16 @@ def test_the_callback_tells_the_time_left_as_foretell_knows_it():
     assert again.job == "job"
 
 
+def test_the_time_left_is_in_the_log_that_ray_shows(caplog):
+    callback = Callback(":memory:", "job", time_left=lambda n: Left())
+    callback.setup(total_num_samples=4)
+    with caplog.at_level("INFO", logger="ray"):
+        callback.on_trial_complete(9, [], Trial(last_result={"training_iteration": 2}))
+    (shown,) = caplog.records
+    assert shown.name.startswith("ray.")
+    assert shown.getMessage() == "job: about 5 s left (4 s – 6 s)"
+
+
 def test_the_callback_stores_epochs_of_trainings_without_the_hook(cluster, quiet, tmp_path):
     def train(config):
         for i in range(3):

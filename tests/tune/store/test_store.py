@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -205,6 +206,19 @@ def test_rungs_are_where_trials_of_the_job_were_stopped():
         store.add_end("lenet", f"t{trial}", last, "stopped" if last == 1 else "complete")
     assert store.rungs("lenet", 9) == (1,)
     assert store.rungs("other", 9) == ()
+
+
+def test_epochs_that_were_left_out_teach_no_times_but_where_trials_end():
+    store = open_store(":memory:")
+    for trial in ("a", "b"):
+        store.add_epochs([row(trial, 0), replace(row(trial, 1), phase="left out")])
+        store.add_epochs([replace(row(trial, 1), epoch_s=99.0)])  # as the callback of a search does
+        store.add_end("lenet", trial, 2, "stopped")
+    store.add_epochs([replace(row("c"), job="busy", phase="left out")])
+    assert [(r.trial, r.epoch) for r in store.rows("lenet")] == [("a", 0), ("b", 0)]
+    assert store.n_rows("lenet") == len(store.epochs("lenet")) == 2
+    assert store.rungs("lenet", 9) == (2,)
+    assert store.jobs() == ["lenet"]
 
 
 def test_a_probe_that_never_ended_counts_against_its_setting():

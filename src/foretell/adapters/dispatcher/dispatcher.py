@@ -18,6 +18,7 @@ from foretell.adapters.dispatcher.engines import ENGINES, EngineLostError, Outco
 from foretell.adapters.dispatcher.events import Event, Kind
 from foretell.adapters.dispatcher.intake import Intake
 from foretell.adapters.dispatcher.jobs import Job, Request, now
+from foretell.adapters.dispatcher.replanning import Replanner
 from foretell.adapters.dispatcher.spool import Spool
 from foretell.adapters.dispatcher.sprints.open import open_sprinter
 from foretell.adapters.dispatcher.status import Status
@@ -64,7 +65,7 @@ class Dispatcher(Closeable):
         tell: Callable[[Event], None] = lambda _: None,
     ) -> None:
         self.queue = read_queue(queue)
-        self._seed, self._tell = seed, tell
+        self._seed, self._told = seed, tell
         self._lock = threading.RLock()
         self._inbox: SimpleQueue[Attempt | None] = SimpleQueue()
         self._attempts = Attempts(self._inbox.put)
@@ -86,6 +87,9 @@ class Dispatcher(Closeable):
             raise
 
     def _open(self, kind: type) -> None:
+        self._replanner = self._closing.enter_context(
+            Replanner(self.queue, tell=lambda text: self._tell(Event("note", text=text)))
+        )
         self._names = names = [c.name for c in self.queue.classes]
         self._ledger = self._closing.enter_context(Ledger(self.folder, names))
         if (aside := self._ledger.table_aside) is not None:
@@ -139,6 +143,10 @@ class Dispatcher(Closeable):
         self._tell_news()
 
     # From any thread.
+
+    def _tell(self, event: Event) -> None:
+        self._told(event)
+        self._replanner.observe(event)
 
     def submit(self, job: Mapping[str, Any] | Request) -> Job:
         """Take a job; when this returns, it survives a crash."""
@@ -271,7 +279,7 @@ class Dispatcher(Closeable):
         if head.state == "paused":
             self._ledger.note(records.go_on(head, now()))
         else:
-            drop = self.queue.classes[head.level].drop
+            drop = self._replanner.treatments[head.level].drop
             seed = zlib.crc32(head.id.encode(), self._seed & 0xFFFFFFFF)
             self._ledger.note(records.start(head, now(), drop, seed))
         return head
@@ -335,7 +343,7 @@ class Dispatcher(Closeable):
         latency_s = min(time.perf_counter() - self._free_at, max(0.0, now() - job.arrived_at))
         self.lost, self._pause_s, self._try_at = "", 0.0, 0.0
         self._news.append(Event(kind, job, latency_s=latency_s))
-        after_s = self.queue.classes[job.level].sprint_after_s
+        after_s = self._replanner.treatments[job.level].sprint_after_s
         if after_s is not None:  # a job that goes on has had some of that time before its pause
             after_s = max(0.0, after_s - job.busy_s)
         self._sprinter.begin(attempt.running, after_s)

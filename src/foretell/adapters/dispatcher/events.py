@@ -56,7 +56,7 @@ class Event:
 
 _WORDS: dict[Kind, str] = {
     "accepted": "waits",
-    "rejected": "is no job",
+    "rejected": "is not a job",
     "started": "starts, attempt {job.attempt}",
     "paused": "is paused for a higher class",
     "resumed": "goes on",

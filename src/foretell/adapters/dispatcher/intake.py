@@ -60,7 +60,7 @@ class Intake:
         return self.accept([(new_id(), request, now())])[0]
 
     def read(self, job: Mapping[str, Any] | Request) -> Request:
-        """Refuse what is no job, what no class or not this engine is for, and what is too large."""
+        """Refuse what is not a job, what is for another class or engine, and what is too large."""
         request = job if isinstance(job, Request) else validated(Request, job)
         self._queue.named(request.class_name)
         self._engine.check(request.run)

@@ -28,7 +28,7 @@ class DispatcherMetrics(Metrics):
             registry=self.registry,
         )
         self.rejected = Counter(
-            "foretell_rejected_files", "Files of the spool folder that are no jobs.",
+            "foretell_rejected_files", "Files of the spool folder that are not jobs.",
             registry=self.registry,
         )  # fmt: skip
         self.latency = Histogram(

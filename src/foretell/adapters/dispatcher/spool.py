@@ -202,7 +202,7 @@ class Spool:
         is_like_a_job = entry.name.endswith(_JOB_FILE.suffixes) and entry.name[0] != "."
         if is_like_a_job and entry.name not in self._folders and _is_folder(entry):
             self._folders.add(entry.name)
-            self._note("note", f"{entry.name} in {self.folder} is a folder, and no job; put files "
+            self._note("note", f"{entry.name} in {self.folder} is a folder, not a job; put files "
                        "there that are jobs")  # fmt: skip
 
     def _take(self, claims: Sequence[_Claim]) -> None:
@@ -243,7 +243,9 @@ class Spool:
             claim.path.rename(place)
         except (OSError, StorageError) as error:
             reason = f"{reason} (and it cannot be set aside: {error})"
-        self._note("rejected", f"{claim.name} is no job, and is in {place.parent}: {reason}")
+        self._note(
+            "rejected", f"{claim.name} is not a job, and was moved to {place.parent}: {reason}"
+        )
 
     def _note(self, kind: Kind, text: str) -> None:
         self._intake.tell(Event(kind, text=text.encode(errors=_ESCAPED).decode()))

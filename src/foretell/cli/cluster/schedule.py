@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from foretell.adapters.kubernetes.moves.report import MoveReport
     from foretell.adapters.kubernetes.service import ServiceSettings
     from foretell.adapters.kubernetes.standalone import scheduler
+
+
+#: How long a thread of the extender keeps Python to itself.
+_SWITCH_S = 0.0005
 
 
 @click.command()
@@ -126,6 +131,9 @@ def _run_extender(live: Live, settings: ServiceSettings, *, dry_run: bool, as_js
             echo(f"{live.described_types()}.")
             echo("Ctrl-C stops it.", err=True)
 
+    # A thread keeps Python to itself for 5 ms unless told otherwise; answers must not wait so long
+    # for predictions in the background.
+    sys.setswitchinterval(_SWITCH_S)
     run_extender(live, settings, dry_run=dry_run, tell=_teller(as_json), on_ready=on_ready)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from foretell.adapters.dispatcher.dispatcher import Dispatcher
     from foretell.adapters.dispatcher.events import Event
     from foretell.adapters.dispatcher.run import Service
+    from foretell.decide.queueing.queue_file import RunTable
 
 #: What a person reads line by line; the rest is in the table, or in JSON.
 _SHOWN = {
@@ -264,9 +265,7 @@ def submit(
 
     queue = read_queue(classes)
     queue.named(class_name)
-    is_function = len(command) == 1 and ".py:" in command[0]
-    what = command[0] if is_function else list(command)
-    job: dict[str, Any] = {"class": class_name, "run": what}
+    job: dict[str, Any] = {"class": class_name, "run": _what(command, queue.run)}
     job |= {"name": name} if name else {}
     job |= {"arguments": dict(map(_argument, arguments))} if arguments else {}
     folder = queue.folder / queue.run.spool if spool is None else spool
@@ -275,6 +274,20 @@ def submit(
         echo_json({"id": job_id})
     else:
         echo(job_id)
+
+
+def _what(command: tuple[str, ...], run: RunTable) -> str | list[str]:
+    """Return what a job runs; refuse what the engine of the class file cannot run."""
+    is_function = len(command) == 1 and ".py:" in command[0]
+    is_named = "engine" in run.model_fields_set  # otherwise `queue run --engine` names it
+    if is_named and is_function != (run.engine == "spark"):
+        given, wanted = ("a function", "a program") if is_function else (
+            "a program", "a function, as file.py:function")  # fmt: skip
+        raise UsageError(
+            f"'{shlex.join(command)}' is {given}, and the engine of the class file, "
+            f"'{run.engine}', runs {wanted}; submit one, or change engine under [run]"
+        )
+    return command[0] if is_function else list(command)
 
 
 def _argument(text: str) -> tuple[str, Any]:

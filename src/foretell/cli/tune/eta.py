@@ -37,6 +37,7 @@ from foretell.cli._output import echo, echo_json
     help="Time before the first epoch of a trial [default: start_up_s of the space].",
 )  # fmt: skip
 @click.option("--job", metavar="NAME", help="Which job of the store is meant.")
+@click.option("--share", is_flag=True, help="Use epochs of other machines in the store, too.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides the simulations.")
 @option.json("Print all figures as JSON.")
 def eta(space: Path, model: Path, cores: int | None, as_json: bool, **given: Any) -> None:

@@ -103,7 +103,7 @@ class ImpactQuestion:
     system, hyper
         Settings of the system, and of what runs on it.
     skip
-        Columns that are no settings.
+        Columns that are not settings.
     levels
         By column, from which ranges on an impact is high and medium.
     better

@@ -81,6 +81,8 @@ class Migration(pydantic.BaseModel):
         How long a moved task stays, and does not return to a node that it left.
     start_s
         How long a task takes to start on another node; until then it runs on both.
+    namespaces
+        On Kubernetes: the namespaces whose pods may move; None for all.
     """
 
     model_config = _STRICT
@@ -94,6 +96,7 @@ class Migration(pydantic.BaseModel):
     max_per_task: Annotated[int, pydantic.Field(ge=0)] = 2
     max_per_minute: Annotated[int, pydantic.Field(ge=0)] = 10
     start_s: Seconds = 5.0
+    namespaces: Annotated[list[str], pydantic.Field(min_length=1)] | None = None
 
 
 class Maintenance(pydantic.BaseModel):

@@ -7,6 +7,8 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -34,6 +36,8 @@ Columns = Mapping[str, Value]
 
 _LEVEL, _Z = 0.9, 1.6449  # of intervals, and the normal quantile of their upper end
 _MOST_CACHED = 200_000
+#: Tasks that are predicted together: enough to be fast, and few enough for memory.
+_AT_ONCE = 1_000
 #: How far a prediction can be trusted, the worst last.
 _TRUSTS = (TRUST_INSIDE, TRUST_NEAR, TRUST_FAR, TRUST_UNKNOWN, TRUST_MISSING)
 
@@ -87,17 +91,25 @@ class ModelSource:
     digest: str
 
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
-        """Predict all rows at once; if a row cannot be predicted, one by one."""
+        """Predict all rows at once, equal ones only once."""
+        names = self.predictor.columns
+        keys = [tuple(repr(row.get(name)) for name in names) for row in rows]
+        different = dict(zip(keys, rows, strict=True))
+        found = dict(zip(different, self._figures(list(different.values())), strict=True))
+        return [found[key] for key in keys]
+
+    def _figures(self, rows: Sequence[Columns]) -> list[Figure]:
+        """Predict rows together; if one of them cannot be predicted, one by one."""
         for name in self.predictor.columns:
             if any(name not in row for row in rows):
                 if len(rows) > 1:
-                    return [figure for row in rows for figure in self.figures([row])]
+                    return [figure for row in rows for figure in self._figures([row])]
                 return [_missing(f"the model of {self.predictor.target} needs '{name}'")]
         try:
             found = self._forecast(rows)
         except ForetellError as error:
             if len(rows) > 1:
-                return [figure for row in rows for figure in self.figures([row])]
+                return [figure for row in rows for figure in self._figures([row])]
             return [_missing(str(error))]
         columns = (found.value, found.lower, found.upper, found.trust, found.outside)
         return [
@@ -107,11 +119,15 @@ class ModelSource:
 
     def _forecast(self, rows: Sequence[Columns]) -> Forecast:
         columns = self.predictor.columns
-        if len(rows) == 1 and isinstance(self.predictor, _PredictsRows):
-            return self.predictor.forecast_row({c: rows[0][c] for c in columns}, _LEVEL)
+        if len(rows) == 1 and self._by_row is not None:
+            return self._by_row.forecast_row({c: rows[0][c] for c in columns}, _LEVEL)
         return self.predictor.forecast(
             pd.DataFrame({c: [row[c] for row in rows] for c in columns}), _LEVEL
         )
+
+    @cached_property  # the check takes as long as a tenth of a prediction
+    def _by_row(self) -> _PredictsRows | None:
+        return self.predictor if isinstance(self.predictor, _PredictsRows) else None
 
 
 @runtime_checkable
@@ -163,9 +179,13 @@ class PowerSource:
         return f"{self.time.digest} {self.node_type!r}"
 
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
-        """Multiply times by watts."""
+        """Predict times, and multiply them by watts."""
+        return self.energies(rows, self.time.figures(rows))
+
+    def energies(self, rows: Sequence[Columns], times: Sequence[Figure]) -> list[Figure]:
+        """Multiply times that were predicted before by watts."""
         found = []
-        for row, time in zip(rows, self.time.figures(rows), strict=True):
+        for row, time in zip(rows, times, strict=True):
             added_w = self.node_type.added_watts(float(row["cpus"]))
             assert added_w is not None
             found.append(time.scaled(added_w))
@@ -285,9 +305,13 @@ class Estimates:
         """
         models, digests = self.models, self._digests
         new = {task.key: task for task in tasks if task.key not in self._known}
-        by_type = [self._predict(model, list(new.values())) for model in models] if new else []
-        found = zip(new, zip(*by_type, strict=True), strict=False)
-        return Predicted(digests, {key: TypeEstimates.of(estimates) for key, estimates in found})
+        tasks, found = list(new.values()), {}
+        for start in range(0, len(tasks), _AT_ONCE):
+            some = tasks[start : start + _AT_ONCE]
+            by_type = self._predict(models, some)
+            for task, estimates in zip(some, zip(*by_type, strict=True), strict=True):
+                found[task.key] = TypeEstimates.of(estimates)
+        return Predicted(digests, found)
 
     def keep(self, predicted: Predicted) -> None:
         """Remember predictions, unless they are those of models that are no longer in use."""
@@ -305,16 +329,45 @@ class Estimates:
             self._digests = digests
             self._known.clear()
 
-    def _predict(self, model: TypeModel, tasks: Sequence[Task]) -> list[Estimate]:
-        rows = [{**task.columns, **model.columns} for task in tasks]
-        self.n_predicted += len(rows)
-        times, energies = (
-            [_missing(f"{model.name} has no model of {what}")] * len(rows)
-            if source is None
-            else source.figures(rows)
-            for source, what in ((model.time, "time"), (model.energy, "energy"))
-        )
-        return [Estimate(time, energy) for time, energy in zip(times, energies, strict=True)]
+    def _predict(self, models: Sequence[TypeModel], tasks: Sequence[Task]) -> list[list[Estimate]]:
+        """Predict tasks on each type."""
+        rows = [[{**task.columns, **model.columns} for task in tasks] for model in models]
+        self.n_predicted += len(models) * len(tasks)
+        sources = [*(model.time for model in models), *(model.energy for model in models)]
+        figures = _figures(sources, [*rows, *rows])
+        found = []
+        for model, times, energies in zip(
+            models, figures[: len(models)], figures[len(models) :], strict=True
+        ):
+            times = times or [_missing(f"{model.name} has no model of time")] * len(tasks)
+            energies = energies or [_missing(f"{model.name} has no model of energy")] * len(tasks)
+            found.append([Estimate(*pair) for pair in zip(times, energies, strict=True)])
+        return found
+
+
+def _figures(
+    sources: Sequence[Source | None], rows: Sequence[Sequence[Columns]]
+) -> list[list[Figure]]:
+    """Predict the rows of each source; those of one model together, which takes less time."""
+    members: dict[str, list[int]] = {}
+    for i, source in enumerate(sources):
+        if source is not None:
+            members.setdefault(_root(source).digest, []).append(i)
+    found: list[list[Figure]] = [[] for _ in sources]
+    for own in members.values():
+        first = sources[own[0]]
+        assert first is not None
+        predicted = iter(_root(first).figures([row for i in own for row in rows[i]]))
+        for i in own:
+            source, found[i] = sources[i], list(islice(predicted, len(rows[i])))
+            if isinstance(source, PowerSource):
+                found[i] = source.energies(rows[i], found[i])
+    return found
+
+
+def _root(source: Source) -> Source:
+    """Return what predicts: of an energy that follows from a time, the source of the time."""
+    return source.time if isinstance(source, PowerSource) else source
 
 
 def type_models(

@@ -207,6 +207,8 @@ class RunTable(pydantic.BaseModel):
         The folder that jobs come from, and the one with the journal.
     retries
         How often a failed job is tried again before it is set aside.
+    replan
+        Whether drops and sprints are chosen again when jobs come or run otherwise than expected.
     """
 
     model_config = STRICT
@@ -215,6 +217,7 @@ class RunTable(pydantic.BaseModel):
     spool: str = "jobs"
     state: str = "state"
     retries: Annotated[int, pydantic.Field(ge=0, le=100)] = 2
+    replan: bool = False
     settings: dict[str, Any] = {}
 
 
@@ -258,6 +261,11 @@ class Queue(pydantic.BaseModel):
                     f"{c.name} sprints after {c.sprint_after_s:g} s, and no sprint is described; "
                     "write speedup = 2.5 under [sprint], or remove sprint_after_s"
                 )
+        if self.run.replan and self.discipline != "non-preemptive":
+            raise ValueError(
+                f"replan is true under [run], and plans are for jobs that are finished first, not "
+                f"for '{self.discipline}'; write discipline = \"non-preemptive\", or no replan"
+            )
         if "slots" not in self.model_fields_set and any(c.has_tasks for c in self.classes):
             raise ValueError(
                 "slots is missing; write how many tasks run at the same time, such as slots = 20"

@@ -19,7 +19,7 @@ class OverloadError(UsageError):
 
 
 def stable_discipline(name: str, streams: Sequence[Stream]) -> Discipline:
-    """Return the discipline with these classes; refuse a queue that grows without end."""
+    """Return the discipline with these classes; refuse a queue that grows without limit."""
     found = DISCIPLINES.get(name)(streams)
     for k, stream in enumerate(streams):
         if not found.gross_s(k) > 0:
@@ -45,7 +45,7 @@ def _overloaded(found: Discipline, name: str) -> OverloadError:
     total = number(found.load, 3) if math.isfinite(found.load) else "beyond all bounds"
     return OverloadError(
         f"with the discipline {name}, the load of {' and '.join(loads)} is {total} in sum, and a "
-        "queue with a load of 1 or more grows without end; the largest stable rates are "
+        "queue with a load of 1 or more grows without limit; the largest stable rates are "
         f"{100 * factor:.3g} % of these: {rates}",
         remedy=("lower rates, drop tasks, or sprint",),
     )

@@ -108,6 +108,8 @@ def error_beyond(
     do not change together add up like independent ones. Where nothing is known it is NaN.
     """
     by_group: dict[tuple[str, ...], Array] = {}
+    if not distance.any():  # most rows, and many are asked for one at a time
+        return np.zeros(len(ratio))
     for j, name in enumerate(names):
         own = [e for e in known if name in e.columns and e.direction]
         group = own[0].columns if own else (name,)

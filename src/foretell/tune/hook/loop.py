@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
@@ -18,7 +19,8 @@ from foretell.tune.hook.policy import Choice, Moment, Policy, Setting, setting_t
 from foretell.tune.hook.steadiness import Steadiness
 from foretell.tune.knobs import Knob, Surroundings
 from foretell.tune.store import EpochRow, Store
-from foretell.tune.store.rows import PROBE
+from foretell.tune.store.rows import LEFT_OUT, PROBE
+from foretell.wording import counted
 
 LOG = logging.getLogger("foretell.tune")
 T = TypeVar("T")
@@ -52,6 +54,7 @@ class Pipeline:
         self._keeper = ModelKeeper(store, context.job)
         self._undo_report: Callable[[], None] = lambda: None
         self._choice: Choice | None = None
+        self._left_out: dict[int, str | None] = {}
         self._n_done, self._is_open, self._n_reports, self._is_stored = 0, False, 0, False
 
     # What users call
@@ -85,7 +88,10 @@ class Pipeline:
             return f"{self._context.job}: settings are left alone"
         last = self._choice.setting if self._choice else self.setting
         lines = [f"{self._context.job}: {setting_text(last)}"]
-        return "\n".join([*lines, *(f"  epoch {n}: {why}" for n, why in self.reasons)])
+        lines += [f"  epoch {n}: {why}" for n, why in self.reasons]
+        for why, n in Counter(filter(None, self._left_out.values())).items():
+            lines.append(f"  left out of the store: {counted(n, 'epoch')}, because {why}")
+        return "\n".join(lines)
 
     # The steps around an epoch; a Trainable calls them one by one
 
@@ -208,24 +214,25 @@ class Pipeline:
         return report()
 
     def _keep(self, measured: Measured) -> None:
-        """Store the epoch, if it says how long such epochs take."""
+        """Store the epoch, and whether it says how long such epochs take."""
         if self._n_reports > 1 and self._is_open:
             return
         assert self._choice is not None
         if self._choice.phase == PROBE:
             self._store.end_probe(self._context.job, self._context.trial, self._choice.setting)
-        if not self._steadiness.is_typical(self._choice, self._moment, measured):
-            return
+        why_not = self._steadiness.refusal(self._choice, self._moment, measured)
+        self._left_out[self._moment.epoch] = why_not
+        phase = self._choice.phase if why_not is None else LEFT_OUT
         lease = {} if self._context.lease is None else {"cpus": self._context.lease}
         row = EpochRow(
-            self._context.job, self._context.trial, self._moment.epoch, self._choice.phase,
-            self._hyper, {**self._choice.setting, **lease}, measured.epoch_s, measured.core_s,
+            self._context.job, self._context.trial, self._moment.epoch, phase, self._hyper,
+            {**self._choice.setting, **lease}, measured.epoch_s, measured.core_s,
             measured.load_others, measured.n_siblings,
         )  # fmt: skip
         self._store.add_epochs([row], replacing=self._is_stored)
-        if not self._is_stored:
-            self._is_stored = True
+        if not self._is_stored and why_not is None:
             self._keeper.count()
+        self._is_stored = True
 
     def _loader_options(self) -> dict[str, Any]:
         names = {"workers": "num_workers", "prefetch": "prefetch_factor"}

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from foretell.decide.tuning.epoch_process import EpochProcess, Epochs, Ratio
 from foretell.decide.tuning.probing import Expected, is_better, n_probes, next_probe
+from foretell.executors.cores import single_blas_thread
 from foretell.tune.hook.clock import Measured
 from foretell.tune.hook.policy import (
     Choice,
@@ -65,7 +66,8 @@ class ProductPolicy:
         """Return the best setting known, or one to try."""
         if not self._is_due(moment):
             return Choice(self._now, _phase(moment))
-        found = self._choose(moment)
+        with single_blas_thread():
+            found = self._choose(moment)
         self._last = (moment.n_left, moment.is_shared, found.phase == PROBE)
         return found
 

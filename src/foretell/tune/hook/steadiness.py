@@ -14,6 +14,9 @@ _MOST_VARIATION = 0.20
 MOST_LOAD = 0.3
 #: From so many epochs of a setting on, it is known how long they usually take.
 _LEAST_EPOCHS = 2
+#: Why an epoch is not kept, as users read it.
+DISTURBED = "other programs used the machine"
+VARYING = "epochs of the same setting vary by more than 20 %"
 
 
 class Steadiness:
@@ -22,15 +25,16 @@ class Steadiness:
     def __init__(self) -> None:
         self._seen: dict[str, list[float]] = {}
 
-    def is_typical(self, choice: Choice, moment: Moment, measured: Measured) -> bool:
-        """Tell whether an epoch says how long such epochs take."""
+    def refusal(self, choice: Choice, moment: Moment, measured: Measured) -> str | None:
+        """Return why an epoch does not say how long such epochs take; None if it does."""
         if measured.load_others > MOST_LOAD:
-            return False
+            return DISTURBED
         seen = self._seen.get(_key(choice, moment), [])
         if moment.is_first or len(seen) < _LEAST_EPOCHS:
-            return True
+            return None
         usual_s = statistics.median(seen)
-        return abs(measured.epoch_s - usual_s) <= _MOST_VARIATION * usual_s
+        is_usual = abs(measured.epoch_s - usual_s) <= _MOST_VARIATION * usual_s
+        return None if is_usual else VARYING
 
     def add(self, choice: Choice, moment: Moment, measured: Measured) -> None:
         """Remember an epoch, whether it is kept or not: what is usual may change."""

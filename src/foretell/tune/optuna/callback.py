@@ -178,7 +178,7 @@ def recognized(pruner: BasePruner, search: Search) -> Search:
         if isinstance(pruner, HyperbandPruner):
             name = "optuna-hyperband"
         return replace(search, scheduler=name, rules=rules)
-    wrapped = getattr(pruner, "_wrapped", None)
+    wrapped = getattr(pruner, "_wrapped_pruner", None)
     if isinstance(wrapped, BasePruner) and not isinstance(wrapped, NopPruner):
         return recognized(wrapped, search)
     return search

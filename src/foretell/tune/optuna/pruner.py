@@ -60,13 +60,15 @@ class TimePruner(BasePruner):
             )
         if not 0 <= warm_up < 1:
             raise UsageError(f"must be from 0 to 1, not {warm_up:g}", option=Option("warm_up"))
-        self._wrapped, self._deadline_s, self._max_epochs = wrapped, deadline_s, max_epochs
+        self._wrapped_pruner, self._deadline_s, self._max_epochs = wrapped, deadline_s, max_epochs
         self._n_startup_trials, self._warm_up = n_startup_trials, warm_up
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Tell whether a trial should end after the step that it has reported."""
         elapsed = note_step(study, trial)
-        is_wrapped_out = self._wrapped is not None and self._wrapped.prune(study, trial)
+        is_wrapped_out = self._wrapped_pruner is not None and self._wrapped_pruner.prune(
+            study, trial
+        )
         step = trial.last_step
         if step is None or is_wrapped_out:
             return is_wrapped_out

@@ -13,6 +13,8 @@ from foretell.tune.store import EpochRow, Store, open_store
 from foretell.tune.store.rows import STEADY, WARM_UP, plain_values
 
 LOG = logging.getLogger("foretell.tune")
+#: Ray shows its own log while a search runs; what users asked for belongs there.
+SHOWN = logging.getLogger("ray.tune.foretell")
 
 
 class Watch(Protocol):
@@ -49,7 +51,7 @@ class Callback(tune.Callback):  # type: ignore[misc]
     metric
         The name of what trials are compared by, for the time left.
     tell
-        Takes a line of text; by default it goes to the log.
+        Takes a line of text; by default it goes to the log of Ray.
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class Callback(tune.Callback):  # type: ignore[misc]
         median, low, high = self._left.left()
         if median > 0:
             line = f"{self.job}: about {_time(median)} left ({_time(low)} – {_time(high)})"
-            (self._tell or LOG.info)(line)
+            (self._tell or SHOWN.info)(line)
 
     def _guarded(self, step: Callable[..., None], *args: Any) -> None:
         """Run a step; a search never stops because of it."""

@@ -13,6 +13,9 @@ _LONGEST_TEXT = 40
 
 PHASES = ("warm-up", "probe", "steady")
 WARM_UP, PROBE, STEADY = PHASES
+#: An epoch that others disturbed, or that varies wildly: it was trained, and no time is learned
+#: from it. Its row keeps the callback of a search from adding the epoch again.
+LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class EpochRow:
     Attributes
     ----------
     phase
-        *warm-up* for the first epoch of a process, *probe* for a setting on trial, else *steady*.
+        *warm-up* for the first epoch of a process, *probe* for a setting on trial, else *steady*;
+        *left out* if nothing is to be learned from it.
     core_s
         CPU time of the training and its loader workers.
     load_others

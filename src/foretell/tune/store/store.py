@@ -18,7 +18,7 @@ import psutil
 
 from foretell.closeable import Closeable
 from foretell.tune.store.database import Database
-from foretell.tune.store.rows import EpochRow, ProfileRow, packed
+from foretell.tune.store.rows import LEFT_OUT, EpochRow, ProfileRow, packed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +143,9 @@ class Store(Closeable):
 
     def jobs(self) -> list[str]:
         """Return the names of all jobs."""
-        return [job for (job,) in self._data.run("SELECT DISTINCT job FROM epochs ORDER BY job")]
+        words, values = _where(None, True)
+        found = self._data.run(f"SELECT DISTINCT job FROM epochs {words} ORDER BY job", values)  # noqa: S608 - ours
+        return [job for (job,) in found]
 
     def merge(self, other: Store) -> None:
         """Add the epochs of another store, such as that of another machine."""
@@ -274,14 +276,14 @@ class Store(Closeable):
 
 
 def _where(job: str | None, share: bool) -> tuple[str, list[str]]:
-    parts, values = [], []
+    parts, values = ["phase != ?"], [LEFT_OUT]
     if job is not None:
         parts.append("job = ?")
         values.append(job)
     if not share:
         parts.append("machine = ?")
         values.append(machine_id())
-    return ("WHERE " + " AND ".join(parts) if parts else ""), values
+    return "WHERE " + " AND ".join(parts), values
 
 
 def _epoch_row(row: Sequence[Any]) -> EpochRow:

@@ -296,7 +296,7 @@ def test_counts_and_health_are_served(control_plane, kubelets, replicas):
         with urllib.request.urlopen(f"{url}/healthz") as answer:
             return json.load(answer) == {"status": "ok"}
 
-    # A watch that was cut off, as the server may do at any time, is stale until it is back.
+    # Who takes the lease lists everything again, and a watch may be cut off at any time.
     wait_until(is_healthy, lambda: replica.text)
     with urllib.request.urlopen(f"{url}/metrics") as answer:
         assert b'foretell_decisions_total{known="all"} 1.0' in answer.read()

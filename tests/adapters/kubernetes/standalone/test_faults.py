@@ -14,7 +14,7 @@ import urllib3
 from ..control_plane import RefusedError, wait_until
 from ..kubelets import SECONDS, pod
 from ..proxy import CuttingProxy
-from ..replicas import LEASE, Replicas, leader
+from ..replicas import LEASE, SHORT_S, Replicas, leader
 
 CLUSTER = """
 [[node_type]]
@@ -77,6 +77,10 @@ class Load:
         if node := item["spec"].get("nodeName"):
             self.nodes.setdefault(item["metadata"]["uid"], set()).add(node)
 
+    def are_all_bound(self):
+        """Whether no pod waits for a node now."""
+        return not self.api.list(f"{PODS}?fieldSelector=spec.nodeName=")
+
     def check(self):
         """Wait until all pods have run, and look for any that were lost or bound twice."""
         wanted = {f"default/{name}" for name in self.names}
@@ -121,18 +125,22 @@ def replicas(control_plane, template, cluster_file, tmp_path):
 def test_replicas_that_are_killed_at_random_moments(control_plane, kubelets, replicas, load):
     kubelets.add_many([f"n{i}" for i in range(4)], {"type": "any"}, cpu=4)
     api, moments = control_plane.api(), random.Random(13)
-    replicas.start()
-    replicas.start()
+    replicas.start(lease_seconds=SHORT_S)
+    replicas.start(lease_seconds=SHORT_S)
     for i in range(20):
         load.add(12)
-        killed = leader(api, replicas)
         if i % 2:  # in the midst of its bindings, and otherwise as soon as it may bind
-            wait_until(lambda killed=killed: killed.decisions, lambda k=killed: k.text)
+            # On a busy machine another replica may take the lease, and bind all of them.
+            wait_until(
+                lambda: leader(api, replicas).decisions or load.are_all_bound(),
+                lambda: [replica.text for replica in replicas.all],
+            )
+        killed = leader(api, replicas)
         time.sleep(moments.uniform(0, 0.3))
         killed.stop(signal.SIGKILL)
-        replicas.start(is_ready=False)
+        replicas.start(lease_seconds=SHORT_S, is_ready=False)
     load.check()
-    assert sum(bool(replica.decisions) for replica in replicas.all) >= 10
+    assert sum(bool(replica.decisions) for replica in replicas.all) >= 5
 
 
 def test_a_leader_that_was_suspended_does_not_bind_beside_its_successor(
@@ -140,8 +148,8 @@ def test_a_leader_that_was_suspended_does_not_bind_beside_its_successor(
 ):
     kubelets.add("n1", {"type": "any"}, cpu=2)
     api = control_plane.api()
-    replicas.start()
-    replicas.start()
+    replicas.start(lease_seconds=SHORT_S)
+    replicas.start(lease_seconds=SHORT_S)
     first = leader(api, replicas)
     load.add(2, seconds=4)
     load.add(20, seconds=0.05)
@@ -160,9 +168,9 @@ def test_a_leader_that_was_suspended_does_not_bind_beside_its_successor(
 def test_a_replica_that_is_stopped_gives_the_lease_back(control_plane, kubelets, replicas, load):
     kubelets.add("n1", {"type": "any"})
     api = control_plane.api()
-    replicas.start(lease_seconds=300)
+    replicas.start()
     first = leader(api, replicas)
-    second = replicas.start(lease_seconds=300)
+    second = replicas.start()
     first.stop()
     assert leader(api, replicas) is second
     load.add(3)

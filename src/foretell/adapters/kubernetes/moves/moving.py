@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from foretell.adapters.kubernetes.client import Api, ApiError, Object
 from foretell.adapters.kubernetes.moves.evictions import Evictions
@@ -19,7 +19,7 @@ from foretell.adapters.kubernetes.moves.steps import (
     by_copy,
     by_owner,
 )
-from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Pod, read_migratable
+from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Owner, Pod, read_migratable
 from foretell.adapters.kubernetes.state import Record, State
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.closeable import Closeable
@@ -28,6 +28,8 @@ from foretell.decide.placement.waiting import Waiting
 
 #: Pods of these owners belong to a node.
 _STAYING = ("DaemonSet", "Node")
+#: Pods of this owner do not stand in for one another.
+_INDEPENDENT = "Job"
 _STEP_S = 0.5
 
 
@@ -237,13 +239,15 @@ class Moving(Closeable):
         with self.state.lock:
             busy = self._busy()
             records = [r for r in self.state.records.values() if self._may_leave(r, busy)]
+            unsettled = self._unsettled()
         waiting = _Waiting(self.state)
         for record in records:
             with self.state.lock:
                 # It may have changed since, and later changes must find the move.
                 try:
-                    if self._may_leave(record, busy):
+                    if self._may_leave(record, busy) and record.pod.owner not in unsettled:
                         self._find(record, waiting.now())
+                        unsettled |= self._moving_owners()
                 except Exception:  # one that cannot be judged must not hold up the others
                     LOG.exception("no move of %s can be planned", record.pod.title)
                     self._under_way.pop(record.pod.uid, None)
@@ -280,8 +284,18 @@ class Moving(Closeable):
             and self._is_migratable(pod)
         )
 
+    def _unsettled(self) -> set[Owner | None]:
+        """Return the owners of pods that move or are not ready: siblings go one after another."""
+        pods = [record.pod for record in self.state.records.values()]
+        return self._moving_owners() | _owners(p for p in pods if not p.is_ready or p.is_deleting)
+
+    def _moving_owners(self) -> set[Owner | None]:
+        return _owners(move.pod for move, _ in self._under_way.values())
+
     def _is_migratable(self, pod: Pod) -> bool:
         """Whether a pod may move; nothing else of its annotations is read."""
+        if self.rules.namespaces is not None and pod.namespace not in self.rules.namespaces:
+            return False
         given = {**self.state.namespaces.get(pod.namespace, {}), **pod.annotations}
         return read_migratable(given)[0] != "never"
 
@@ -297,6 +311,11 @@ class Moving(Closeable):
             if text is not None:
                 self._histories[record.pod.uid] = found
         return found
+
+
+def _owners(pods: Iterable[Pod]) -> set[Owner | None]:
+    """Return the owners of pods that stand in for one another."""
+    return {p.owner for p in pods if p.owner is not None and p.owner.kind != _INDEPENDENT}
 
 
 class _Waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from foretell.adapters.kubernetes.client import Right, check_rights, own_namespace
@@ -17,12 +17,16 @@ from foretell.closeable import Closeable
 from foretell.cluster.maintenance.places import open_completed
 
 _LEASE = "foretell-moves"
+_EVERYWHERE = ""  # all namespaces, where the API server is asked for a right
 
 
-def _rights(lease: LeaseSettings | None) -> list[Right]:
-    """Return what moving pods takes, besides reading what there is."""
-    found = [Right(verb, "pods") for verb in ("get", "create", "delete", "patch")]
-    found += [Right("create", "pods/eviction"), Right("list", "poddisruptionbudgets", "policy")]
+def _rights(namespaces: Sequence[str], lease: LeaseSettings | None) -> list[Right]:
+    """Return what moving the pods of some namespaces takes, besides reading what there is."""
+    found = []
+    for at in namespaces:
+        found += [Right(verb, "pods", "", at) for verb in ("get", "create", "delete", "patch")]
+        found.append(Right("create", "pods/eviction", "", at))
+        found.append(Right("list", "poddisruptionbudgets", "policy", at))
     if lease is not None:
         group, at = "coordination.k8s.io", lease.namespace
         found.append(Right("create", "leases", group, at))
@@ -85,7 +89,9 @@ class Upkeep(Closeable):
         live = self._live
         settings = LeaseSettings(own_namespace(), _LEASE)
         if not is_dry:
-            check_rights(live.api, _rights(settings if is_leader is None else None), "moves.yaml")
+            namespaces = live.state.cluster.migration.namespaces or [_EVERYWHERE]
+            rights = _rights(namespaces, settings if is_leader is None else None)
+            check_rights(live.api, rights, "moves.yaml")
         if is_leader is None and not is_dry:
             lease = self._stack.enter_context(Lease(live.api, settings, lambda _: None))
             lease.start()

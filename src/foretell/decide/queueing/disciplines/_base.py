@@ -57,5 +57,5 @@ class Discipline(abc.ABC):
 
     @property
     def load(self) -> float:
-        """The share of time in which the engine works; the queue grows without end from 1 on."""
+        """The share of time in which the engine works; the queue grows without limit from 1 on."""
         return sum(s.rate_per_s * self.gross_s(k) for k, s in enumerate(self.streams))

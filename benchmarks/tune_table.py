@@ -1,0 +1,99 @@
+"""Searches in several ways, compared: ratios of times, and differences of accuracy, in pairs.
+
+A pair is the same network, scheduler and seed. Intervals are from a bootstrap over pairs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: The ways in which a search can be run, as `benchmarks.tune` describes them.
+WAYS = (
+    "v1", "static 1", "static 2x1", "v2", "hook cold", "hook warm", "ours cold", "ours warm",
+    "paper cold", "paper warm",
+)  # fmt: skip
+STATIC = ("v1", "static 1", "static 2x1")
+#: The accuracies of two ways are taken to be equal within this, in points.
+EQUAL_POINTS = 0.5
+_N_DRAWS = 2_000
+
+Run = dict[str, Any]
+Pair = dict[str, Run]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One way beside v1.
+
+    Attributes
+    ----------
+    ratio, low, high
+        The geometric mean of wall times over those of v1, with its 95 % interval.
+    over_static
+        The same over the best static setting of each pair, in hindsight.
+    points, points_low, points_high
+        The mean difference of final accuracies in points, with the 90 % interval that two
+        one-sided tests at 5 % look at.
+    """
+
+    way: str
+    n: int
+    wall_s: float
+    ratio: float
+    low: float
+    high: float
+    over_static: float
+    accuracy: float
+    points: float
+    points_low: float
+    points_high: float
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both tests say that accuracies are equal within the limit."""
+        return self.points_low > -EQUAL_POINTS and self.points_high < EQUAL_POINTS
+
+
+def pairs_of(results: Iterable[Run]) -> dict[tuple[str, str, int], Pair]:
+    """Return the searches by network, scheduler and seed, and then by way."""
+    found: dict[tuple[str, str, int], Pair] = defaultdict(dict)
+    for run in results:
+        found[run["workload"], run["scheduler"], run["seed"]][run["way"]] = run
+    return {key: pair for key, pair in sorted(found.items()) if "v1" in pair}
+
+
+def compare(pairs: Iterable[Pair]) -> list[Compared]:
+    """Return each way that was run beside v1, in the order of the list of ways."""
+    known = list(pairs)
+    found = []
+    for way in WAYS:
+        both = [pair for pair in known if way in pair]
+        if both:
+            found.append(_compared(way, both))
+    return found
+
+
+def _compared(way: str, pairs: list[Pair]) -> Compared:
+    logs = np.array([np.log(p[way]["wall_s"] / p["v1"]["wall_s"]) for p in pairs])
+    best = [min(p[s]["wall_s"] for s in STATIC if s in p) for p in pairs]
+    over = np.log([p[way]["wall_s"] / b for p, b in zip(pairs, best, strict=True)])
+    points = np.array([100 * (p[way]["accuracy"] - p["v1"]["accuracy"]) for p in pairs])
+    low, high = np.exp(_interval(logs, 0.95))
+    return Compared(
+        way, len(pairs), float(np.mean([p[way]["wall_s"] for p in pairs])),
+        float(np.exp(logs.mean())), float(low), float(high), float(np.exp(over.mean())),
+        float(np.mean([p[way]["accuracy"] for p in pairs])), float(points.mean()),
+        *_interval(points, 0.90),
+    )  # fmt: skip
+
+
+def _interval(values: np.ndarray, share: float) -> tuple[float, float]:
+    """Return an interval of the mean, by drawing pairs again."""
+    draws = np.random.default_rng(0).choice(values, (_N_DRAWS, len(values))).mean(axis=1)
+    low, high = np.quantile(draws, [(1 - share) / 2, (1 + share) / 2])
+    return float(low), float(high)

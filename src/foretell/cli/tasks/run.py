@@ -1,0 +1,162 @@
+"""`foretell tasks run`: run a task graph, with its forecast beside the outcome."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foretell.cli import _options as option
+from foretell.cli._output import NOTHING_USABLE, echo, echo_json
+from foretell.cli._plan_options import fixed_values, read_axes
+from foretell.cli._progress import shown_progress
+from foretell.cli.tasks.foresee import (
+    model_option,
+    overhead_option,
+    seed_option,
+    set_option,
+    vary_option,
+)
+from foretell.errors import NothingUsableError
+
+if TYPE_CHECKING:
+    from foretell.tasks.graph import Graph
+    from foretell.tasks.program import Program
+
+
+@dataclass
+class _Progress:
+    n_done: int
+    n_total: int
+    left_s: float | None = None
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE")
+@model_option
+@click.option("--workers", type=int, help="Tasks that run at a time [default: as the graph says].")
+@vary_option
+@set_option
+@click.option("--policy", metavar="NAME", help="critical, breadth or work [default: the graph's].")
+@click.option(
+    "--on", metavar="WHERE", help="threads, processes or ray [default: as the graph says]."
+)
+@click.option("--repeats", type=int, default=1, show_default=True, help="Runs of each setting.")
+@overhead_option
+@seed_option
+@option.output("Write the trace: .csv for `foretell fit`, or .json for Perfetto.")
+@click.option("--append", is_flag=True, help="Add to a trace that exists.")
+@option.force
+@option.quiet
+@option.json("Print all figures as JSON.")
+def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
+    """Run a task graph, and show its forecast beside the outcome.
+
+    SOURCE is FILE.py:FUNCTION. It is called once for each combination of --vary; the trace has all
+    tasks of all runs. The exit code is 1 when a task failed.
+    """
+    from foretell.tasks.program import read_program
+
+    program = read_program(source, read_axes(given["vary"]), fixed_values(given["fix"]))
+    if output is not None:
+        _check_output(output, force=given["force"], append=given["append"])
+    outcomes, failure = _run_all(program, given)
+    graphs = [graph for outcome in outcomes for graph in outcome["graphs"]]
+    if output is not None and graphs:
+        _write(graphs, output, append=given["append"])
+    shown = [{k: v for k, v in outcome.items() if k != "graphs"} for outcome in outcomes]
+    if as_json:
+        echo_json({"runs": shown})
+    else:
+        from foretell.tasks.declare import PROTECTION
+        from foretell.tasks.text import outcome_text
+
+        echo(outcome_text(shown, program.varied))
+        if any(graph.has_sandbox for graph in graphs):
+            echo(PROTECTION)
+    if failure is not None:
+        raise NothingUsableError(failure)
+    if any(outcome["n_failed"] for outcome in outcomes):
+        sys.exit(NOTHING_USABLE)
+
+
+def _run_all(program: Program, given: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+    forecast = _forecaster(program, given)
+    over = {name: given[name] for name in ("workers", "policy", "on")}
+    runs = [s for s in program.settings for _ in range(max(given["repeats"], 1))]
+    outcomes: list[dict[str, Any]] = []
+    with shown_progress("run", lambda _: "", quiet=given["quiet"]) as shown:
+        for k, settings in enumerate(runs):
+            try:
+                with redirect_stdout(sys.stderr):  # what the program prints is not our result
+                    graphs = program.run(settings, **over)
+            except Exception as error:
+                from foretell.errors import ForetellError, error_lines
+
+                if isinstance(error, ForetellError):
+                    raise
+                found = getattr(error, "exceptions", [error])
+                told = f"{type(found[0]).__name__}: {error_lines(found[0])[0]}"
+                return outcomes, f"{error_lines(error)[0]}; the first: {told}"
+            outcomes.append(_outcome(settings, graphs, forecast))
+            shown(_Progress(k + 1, len(runs)))
+    return outcomes, None
+
+
+def _forecaster(program: Program, given: dict[str, Any]) -> Any:
+    """Return a function that foresees a run; None without a model."""
+    if not given["model"]:
+        return None
+    from foretell.cli.tasks.foresee import asked
+    from foretell.tasks.forecast import foresee
+
+    options = asked({**given, "workers": None, "vary": (), "fix": ()})
+
+    def forecast(settings: dict[str, Any], workers: int) -> Any:
+        with redirect_stdout(sys.stderr):
+            return foresee(
+                program.function, **{**options, "fix": settings, "workers": [workers]}
+            ).best
+
+    return forecast
+
+
+def _outcome(settings: dict[str, Any], graphs: list[Graph], forecast: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "settings": dict(settings),
+        "workers": graphs[0].workers,
+        "n_tasks": sum(len(graph.tasks) for graph in graphs),
+        "n_failed": sum(graph.n_failed for graph in graphs),
+        "time_s": sum(graph.time_s for graph in graphs),
+        "graphs": graphs,
+    }
+    if forecast is not None:
+        cell = forecast(settings, graphs[0].workers)
+        found |= {
+            "foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s
+        }  # fmt: skip
+    return found
+
+
+def _check_output(output: Path, *, force: bool, append: bool) -> None:
+    from foretell.errors import UsageError
+    from foretell.files.directory import check_new
+
+    if output.suffix not in (".csv", ".json"):
+        raise UsageError(f"{output}: a trace is a table (.csv) or a timeline (.json)")
+    if not append:
+        check_new(output, force=force)
+
+
+def _write(graphs: list[Graph], output: Path, *, append: bool) -> None:
+    from foretell.tasks.trace import bars_of, write_perfetto, write_table
+
+    if output.suffix == ".json":
+        write_perfetto(bars_of(graphs[-1]), output, "run")
+    else:
+        write_table(graphs, output, append=append)
+    echo(f"{output}: {sum(len(g.tasks) for g in graphs):,} tasks", err=True)

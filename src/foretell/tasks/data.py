@@ -1,0 +1,224 @@
+"""What tasks read and write: keys and boxes of arrays, and which earlier tasks must end first."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+#: Start, stop and step along each axis of the array that owns the memory.
+Box = tuple[tuple[int, int, int], ...]
+#: Values of these types are keys by themselves: equal ones are the same data.
+_KEYS = (str, bytes, int, float, bool, type(None), PurePath)
+_FIRST_ROOM = 8
+
+
+class _Entry:
+    """A part of some data: who wrote it last, who read it since, and the parts that overlap it."""
+
+    __slots__ = ("others", "readers", "writer")
+
+    def __init__(self) -> None:
+        self.writer: Any = None
+        self.readers: list[Any] = []
+        self.others: list[_Entry] = []
+
+
+class _Base:
+    """All parts of one array that tasks have named so far."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        # Kept alive: the address of an array that is gone may become that of another.
+        self.array = array
+        self._entries: dict[Any, _Entry] = {}
+        self._boxes: list[tuple[Box | None, _Entry]] = []
+        self._low = np.zeros((_FIRST_ROOM, array.ndim + 1), dtype=np.int64)
+        self._high = np.zeros_like(self._low)
+
+    def entry(self, view: np.ndarray[Any, Any]) -> _Entry:
+        """Return the entry of a view; one that is new learns which others overlap it."""
+        whole = view is self.array
+        key = (None, None) if whole else (view.__array_interface__["data"][0], view.strides)
+        key = (*key, view.shape)
+        found = self._entries.get(key)
+        return self._added(key, view) if found is None else found
+
+    def _added(self, key: Any, view: np.ndarray[Any, Any]) -> _Entry:
+        own = _Entry()
+        box = box_of(view, self.array)
+        if view.size:  # an empty part depends on nothing
+            low, high = self._bounds(view, box)
+            n = len(self._boxes)
+            is_near = (self._low[:n] < high).all(1) & (self._high[:n] > low).all(1)
+            for k in np.flatnonzero(is_near):
+                other_box, other = self._boxes[k]
+                if _may_overlap(box, other_box):
+                    own.others.append(other)
+                    other.others.append(own)
+            if n == len(self._low):
+                self._low = np.concatenate([self._low, np.zeros_like(self._low)])
+                self._high = np.concatenate([self._high, np.zeros_like(self._high)])
+            self._low[n], self._high[n] = low, high
+            self._boxes.append((box, own))
+        self._entries[key] = own
+        return own
+
+    def _bounds(self, view: np.ndarray[Any, Any], box: Box | None) -> tuple[Any, Any]:
+        first, last = np.lib.array_utils.byte_bounds(view)
+        start, _ = np.lib.array_utils.byte_bounds(self.array)
+        axes = box or tuple((0, max(n, 1), 1) for n in self.array.shape)
+        low = [first - start, *(a[0] for a in axes)]
+        high = [last - start, *(a[1] for a in axes)]
+        return np.array(low), np.array(high)
+
+
+def box_of(view: np.ndarray[Any, Any], base: np.ndarray[Any, Any]) -> Box | None:
+    """Return the box that a view is of the array that owns its memory; None if it is no box.
+
+    Such a view, like one of another type or shape, is then known by its first and last byte.
+
+    >>> a = np.zeros((8, 8))
+    >>> box_of(a[2:4, ::2], a), box_of(a.reshape(4, 16), a)
+    (((2, 4, 1), (0, 7, 2)), None)
+    """
+    if view is base:
+        return tuple((0, n, 1) for n in base.shape)
+    if view.itemsize != base.itemsize or not base.size or not view.size:
+        return None
+    low = np.lib.array_utils.byte_bounds(view)[0] - np.lib.array_utils.byte_bounds(base)[0]
+    axes = sorted(range(base.ndim), key=lambda k: -abs(base.strides[k]))
+    starts = {}
+    for k in axes:
+        starts[k], low = divmod(low, abs(base.strides[k]) or base.itemsize)
+    found = {k: (starts[k], starts[k] + 1, 1) for k in axes}
+    free = [k for k in axes if base.shape[k] > 1]
+    for stride, n in sorted(zip(view.strides, view.shape, strict=True), key=lambda p: -abs(p[0])):
+        if n == 1:
+            continue
+        fitting = [
+            k for k in free
+            if stride and abs(stride) % abs(base.strides[k]) == 0
+            and starts[k] + abs(stride) // abs(base.strides[k]) * (n - 1) < base.shape[k]
+        ]  # fmt: skip
+        if not fitting:
+            return None
+        k = fitting[0]
+        free.remove(k)
+        step = abs(stride) // abs(base.strides[k])
+        found[k] = (starts[k], starts[k] + step * (n - 1) + 1, step)
+    is_inside = all(stop <= base.shape[k] for k, (_, stop, _) in found.items())
+    return tuple(found[k] for k in range(base.ndim)) if is_inside and not low else None
+
+
+def _may_overlap(one: Box | None, other: Box | None) -> bool:
+    """Say whether boxes whose bounds overlap share an element: not if they alternate."""
+    if one is None or other is None:
+        return True
+    return not any(
+        a[2] == b[2] > 1 and (a[0] - b[0]) % a[2] for a, b in zip(one, other, strict=True)
+    )
+
+
+def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """Return the array that owns the memory of a view; None if something else than numpy does."""
+    while (base := array.base) is not None:
+        if isinstance(base, memoryview):
+            base = base.obj
+        if not isinstance(base, np.ndarray):
+            return None
+        array = base
+    return array
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+class Dependencies:
+    """Finds which earlier tasks a new one must wait for, from what they read and write.
+
+    >>> from types import SimpleNamespace
+    >>> first, second, third = (SimpleNamespace(id=i) for i in range(3))
+    >>> known = Dependencies()
+    >>> known.add(first, reads=[], writes=["x"]), known.add(second, reads=["x"], writes=[])
+    ([], [namespace(id=0)])
+    >>> [task.id for task in known.add(third, reads=[], writes=["x"])]
+    [0, 1]
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[Hashable, _Entry] = {}
+        self._objects: dict[int, tuple[Any, _Entry]] = {}
+        self._arrays: dict[int, _Base] = {}
+
+    def add(self, task: Any, reads: Sequence[Any], writes: Sequence[Any]) -> list[Any]:
+        """Return the tasks before a new one, each once: read after write, and write after both."""
+        read, written = self._entries(reads), self._entries(writes)
+        found: dict[int, Any] = {}
+        for entry in read:
+            for one in (entry, *entry.others):
+                if one.writer is not None:
+                    found[one.writer.id] = one.writer
+        for entry in written:
+            for one in (entry, *entry.others):
+                if one.writer is not None:
+                    found[one.writer.id] = one.writer
+                for reader in one.readers:
+                    found[reader.id] = reader
+        for entry in read:
+            entry.readers.append(task)
+        for entry in written:
+            entry.writer = task
+            entry.readers = []
+        found.pop(task.id, None)
+        return list(found.values())
+
+    def writers(self, values: list[Any]) -> list[Any]:
+        """Return the last tasks that write any of some data."""
+        entries = self._entries(values)
+        every = {id(one): one for entry in entries for one in (entry, *entry.others)}
+        return [one.writer for one in every.values() if one.writer is not None]
+
+    def _entries(self, values: Sequence[Any]) -> list[_Entry]:
+        found: list[_Entry] = []
+        for value in values:
+            if isinstance(value, np.ndarray):
+                found.append(self._of_array(value))
+            elif isinstance(value, list | tuple) and any(map(_is_array, value)):
+                found += self._entries(value)
+            else:
+                found.append(self._of_other(value))
+        return found
+
+    def _of_other(self, value: Any) -> _Entry:
+        if isinstance(value, _KEYS) or (isinstance(value, tuple) and _is_key(value)):
+            key = (type(value), value)  # True is not 1
+            entry = self._keys.get(key)
+            if entry is None:
+                entry = self._keys[key] = _Entry()
+            return entry
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numpy"):
+            return self._of_array(value.detach().numpy())
+        known = self._objects.get(id(value))
+        if known is None:
+            known = self._objects[id(value)] = (value, _Entry())
+        return known[1]
+
+    def _of_array(self, array: np.ndarray[Any, Any]) -> _Entry:
+        owner = array if array.base is None else owner_of(array)
+        if owner is None:
+            owner = _EVERYTHING
+        base = self._arrays.get(id(owner))
+        if base is None:
+            base = self._arrays[id(owner)] = _Base(owner)
+        return base.entry(array)
+
+
+def _is_key(value: tuple[Any, ...]) -> bool:
+    return all(isinstance(v, _KEYS) or (isinstance(v, tuple) and _is_key(v)) for v in value)
+
+
+#: Stands for all memory that numpy does not own: parts of it are known by their addresses.
+_EVERYTHING = np.zeros(0, dtype=np.uint8)

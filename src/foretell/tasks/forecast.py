@@ -1,0 +1,340 @@
+"""Foreseeing a graph: its makespan before it runs, the best settings, and how many workers help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretell.errors import Option, UsageError
+from foretell.predictor import Predictor
+from foretell.simulate.graph import PlayedGraph, TaskGraph, play_graph
+from foretell.spaces.values import Scalar, Values
+from foretell.tasks.declare import PROTECTION
+from foretell.tasks.policies import POLICIES, check_policy, upward_ranks
+from foretell.tasks.program import read_program, read_workers
+from foretell.tasks.times import (
+    Models,
+    TaskTimes,
+    load_task_models,
+    measure_overhead,
+    modelled_times,
+    recorded_times,
+)
+from foretell.tasks.trace import Bar, Row, read_rows, rows_of_dask
+
+#: More workers that gain less than this share are not worth it.
+WORTH = 0.03
+#: A larger share of overhead is told.
+MUCH_OVERHEAD = 0.05
+_Z90 = 1.6448536269514722
+_TASKS_DRAWN = 100_000  # in all draws of one cell
+_FEWEST_DRAWS, _MOST_DRAWS = 8, 200
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting with one number of workers.
+
+    Attributes
+    ----------
+    makespan_s
+        Simulated with the predicted times; ``lower_s`` and ``upper_s`` are the ends of a 90 %
+        interval, None where it was not computed.
+    work_s, critical_path_s
+        The sum of all times, and the longest chain of tasks that wait for one another.
+    overhead
+        The share of the runtime itself in all that workers do.
+    """
+
+    settings: Mapping[str, Scalar]
+    workers: int
+    n_tasks: int
+    makespan_s: float
+    work_s: float
+    critical_path_s: float
+    overhead: float
+    lower_s: float | None = None
+    upper_s: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**vars(self), "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True, eq=False)
+class GraphForecast:
+    """What a graph will take.
+
+    Attributes
+    ----------
+    best
+        The setting and number of workers to use: the shortest makespan, and of those within 3 %
+        of it the fewest workers.
+    cells
+        All settings and numbers of workers.
+    helps_to
+        The number of workers beyond which more gain less than 3 %; None if the most that were
+        looked at still help.
+    bars
+        The tasks of the best cell on a timeline.
+    source
+        Where the times of tasks come from.
+    """
+
+    best: Cell
+    cells: tuple[Cell, ...]
+    varied: tuple[str, ...]
+    policy: str
+    overhead_s: float
+    helps_to: int | None
+    bars: tuple[Bar, ...]
+    source: str
+    notes: tuple[str, ...]
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "label": f"simulated, from {self.source} task times",
+            "best": self.best.to_json(),
+            "helps_to": self.helps_to,
+            "policy": self.policy,
+            "overhead_s": self.overhead_s,
+            "interval": 0.9,
+            "cells": [cell.to_json() for cell in self.cells],
+            "seed": self.seed,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        from foretell.tasks.text import forecast_text
+
+        return forecast_text(self)
+
+
+def foresee(
+    source: str | Path | Callable[..., Any] | Mapping[Any, Any],
+    *,
+    model: Models | str | Path | Sequence[str | Path] | None = None,
+    workers: Values | None = None,
+    vary: Mapping[str, Values] | None = None,
+    fix: Mapping[str, Scalar] | None = None,
+    **options: Any,
+) -> GraphForecast:
+    """Tell how long a task graph takes, before it runs.
+
+    Parameters
+    ----------
+    source
+        A function that opens a graph, itself or as ``app.py:main``, which is called without
+        running bodies of tasks; the trace of a run (``.csv``); or a Dask graph.
+    model
+        Predicts the time of a task from its label and size: a model, its folder, or one for each
+        label. A trace needs none.
+    workers
+        How many to look at; by default the cores of this machine.
+    vary, fix
+        Arguments of the function: those to choose, and those that are given.
+    options
+        Fields of ``Settings``: policy, overhead_s, seed.
+    """
+    chosen = _settings(options)
+    if model is None or isinstance(model, Mapping | Predictor):
+        models: Models | None = model
+    else:
+        models = load_task_models([model] if isinstance(model, str | Path) else list(model))
+    counts = read_workers(_default_workers() if workers is None else workers)
+    shapes = _shapes(source, vary, fix, chosen.policy)
+    overhead_s = measure_overhead() if chosen.overhead_s is None else chosen.overhead_s
+    cells: list[Cell] = []
+    looks: dict[int, _Look] = {}
+    notes: list[str] = []
+    for settings, rows, policy in shapes.calls:
+        look = _Look(rows, policy, overhead_s, models)
+        for count in counts:
+            cells.append(look.cell(settings, count))
+            looks[id(cells[-1])] = look
+        notes += look.notes
+    best = _best(cells)
+    look = looks[id(best)]
+    notes += _overhead_notes(cells, shapes.varied)
+    if any("sandbox" in row.isolation for _, rows, _ in shapes.calls for row in rows):
+        notes.append(PROTECTION)
+    own = [cell for cell in cells if cell.settings == best.settings]
+    with_interval = look.with_interval(best, chosen.seed)
+    return GraphForecast(
+        with_interval,
+        tuple(with_interval if cell is best else cell for cell in cells),
+        shapes.varied,
+        look.policy,
+        overhead_s,
+        _helps_to(own),
+        look.bars(best),
+        "recorded" if models is None else "modelled",
+        tuple(dict.fromkeys(notes)),
+        chosen.seed,
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a graph is foreseen.
+
+    Attributes
+    ----------
+    policy
+        In place of that of the graph.
+    overhead_s
+        What the runtime takes for a task; measured on the spot by default.
+    """
+
+    policy: str | None = None
+    overhead_s: float | None = None
+    seed: int = 0
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    from foretell.errors import suggest
+
+    known = list(vars(Settings()))
+    for name in given:
+        if name not in known:
+            raise UsageError(f"there is no option '{name}'. {suggest(name, known)}")
+    found = Settings(**given)
+    if found.policy is not None:
+        check_policy(found.policy)
+    if found.overhead_s is not None and not 0 <= found.overhead_s < math.inf:
+        raise UsageError(f"must be 0 s or more, not {found.overhead_s}", option=Option("overhead"))
+    if found.seed < 0:
+        raise UsageError(f"must be at least 0, not {found.seed}", option=Option("seed"))
+    return found
+
+
+def _default_workers() -> list[Scalar]:
+    from foretell.executors import n_cores
+
+    return list(range(1, n_cores() + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shapes:
+    calls: Sequence[tuple[Mapping[str, Scalar], list[Row], str]]
+    varied: tuple[str, ...]
+
+
+def _shapes(
+    source: Any, vary: Mapping[str, Values] | None, fix: Mapping[str, Scalar] | None,
+    policy: str | None,
+) -> _Shapes:  # fmt: skip
+    is_trace = isinstance(source, str | Path) and str(source).endswith((".csv", ".json"))
+    if is_trace or not (isinstance(source, str) or callable(source)):
+        if vary or fix:
+            raise UsageError("a recorded graph has no settings to vary", option=Option("vary"))
+        rows = read_rows(source) if is_trace else rows_of_dask(source)
+        return _Shapes([({}, rows, policy or "critical")], ())
+    program = read_program(source, vary, fix)
+    calls = []
+    for settings in program.settings:
+        rows, own = program.rows(settings)
+        calls.append((settings, rows, policy or own))
+    return _Shapes(calls, program.varied)
+
+
+class _Look:
+    """One graph, looked at with several numbers of workers."""
+
+    def __init__(
+        self, rows: list[Row], policy: str, overhead_s: float, models: Models | None
+    ) -> None:
+        self.rows, self.policy, self.overhead_s, self._models = rows, policy, overhead_s, models
+        self.graph = TaskGraph.of([row.before for row in rows], [row.is_wait for row in rows])
+        self.notes: list[str] = []
+        self._times: dict[int, TaskTimes] = {}
+        self._priority = [row.priority for row in rows]
+
+    def times(self, workers: int) -> TaskTimes:
+        if self._models is None:
+            workers = 0  # as recorded, however many there are
+        if workers not in self._times:
+            found = (
+                recorded_times(self.rows)
+                if self._models is None
+                else modelled_times(self.rows, self._models, workers)
+            )
+            self.notes += found.notes
+            self._times[workers] = found
+        return self._times[workers]
+
+    def play(self, times_s: Sequence[float], ranks: Sequence[float], workers: int) -> PlayedGraph:
+        ready = POLICIES[self.policy](workers, ranks.__getitem__, self._priority.__getitem__)
+        return play_graph(self.graph, times_s, workers, ready, self.overhead_s)
+
+    def cell(self, settings: Mapping[str, Scalar], workers: int) -> Cell:
+        times = self.times(workers).time_s.tolist()
+        ranks = upward_ranks(times, self.graph.after)
+        n = sum(not row.is_wait for row in self.rows)
+        work, spent = sum(times), n * self.overhead_s
+        makespan = self.play(times, ranks, workers).makespan_s
+        path = max(ranks, default=0.0)
+        low, high = max(work / workers, path), work / workers + path + spent
+        assert low * (1 - 1e-9) <= makespan <= high * (1 + 1e-9), (low, makespan, high)
+        share = spent / (work + spent) if work + spent else 0.0
+        return Cell(dict(settings), workers, n, makespan, work, path, share)
+
+    def with_interval(self, cell: Cell, seed: int) -> Cell:
+        """Add a 90 % interval: the graph is played with times that are off."""
+        times = self.times(cell.workers)
+        if not times.spread.any():
+            return cell
+        n = min(max(_TASKS_DRAWN // max(len(self.rows), 1), _FEWEST_DRAWS), _MOST_DRAWS)
+        random = np.random.default_rng(seed)
+        # The policy orders tasks by what it believes, and not by what they will take.
+        ranks = upward_ranks(times.time_s.tolist(), self.graph.after)
+        logs = [
+            math.log(self.play(times.drawn(random), ranks, cell.workers).makespan_s)
+            for _ in range(n)
+        ]
+        off = _Z90 * float(np.std(logs, ddof=1))
+        middle = math.log(cell.makespan_s)
+        return replace(cell, lower_s=math.exp(middle - off), upper_s=math.exp(middle + off))
+
+    def bars(self, cell: Cell) -> tuple[Bar, ...]:
+        times = self.times(cell.workers).time_s.tolist()
+        played = self.play(times, upward_ranks(times, self.graph.after), cell.workers)
+        return tuple(
+            Bar(row.label, played.worker[k], played.start_s[k], played.end_s[k], f"task {k}")
+            for k, row in enumerate(self.rows)
+            if not row.is_wait
+        )
+
+
+def _best(cells: Sequence[Cell]) -> Cell:
+    least = min(cell.makespan_s for cell in cells)
+    good = [cell for cell in cells if cell.makespan_s <= (1 + WORTH) * least]
+    return min(good, key=lambda cell: (cell.workers, cell.makespan_s))
+
+
+def _helps_to(cells: Sequence[Cell]) -> int | None:
+    """Return the fewest workers that no larger number beats by more than 3 %."""
+    ordered = sorted(cells, key=lambda cell: cell.workers)
+    for k, cell in enumerate(ordered[:-1]):
+        rest = min(other.makespan_s for other in ordered[k + 1 :])
+        if rest > (1 - WORTH) * cell.makespan_s:
+            return cell.workers
+    return None
+
+
+def _overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
+    from foretell.tasks.text import settings_text
+    from foretell.wording import rough_percent
+
+    found: dict[str, float] = {}
+    for cell in cells:
+        if cell.overhead > MUCH_OVERHEAD:
+            found[settings_text(cell, varied) or "it"] = cell.overhead
+    return [f"{name} spends {rough_percent(share)} on overhead." for name, share in found.items()]

@@ -1,0 +1,435 @@
+"""Graph: where tasks are submitted and waited for, with a trace of what was run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from foretell.errors import Option, UsageError
+from foretell.tasks.checks import checked_call
+from foretell.tasks.data import Dependencies
+from foretell.tasks.declare import TaskFunction, active
+from foretell.tasks.places import Place, open_place
+from foretell.tasks.policies import POLICIES, check_policy
+from foretell.tasks.runtime import FAILED, SKIPPED, Runtime, Task
+from foretell.tasks.trace import Wait, bars_of, isolation_of, write_perfetto, write_table
+
+#: Where graphs are put that are opened in order to be foreseen; None where they are to run.
+_planned: ContextVar[list[Graph] | None] = ContextVar("planned", default=None)
+#: What is put over the settings of graphs that a program opens.
+_settings: ContextVar[dict[str, Any]] = ContextVar("settings", default={})  # noqa: B039 - not changed
+
+
+@contextmanager
+def planning() -> Iterator[list[Graph]]:
+    """Build the graphs that are opened meanwhile without running their tasks."""
+    found: list[Graph] = []
+    token = _planned.set(found)
+    try:
+        yield found
+    finally:
+        _planned.reset(token)
+
+
+@contextmanager
+def overriding(**settings: Any) -> Iterator[list[Graph]]:
+    """Put settings over those of graphs that are opened meanwhile; return the graphs."""
+    found: list[Graph] = []
+    token = _settings.set({**settings, "opened": found})
+    try:
+        yield found
+    finally:
+        _settings.reset(token)
+
+
+class Graph:
+    """Tasks and their dependencies; calls of tasks inside its ``with`` block run in parallel.
+
+    Parameters
+    ----------
+    workers
+        How many tasks run at a time; all cores by default.
+    policy
+        ``critical`` (the longest way to the end first), ``breadth`` (first in, first out) or
+        ``work`` (each worker the newest of its own, else the oldest of another).
+    on
+        ``threads``, ``processes``, ``ray``, or the address of a Ray cluster.
+    max_open
+        From so many unfinished tasks on, submitting one runs another first.
+    check
+        Whether to look for data that tasks change without declaring it; slow.
+    seed
+        Decides whom workers steal from.
+    owner
+        The key of sealed data, which reaches only the workers of sealed tasks.
+
+    >>> from foretell.tasks import Graph, task
+    >>> @task(reads="a", writes="b")
+    ... def add_one(a, b):
+    ...     b[0] = a[0] + 1
+    >>> x, y, z = [1], [0], [0]
+    >>> with Graph(workers=2) as g:
+    ...     _ = add_one(x, y)
+    ...     _ = add_one(y, z)
+    >>> z
+    [3]
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        policy: str = "critical",
+        on: str = "threads",
+        *,
+        max_open: int = 10_000,
+        check: bool = False,
+        seed: int = 0,
+        owner: Any = None,
+    ) -> None:
+        from foretell.executors import n_cores
+
+        given = _settings.get()
+        self.workers = given.get("workers") or (n_cores() if workers is None else workers)
+        self.policy, self.on = given.get("policy") or policy, given.get("on") or on
+        check_policy(self.policy)
+        for name, value in (("workers", self.workers), ("max_open", max_open)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UsageError(f"must be a whole number above 0, not {value!r}",
+                                 option=Option(name))  # fmt: skip
+        self.max_open, self.check, self.seed, self.owner = max_open, check, seed, owner
+        self.tasks: list[Task] = []
+        self.waits: list[Wait] = []
+        self._known = Dependencies()
+        self._runtime: Runtime | None = None
+        self._place: Place | None = None
+        self._isolated: dict[str, Place] = {}
+        self._is_planned = False
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._n_seen = 0
+        self.is_closed = False
+
+    def __enter__(self) -> Self:
+        if self._runtime is not None or self.is_closed:
+            raise UsageError("a graph is used once; open another with Graph(...)")
+        self._outer = active.graph
+        planned = _planned.get()
+        if planned is not None:
+            planned.append(self)
+            self._is_planned = True
+            active.graph = self
+            return self
+        self._place = open_place(self.on, self)
+        ready = POLICIES[self.policy](
+            self.workers, attrgetter("rank"), attrgetter("priority"), seed=self.seed
+        )
+        self._limits = _one_blas_thread()
+        self._runtime = Runtime(ready, self._call, _one_openmp_thread)
+        self._runtime.start(self)
+        _settings.get().get("opened", []).append(self)
+        active.graph = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_planned:
+            active.graph, self.is_closed = self._outer, True
+            return
+        try:
+            if kind is None:
+                self.wait()
+        except BaseException:
+            kind = BaseException
+            raise
+        finally:
+            self._close(is_broken=kind is not None)
+
+    def _close(self, *, is_broken: bool) -> None:
+        assert self._runtime is not None and self._place is not None
+        try:
+            if is_broken:
+                self._runtime.drop()
+                for place in (self._place, *self._isolated.values()):
+                    place.interrupt()
+            self._runtime.close()
+        finally:
+            for place in (self._place, *self._isolated.values()):
+                place.close()
+            if self._limits is not None:
+                self._limits.restore_original_limits()
+            active.graph, self.is_closed = self._outer, True
+            self._known = Dependencies()
+
+    # Submitting
+
+    def submit(
+        self, function: TaskFunction, args: Sequence[Any], kwargs: dict[str, Any] | None = None
+    ) -> Task:
+        """Submit a call; calling the task does the same."""
+        if self.is_closed:
+            raise UsageError(f"task '{function.label}' was called after its graph was closed")
+        values = function.bound(tuple(args), kwargs or {})
+        parent = active.task if active.graph is self else None
+        number = len(self.tasks)
+        task = Task(number, function, values, parent)
+        task.size = function.size_of(values)
+        task.priority = self._priority(function, values)
+        is_deferred = function.when_of
+        if is_deferred is not True:
+            is_deferred = bool(function.evaluated(is_deferred, values, "when"))
+        if self._is_planned:
+            self._plan(task, is_deferred)
+            return task
+        assert self._runtime is not None and self._place is not None
+        self._place_of(function).check(function, values)
+        with self._runtime.lock:
+            task.id = len(self.tasks)
+            self.tasks.append(task)
+            self._runtime.admit(task, self._before(task))
+        if not is_deferred:
+            self.finish(task)
+            if task.error is not None:
+                self._runtime.failed = [t for t in self._runtime.failed if t is not task]
+                raise task.error
+        elif len(self._runtime.open) > self.max_open:
+            self._make_room(task)
+        return task
+
+    def _priority(self, function: TaskFunction, values: tuple[Any, ...]) -> int:
+        found = function.priority_of
+        if callable(found):
+            found = function.evaluated(found, values, "priority")
+        if not isinstance(found, int) or found < 0:
+            raise UsageError(
+                f"task '{function.label}': its priority must be a whole number, 0 or more, not "
+                f"{found!r}"
+            )
+        return found
+
+    def _before(self, task: Task) -> list[Task]:
+        """Return the tasks that a new one waits for: by its data, and those it takes results of."""
+        known = self._known
+        if task.parent is not None:
+            if task.parent.children is None:
+                task.parent.children = Dependencies()
+            known = task.parent.children
+        reads, writes = task.function.data_of(task.values)
+        found: list[Task] = known.add(task, reads, writes)
+        for value in task.values:
+            if type(value) is Task and value not in found:
+                found.append(value)
+        task.before = [one.id for one in found]
+        return found
+
+    def _make_room(self, task: Task) -> None:
+        runtime = self._runtime
+        assert runtime is not None
+        if active.task is not None:
+            runtime.help_with(lambda: [task])
+            return
+        while len(runtime.open) > self.max_open:
+            with runtime.lock:
+                found = runtime.take(self.workers)
+                some = next(iter(runtime.open.values()), None)
+            if found is not None:
+                runtime.run(found, self.workers, goes_on=False)
+            elif some is not None:
+                runtime.wait_for([some])
+
+    def _plan(self, task: Task, is_deferred: bool) -> None:
+        self.tasks.append(task)
+        self._before(task)
+        task.values = ()
+        if not is_deferred:
+            self.waits.append(Wait(task.id + 1, (task.id,)))
+
+    # Waiting
+
+    def wait(self, on: Any = None) -> None:
+        """Wait for all tasks, or for those that write some data; raise what they raised.
+
+        Inside a task it waits for the tasks that this one has submitted, and helps to run them.
+
+        Parameters
+        ----------
+        on
+            Arrays, keys or tasks, one or a list of them.
+        """
+        own = active.task if active.graph is self else None
+        tasks = None if on is None else self._writers(on, own)
+        if own is None:
+            n = len(self.tasks)
+            targets = None if tasks is None else tuple(sorted(t.id for t in tasks))
+            self.waits.append(Wait(n, targets))
+        if self._is_planned:
+            return
+        runtime = self._runtime
+        if runtime is None or self.is_closed:
+            raise UsageError("a graph can be waited for only inside its `with` block")
+        self._rank()
+        if own is not None:
+            runtime.help_with(lambda: tasks if tasks is not None else self._children(own))
+        elif tasks is None:
+            runtime.wait_all()
+            self._known = Dependencies()  # all that it knows of has ended
+        else:
+            runtime.wait_for(tasks)
+        self._raise_failures(own)
+
+    def finish(self, task: Task) -> None:
+        """Wait for one task; a caller that runs no task itself runs what it needs."""
+        if self._is_planned:
+            raise UsageError(
+                f"the result of task '{task.label}' is known only after a run; foresee builds "
+                "graphs without running bodies, so a program must not decide by results"
+            )
+        assert self._runtime is not None
+        self._runtime.help_with(lambda: [task])
+
+    def _writers(self, on: Any, own: Task | None) -> list[Task]:
+        values = list(on) if isinstance(on, list | tuple) else [on]
+        tasks = [value for value in values if isinstance(value, Task)]
+        data = [value for value in values if not isinstance(value, Task)]
+        known = self._known if own is None else own.children
+        return tasks + ([] if known is None else known.writers(data))
+
+    def _children(self, own: Task) -> list[Task]:
+        assert self._runtime is not None
+        return [task for task in self._runtime.open.values() if task.parent is own]
+
+    def _raise_failures(self, own: Task | None) -> None:
+        runtime = self._runtime
+        assert runtime is not None
+        with runtime.lock:
+            failed = [t for t in runtime.failed if own is None or t.parent is own]
+            if not failed:
+                return
+            runtime.failed = [t for t in runtime.failed if t not in failed]
+            n_skipped, runtime.n_skipped = runtime.n_skipped, 0
+            if own is not None:
+                own.cause = None  # whoever catches the error has dealt with it
+        errors = []
+        for task in failed:
+            assert task.error is not None
+            task.error.add_note(f"in task {task.id} ('{task.label}')")
+            errors.append(task.error)
+        text = f"{len(failed)} task{'s' if len(failed) > 1 else ''} failed"
+        if n_skipped:
+            text += f", and {n_skipped} that depend on them did not run"
+        raise BaseExceptionGroup(text, errors)
+
+    def _rank(self) -> None:
+        if self.policy != "critical":
+            return
+        for task in self.tasks[self._n_seen :]:
+            if not task.is_ended:
+                break
+            n, total = self._seen.get(task.label, (0, 0.0))
+            self._seen[task.label] = (n + 1, total + task.end_s - task.start_s)
+            self._n_seen += 1
+        means = {label: total / n for label, (n, total) in self._seen.items()}
+        usual = sum(means.values()) / len(means) if means else 1.0
+        assert self._runtime is not None
+        self._runtime.rank(lambda task: means.get(task.label, usual))
+
+    # Running
+
+    def _call(self, task: Task, worker: int) -> Any:
+        values = task.values
+        for value in values:
+            if type(value) is Task:
+                values = tuple(v.value if type(v) is Task else v for v in values)
+                break
+        function = task.function
+        place = self._place_of(function)
+        if self.check:
+            return checked_call(function, values, lambda given: place.call(function, given, worker))
+        return place.call(function, values, worker)
+
+    def _place_of(self, function: TaskFunction) -> Place:
+        """Return where a task runs: on the place of the graph, or in isolation."""
+        isolation = function.options.isolation
+        assert self._place is not None
+        if isolation == "none":
+            return self._place
+        if isolation not in self._isolated:
+            from foretell.tasks.isolation import open_isolation
+
+            self._isolated[isolation] = open_isolation(function.options, self)
+        return self._isolated[isolation]
+
+    # Traces
+
+    def trace(self, path: str | Path, *, append: bool = False) -> Path:
+        """Write what was run: ``.csv``, a table that `foretell fit` takes; ``.json`` for Perfetto.
+
+        The table has one row for each task, and beside it stands a file that says what its columns
+        are. A file that exists is replaced, or a table continued with ``append``.
+        """
+        path = Path(path)
+        if self._is_planned:
+            return path
+        if path.suffix == ".csv":
+            write_table([self], path, append=append)
+        elif path.suffix == ".json":
+            write_perfetto(bars_of(self), path)
+        else:
+            raise UsageError(f"{path}: a trace is a table (.csv) or a timeline (.json)")
+        return path
+
+    @property
+    def n_failed(self) -> int:
+        """How many tasks failed, or did not run because others did."""
+        return sum(task.state in (FAILED, SKIPPED) for task in self.tasks)
+
+    @property
+    def has_sandbox(self) -> bool:
+        """Whether a task ran in a sandbox."""
+        return any("sandbox" in isolation_of(task) for task in self.tasks)
+
+    @property
+    def time_s(self) -> float:
+        """The time from the start of the first task to the end of the last."""
+        ran = [task for task in self.tasks if task.start_s]
+        if not ran:
+            return 0.0
+        return max(t.end_s for t in ran) - min(t.start_s for t in ran)
+
+
+#: The libraries found when so many modules were loaded: looking for them takes a millisecond.
+_found: tuple[int, Any] = (-1, None)
+
+
+def _libraries() -> Any:
+    global _found
+    from threadpoolctl import ThreadpoolController
+
+    if _found[0] != len(sys.modules):
+        controller = ThreadpoolController()
+        _found = (len(sys.modules), controller)
+    return _found[1]
+
+
+def _one_blas_thread() -> Any:
+    """Keep BLAS to one thread: tasks use the cores."""
+    controller = _libraries()
+    if all(library.num_threads == 1 for library in controller.lib_controllers):
+        return None
+    return controller.limit(limits=1)
+
+
+def _one_openmp_thread() -> None:
+    """Keep OpenMP to one thread in the thread that calls this: its limit is one of threads."""
+    controller = _libraries()
+    own = [lib for lib in controller.lib_controllers if lib.user_api == "openmp"]
+    if any(library.num_threads > 1 for library in own):
+        controller.limit(limits=1, user_api="openmp")

@@ -1,0 +1,328 @@
+"""Sandboxes: confined processes that run tasks; a software stand-in, and not an enclave."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from foretell import _version
+from foretell.errors import ForetellError, Option, UsageError
+from foretell.tasks.declare import TaskFunction
+from foretell.tasks.isolation.confine import missing_restrictions, system_call_name
+from foretell.tasks.isolation.sealing import (
+    Cipher,
+    FrameReader,
+    IntegrityError,
+    KeyPair,
+    OwnerKey,
+    Sealed,
+    frames,
+    gathered,
+    require_cryptography,
+)
+from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY
+from foretell.tasks.places import (
+    Place,
+    WorkerLost,
+    bring_back,
+    check_importable,
+    check_sendable,
+    have_common_memory,
+)
+
+_NOTIFICATION = 0xC0502100  # receive the next one
+_NOTIFICATION_BYTES = 80
+_START_S = 60.0
+
+
+class SandboxMissing(ForetellError):  # noqa: N818 - it tells what is missing
+    """This system cannot impose the restrictions of a sandbox."""
+
+
+class TaskError(ForetellError):
+    """What a task in another process raised, by name."""
+
+
+def check_system() -> None:
+    """Raise a SandboxMissing that names the restrictions that this system lacks."""
+    require_cryptography()
+    missing = missing_restrictions()
+    if missing:
+        raise SandboxMissing(
+            f"this system cannot confine a task: it lacks {'; '.join(missing)}. Use "
+            "isolation='process', which protects nothing, or another machine."
+        )
+
+
+def library_paths() -> Iterator[Path]:
+    """Return what a sandbox may read: the interpreter, its libraries and foretell."""
+    import cryptography
+    import numpy as np
+
+    # The folder of foretell is there for an installation from its sources.
+    for name in ("stdlib", "platstdlib", "purelib", "platlib"):
+        yield Path(sysconfig.get_path(name))
+    yield Path(sys.base_prefix) / "lib"
+    for file in (np.__file__, cryptography.__file__, _version.__file__):
+        yield Path(file).parents[1]
+    yield from map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"))
+    yield from map(Path, ("/dev/null", "/dev/urandom", "/usr/share/zoneinfo"))
+
+
+class Sandbox:
+    """A confined process that runs the tasks of one module."""
+
+    def __init__(self, module: str, file: Path, memory_bytes: int | None = None) -> None:
+        check_system()
+        self.file = file
+        self._n_calls = 0
+        self._received = bytearray()
+        path = [p for p in sys.path if p]
+        self._asked: dict[str, Any] = {
+            "module": module,
+            "file": str(file),
+            "path": path,
+            "read": [str(p) for p in dict.fromkeys([*library_paths(), file]) if p.exists()],
+            "memory_bytes": memory_bytes,
+            "exchange": os.urandom(16).hex(),
+        }
+        self._socket, theirs = socket.socketpair()
+        code = f"from foretell.tasks.isolation.worker import main; main({theirs.fileno()})"
+        source = Path(__file__).parents[3]
+        start = f"import sys; sys.path[:] = {[*path, str(source)]!r}; {code}"
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-I", "-B", "-c", start],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        self._listener = -1
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        pair = KeyPair()
+        self._socket.settimeout(_START_S)
+        try:
+            self._socket.sendall(json.dumps(self._asked).encode() + b"\n")
+            other = self._socket.recv(32, socket.MSG_WAITALL)
+            self._socket.sendall(pair.public)
+            _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+        except OSError as error:
+            raise WorkerLost(f"the sandbox of {self.file} did not start: {error}") from None
+        if len(other) < 32 or not descriptors:
+            raise WorkerLost(f"the sandbox of {self.file} did not start: it {self._end()}")
+        (self._listener,) = descriptors
+        self._socket.settimeout(None)
+        code_hash = hashlib.sha256(self.file.read_bytes()).digest()
+        keys = pair.shared(other, bytes.fromhex(self._asked["exchange"]), code_hash)
+        self._send, self._receive = Cipher(keys[0], 0), FrameReader(Cipher(keys[1], 1))
+        told = self._answer(f"the module {self.file}", 0, READY)
+        if "error" in told:
+            raise UsageError(
+                f"{self.file} cannot be loaded in a sandbox: {told['error']}. It may read the "
+                "interpreter, installed libraries and this file."
+            )
+
+    def call(
+        self, function: TaskFunction, values: tuple[Any, ...], owner: OwnerKey | None = None
+    ) -> tuple[Any, list[Any]]:
+        """Run a task; return its result and what it wrote. A lost worker is not replaced."""
+        self._n_calls += 1
+        name = f"task '{function.label}'"
+        asked = {
+            "name": function.body.__qualname__,
+            "values": [_sent(value) for value in values],
+            "owner": None if owner is None else owner.key,
+        }
+        try:
+            for some in gathered(frames(self._send, self._n_calls, CALL, asked)):
+                self._socket.sendall(some)
+        except OSError:
+            raise self._lost(name) from None
+        found: dict[str, Any] = self._answer(name, self._n_calls, None)
+        if "error" in found:
+            text = f": {found['text']}" if found["text"] else ""
+            raise TaskError(f"{name} raised {found['error']}{text}")
+        if "sealed" in found:
+            assert owner is not None
+            return Sealed(found["sealed"]), []
+        return found["result"], found["written"]
+
+    def _answer(self, name: str, task: int, kind: int | None) -> Any:
+        while True:
+            length = self._read(4, name)
+            frame = self._read(int.from_bytes(length, "little"), name)
+            try:
+                found = self._receive.add(frame)
+            except IntegrityError:
+                self.close()
+                raise
+            if found is None:
+                continue
+            if found[0] != task or (kind is not None and found[1] != kind):
+                self.close()
+                raise IntegrityError(
+                    f"{name}: an answer to another question; the channel is closed"
+                )
+            return found[2]
+
+    def _read(self, n: int, name: str) -> bytes:
+        """Read from the process, and watch meanwhile whether it does what is forbidden."""
+        found = self._received
+        while len(found) < n:
+            try:
+                ready, _, _ = select.select([self._socket.fileno(), self._listener], [], [])
+                if self._socket.fileno() in ready:
+                    part = self._socket.recv(max(n - len(found), READ_BYTES))
+                else:
+                    raise self._stopped(name)
+            except (OSError, ValueError):  # closed meanwhile, by whoever interrupts
+                raise self._lost(name) from None
+            if not part:
+                raise self._lost(name)
+            found += part
+        taken = bytes(found[:n])
+        del found[:n]
+        return taken
+
+    def _stopped(self, name: str) -> WorkerLost:
+        """Name the forbidden system call, and kill the process that made it."""
+        told = bytearray(_NOTIFICATION_BYTES)
+        try:
+            fcntl.ioctl(self._listener, _NOTIFICATION, told, True)
+        except OSError:  # the process has ended by itself
+            return self._lost(name)
+        (number,) = struct.unpack_from("i", told, 16)
+        self.close()
+        return WorkerLost(
+            f"{name} was killed: it made the system call '{system_call_name(number)}', which a "
+            "sandbox does not allow"
+        )
+
+    def _lost(self, name: str) -> WorkerLost:
+        how = self._end()
+        self.close()
+        return WorkerLost(f"{name} was lost: its sandbox {how}; it is not run again")
+
+    def _end(self) -> str:
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return "hung up"
+        if code >= 0:
+            return f"ended with code {code}"
+        if -code == signal.SIGSYS:
+            return "was killed by SIGSYS, for the system call 'sendmsg'"
+        return f"was killed by {signal.Signals(-code).name}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can run another task."""
+        return self._process.poll() is None and self._socket.fileno() >= 0
+
+    def kill(self) -> None:
+        """End the process from another thread; who waits for it learns of that."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        self._socket.close()
+        if self._listener >= 0:
+            with suppress(OSError):
+                os.close(self._listener)
+            self._listener = -1
+
+
+def _sent(value: Any) -> Any:
+    return {"sealed": value.content} if isinstance(value, Sealed) else value
+
+
+class Sandboxes(Place):
+    """The sandboxes of a graph: one for each worker and module, started when it is needed."""
+
+    def __init__(self, owner: OwnerKey | None) -> None:
+        self._owner = owner
+        self._found: dict[tuple[int, str], Sandbox] = {}
+        self._lock = threading.Lock()
+        self._is_ending = False
+
+    def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
+        """Raise an error if a call cannot run in a sandbox."""
+        check_system()
+        check_importable(function)
+        check_sendable(function, values)
+        if have_common_memory(function, values):
+            raise UsageError(
+                f"task '{function.label}' writes data that is also another argument; an isolated "
+                "task has copies of them, which are no longer the same"
+            )
+        if function.options.sealed:
+            if self._owner is None:
+                raise UsageError(
+                    f"task '{function.label}' is sealed", remedy=("give its key with ",
+                                                                 Option("owner")),
+                )  # fmt: skip
+            if function.write_places:
+                raise UsageError(
+                    f"task '{function.label}' is sealed: it must return what it computes, which "
+                    "comes back sealed, and write nothing"
+                )
+
+    def call(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
+        """Run a task in the sandbox of a worker."""
+        sandbox = self._sandbox(function, worker)
+        owner = self._owner if function.options.sealed else None
+        result, written = sandbox.call(function, values, owner)
+        if owner is None:
+            bring_back(function, values, written)
+        return result
+
+    def _sandbox(self, function: TaskFunction, worker: int) -> Sandbox:
+        module = function.body.__module__
+        with self._lock:
+            found = self._found.get((worker, module))
+        if found is None or not found.is_open:
+            found = Sandbox(module, Path(function.body.__code__.co_filename).resolve())
+            with self._lock:
+                self._found[worker, module] = found
+                is_ending = self._is_ending
+            if is_ending:  # it was started while all were ended
+                found.close()
+                raise WorkerLost(f"task '{function.label}' was ended")
+        return found
+
+    def interrupt(self) -> None:
+        """Kill what runs."""
+        with self._lock:
+            self._is_ending = True
+            found = list(self._found.values())
+        for sandbox in found:
+            sandbox.kill()
+
+    def close(self) -> None:
+        """End all sandboxes."""
+        for sandbox in self._found.values():
+            sandbox.close()

@@ -1,0 +1,151 @@
+"""The process of a sandbox: confines itself, loads one module, and runs its tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import socket
+import sys
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+READY, CALL, ANSWER = 1, 2, 3
+#: What is read at once, so that a small message takes one call.
+READ_BYTES = 2**16
+
+
+def main(descriptor: int) -> None:
+    """Serve the other end of a socket until it is closed."""
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    channel = socket.socket(fileno=descriptor)
+    asked = json.loads(_line(channel))
+    sys.path[:] = asked["path"]
+    # Before the confinement: what these load and look up is no business of the task's.
+    import foretell.tasks.graph  # noqa: F401
+    from foretell.tasks.isolation import confine, sealing
+
+    pair = sealing.KeyPair()
+    channel.sendall(pair.public)
+    other = _exactly(channel, 32)
+    _warm_up(sealing)
+    version = confine.landlock_version()
+    listener = confine.confine([Path(p) for p in asked["read"]], asked["memory_bytes"])
+    socket.send_fds(channel, [b"!"], [listener])
+    os.close(listener)
+    confine.forbid_sending()
+    code_hash = hashlib.sha256(Path(asked["file"]).read_bytes()).digest()
+    keys = pair.shared(other, bytes.fromhex(asked["exchange"]), code_hash)
+    receive = sealing.FrameReader(sealing.Cipher(keys[0], 0))
+    send = sealing.Cipher(keys[1], 1)
+    server = _Server(descriptor, receive, send, sealing)
+    try:
+        module = _load(asked["module"], Path(asked["file"]))
+    except Exception as error:
+        server.answer(0, READY, {"error": f"{type(error).__name__}: {error}"})
+        os._exit(1)
+    server.answer(0, READY, {"landlock": version})
+    server.serve(module)
+
+
+def _warm_up(sealing: Any) -> None:
+    """Load what encryption needs while that is allowed."""
+    owner = sealing.OwnerKey()
+    owner.open(owner.seal(0))
+    pair = sealing.KeyPair()
+    pair.shared(pair.public, b"", b"")
+
+
+def _load(name: str, file: Path) -> ModuleType:
+    name = "__foretell_main__" if name == "__main__" else name
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Server:
+    def __init__(self, descriptor: int, receive: Any, send: Any, sealing: Any) -> None:
+        self._descriptor, self._receive, self._send = descriptor, receive, send
+        self._sealing = sealing
+        self._received = bytearray()
+
+    def serve(self, module: ModuleType) -> None:
+        while (found := self._next()) is not None:
+            task, _, asked = found
+            self.answer(task, ANSWER, self._run(module, asked))
+
+    def _run(self, module: ModuleType, asked: dict[str, Any]) -> dict[str, Any]:
+        owner = None
+        try:
+            function = reduce(getattr, asked["name"].split("."), module)
+            values = asked["values"]
+            if asked["owner"] is not None:
+                owner = self._sealing.OwnerKey(asked["owner"])
+                values = [self._opened(owner, value) for value in values]
+            result = function.call_with(tuple(values))
+            if owner is not None:
+                return {"sealed": owner.seal(result).content}
+            found = {"result": result, "written": [values[k] for k in function.write_places]}
+            self._sealing.pack(found)  # what cannot be sent is an error of the task
+            return found
+        except Exception as error:
+            # The text of an error of a sealed task may hold its data.
+            told = "" if asked["owner"] is not None else str(error)
+            return {"error": type(error).__name__, "text": told}
+
+    def _opened(self, owner: Any, value: Any) -> Any:
+        is_sealed = isinstance(value, dict) and set(value) == {"sealed"}
+        return owner.open(self._sealing.Sealed(value["sealed"])) if is_sealed else value
+
+    def _next(self) -> tuple[int, int, Any] | None:
+        while True:
+            length = self._read(4)
+            if length is None:
+                return None
+            frame = self._read(int.from_bytes(length, "little"))
+            if frame is None:
+                return None
+            found: tuple[int, int, Any] | None = self._receive.add(frame)
+            if found is not None:
+                return found
+
+    def _read(self, n: int) -> bytes | None:
+        found = self._received
+        while len(found) < n:
+            part = os.read(self._descriptor, max(n - len(found), READ_BYTES))
+            if not part:
+                return None
+            found += part
+        taken = bytes(found[:n])
+        del found[:n]
+        return taken
+
+    def answer(self, task: int, kind: int, value: Any) -> None:
+        sealing = self._sealing
+        for some in sealing.gathered(sealing.frames(self._send, task, kind, value)):
+            left = memoryview(some)
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+
+
+def _line(channel: socket.socket) -> bytes:
+    found = bytearray()
+    while not found.endswith(b"\n"):
+        found += _exactly(channel, 1)
+    return bytes(found)
+
+
+def _exactly(channel: socket.socket, n: int) -> bytes:
+    found = bytearray()
+    while len(found) < n:
+        part = channel.recv(n - len(found))
+        if not part:
+            raise EOFError
+        found += part
+    return bytes(found)

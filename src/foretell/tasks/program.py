@@ -1,0 +1,154 @@
+"""Programs of tasks: a function that opens a graph, built or run with each of its settings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from foretell.errors import ForetellError, Option, UsageError, suggest
+from foretell.spaces.values import Range, Scalar, Values, listed
+from foretell.tasks.graph import Graph, overriding, planning
+from foretell.tasks.trace import Row, rows_of
+
+_MOST_SETTINGS = 1_000
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function that submits tasks, and the settings it is called with.
+
+    Attributes
+    ----------
+    settings
+        The arguments of each call.
+    varied
+        The names of those that differ.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    settings: tuple[dict[str, Scalar], ...]
+    varied: tuple[str, ...]
+
+    def graphs(self, settings: Mapping[str, Scalar]) -> list[Graph]:
+        """Build the graphs of one call, without running bodies of tasks."""
+        with planning() as found:
+            self._call(settings, "its graph was built")
+        if not found or not any(graph.tasks for graph in found):
+            raise UsageError(
+                f"{self.name} submitted no task; call functions that are declared with @task "
+                "inside `with Graph() as g:`"
+            )
+        return found
+
+    def rows(self, settings: Mapping[str, Scalar]) -> tuple[list[Row], str]:
+        """Return the tasks of one call, one graph after the other, and the policy."""
+        graphs = self.graphs(settings)
+        return joined([rows_of(graph) for graph in graphs]), graphs[0].policy
+
+    def run(self, settings: Mapping[str, Scalar], **over: Any) -> list[Graph]:
+        """Call the function for real, with some settings of its graphs replaced."""
+        with overriding(**over) as found:
+            self.function(**settings)
+        if not found:
+            raise UsageError(f"{self.name} opened no graph; write `with Graph() as g:`")
+        return found
+
+    def _call(self, settings: Mapping[str, Scalar], doing: str) -> None:
+        try:
+            self.function(**settings)
+        except ForetellError:
+            raise
+        except Exception as error:
+            raise UsageError(
+                f"{self.name} failed while {doing}: {type(error).__name__}: {error}"
+            ) from error
+
+
+def joined(parts: Sequence[list[Row]]) -> list[Row]:
+    """Put graphs one after the other: each begins when the one before has ended."""
+    found = list(parts[0])
+    for part in parts[1:]:
+        wait = len(found)
+        found.append(Row("wait", before=tuple(range(wait)), is_wait=True))
+        for row in part:
+            before = tuple(b + wait + 1 for b in row.before) or (wait,)
+            found.append(Row(row.label, row.size, row.isolation, before, row.priority, row.is_wait,
+                             row.time_s))  # fmt: skip
+    return found
+
+
+def read_program(
+    source: str | Callable[..., Any],
+    vary: Mapping[str, Values] | None = None,
+    fix: Mapping[str, Scalar] | None = None,
+) -> Program:
+    """Load the function that a user names as ``app.py:main``, and check its settings."""
+    if callable(source):
+        function, name = source, getattr(source, "__name__", "the program")
+    else:
+        function, name = _load(source), source
+    axes = {key: _values(key, values) for key, values in (vary or {}).items()}
+    _check(function, name, [*axes, *(fix or {})])
+    calls = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    if len(calls) > _MOST_SETTINGS:
+        raise UsageError(
+            f"{len(calls):,} combinations are more than {_MOST_SETTINGS:,}", option=Option("vary")
+        )
+    settings = tuple({**(fix or {}), **call} for call in calls)
+    return Program(function, name, settings, tuple(k for k, v in axes.items() if len(v) > 1))
+
+
+def _load(source: str) -> Callable[..., Any]:
+    from foretell.measure.workloads._own_code import load_function
+
+    place, _, function = source.rpartition(":")
+    if not (place.endswith(".py") and function):
+        raise UsageError(f"'{source}' names no function; write FILE.py:FUNCTION, as app.py:main")
+    path = Path(place).absolute()
+    if not path.is_file():
+        raise UsageError(f"there is no file {place}; write FILE.py:FUNCTION, as app.py:main")
+    return load_function(f"{path.stem}:{function}", path.parent, "app")
+
+
+def _check(function: Callable[..., Any], name: str, given: Sequence[str]) -> None:
+    parameters = inspect.signature(function).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for key in given:
+        if key not in parameters and not takes_any:
+            raise UsageError(f"{name} has no parameter '{key}'. {suggest(key, parameters)}")
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    for parameter in parameters.values():
+        is_required = parameter.kind in plain and parameter.default is parameter.empty
+        if is_required and parameter.name not in given:
+            raise UsageError(
+                f"{name} needs a value for '{parameter.name}'",
+                remedy=("give it with ", Option("fix", "...", key=parameter.name)),
+            )
+
+
+def _values(name: str, values: Values) -> list[Scalar]:
+    """List the values of a setting; a range without steps doubles."""
+    if isinstance(values, Range) and values.is_continuous:
+        if values.start <= 0:
+            raise UsageError(f"'{name}' must have steps, such as {name}=0..8:2",
+                             option=Option("vary"))  # fmt: skip
+        values = Range.model_validate({"from": values.start, "to": values.stop, "factor": 2})
+    return list(dict.fromkeys(listed(values)))
+
+
+def read_workers(values: Values) -> list[int]:
+    """Read numbers of workers: one, a list, or a range of whole numbers."""
+    if isinstance(values, Range) and values.is_continuous:
+        found: list[Any] = list(range(int(values.start), int(values.stop) + 1))
+    else:
+        found = listed(values)
+    for value in found:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096:
+            raise UsageError(f"must be whole numbers from 1 to 4,096, not {value}",
+                             option=Option("workers"))  # fmt: skip
+    return sorted(set(found))

@@ -1,0 +1,114 @@
+"""`foretell tasks`: foresee and run from the command line."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from foretell.cli._main import cli
+
+PROGRAM = """
+from foretell.tasks import Graph, task
+
+@task(reads="a", writes="b", size="n", label="step")
+def step(a, b, n):
+    total = 0
+    for k in range(int(n)):
+        total += k
+
+@task(writes="x")
+def fails(x):
+    raise ValueError("no luck")
+
+def main(n: int = 3, size: int = 100):
+    print("this is the program's own output")
+    with Graph(workers=1) as g:
+        for k in range(n):
+            step("in", f"out {k}", size)
+
+def broken():
+    with Graph(workers=1):
+        fails("x")
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "an_app.py").write_text(PROGRAM)
+    return "an_app.py:main"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli, ["tasks", *map(str, arguments)])
+
+
+def test_run_writes_a_trace_that_foresee_reads(program, tmp_path):
+    done = invoke("run", program, "--vary", "n=2,4", "--repeats", 2, "-o", "runs.csv", "-q")
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_csv("runs.csv")) == 12
+    assert "n=2" in done.stdout
+    assert "own output" not in done.stdout
+    done = invoke("foresee", "runs.csv", "--workers", "1..4", "--overhead", "1us", "--json")
+    found = json.loads(done.stdout)
+    assert [cell["workers"] for cell in found["cells"]] == [1, 2, 3, 4]
+    assert found["best"]["n_tasks"] == 4
+    assert found["label"] == "simulated, from recorded task times"
+
+
+def test_forecast_stands_beside_the_outcome(program):
+    assert invoke("run", program, "--vary", "size=100,200,400", "--set", "n=20",
+                  "-o", "runs.csv", "-q").exit_code == 0  # fmt: skip
+    fitted = CliRunner().invoke(
+        cli, ["fit", "runs.csv", "--target", "time_s", "-o", "models", "-q", "-j", "1"]
+    )
+    assert fitted.exit_code == 0, fitted.output
+    done = invoke("run", program, "--model", "models", "--set", "size=300", "--json", "-q")
+    assert done.exit_code == 0, done.output
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["time_s"] > 0
+    assert run["foreseen_s"] > 0
+    done = invoke("foresee", program, "--model", "models", "--vary", "n=2..8*2", "-o", "f.html")
+    assert done.exit_code == 0, done.output
+    assert "<svg" in Path("f.html").read_text()
+    done = invoke("foresee", program, "--model", "models", "-o", "f.json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(Path("f.json").read_text())["traceEvents"]
+
+
+def test_failed_task_ends_with_code_1_and_says_why(program):
+    done = invoke("run", "an_app.py:broken")
+    assert done.exit_code == 1
+    assert "1 task failed" in done.stderr
+    assert "ValueError: no luck" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("foresee", "an_app.py:main"), "--model"),
+        (("foresee", "an_app.py:mian"), "mian"),
+        (("foresee", "an_app.py"), "FILE.py:FUNCTION"),
+        (("foresee", "gone.csv"), "gone.csv"),
+        (("foresee", "an_app.py:main", "--workers", "0"), "--workers"),
+        (("foresee", "an_app.py:main", "--vary", "m=1"), "no parameter 'm'"),
+        (("foresee", "an_app.py:main", "--overhead", "fast"), "--overhead"),
+        (("run", "an_app.py:main", "-o", "runs.txt"), ".csv"),
+        (("run", "an_app.py:main", "--on", "moon"), "--on"),
+        (("run", "an_app.py:main", "--policy", "wrk"), "--policy"),
+    ],
+)
+def test_wrong_input_is_refused_with_code_2(program, arguments, told):
+    done = invoke(*arguments)
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr
+
+
+def test_existing_trace_is_kept_unless_appended_or_forced(program):
+    assert invoke("run", program, "-o", "runs.csv", "-q").exit_code == 0
+    assert invoke("run", program, "-o", "runs.csv", "-q").exit_code == 2
+    assert invoke("run", program, "-o", "runs.csv", "-q", "--append").exit_code == 0
+    assert len(pd.read_csv("runs.csv")) == 6

@@ -1,0 +1,90 @@
+"""Simulated task graphs: bounds that hold for every graph, and cases worked out by hand."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foretell.simulate.graph import TaskGraph, play_graph
+from foretell.tasks.policies import POLICIES, upward_ranks
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(1, 25))
+    before = [
+        tuple(sorted(draw(st.sets(st.integers(0, k - 1), max_size=3)))) if k else ()
+        for k in range(n)
+    ]
+    times = draw(st.lists(st.floats(0.01, 10), min_size=n, max_size=n))
+    return before, times
+
+
+def play(before, times, workers, policy, overhead=0.0, is_wait=None):
+    graph = TaskGraph.of(before, is_wait or [False] * len(before))
+    ranks = upward_ranks(times, graph.after)
+    ready = POLICIES[policy](workers, ranks.__getitem__, lambda _: 0)
+    return play_graph(graph, times, workers, ready, overhead), max(ranks)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(graph=graphs(), workers=st.integers(1, 5), overhead=st.sampled_from([0.0, 0.01, 1.0]))
+def test_makespan_is_within_the_bounds_of_list_schedules(policy, graph, workers, overhead):
+    before, times = graph
+    played, path = play(before, times, workers, policy, overhead)
+    work = sum(times)
+    assert max(work / workers, path) <= played.makespan_s * (1 + 1e-9)
+    assert played.makespan_s <= (work / workers + path + overhead * len(times)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(graph=graphs(), workers=st.integers(1, 4))
+def test_tasks_follow_what_they_depend_on_and_workers_do_one_at_a_time(policy, graph, workers):
+    before, times = graph
+    played, _ = play(before, times, workers, policy)
+    for task, own in enumerate(before):
+        assert all(played.end_s[b] <= played.start_s[task] + 1e-9 for b in own)
+    for worker in range(workers):
+        own = sorted((s, e) for s, e, w in zip(played.start_s, played.end_s, played.worker,
+                                               strict=True) if w == worker)  # fmt: skip
+        assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(own))
+
+
+def test_one_worker_takes_the_sum_of_all_times_and_overheads():
+    played, _ = play([(), (0,), ()], [1.0, 2.0, 3.0], 1, "breadth", overhead=0.5)
+    assert played.makespan_s == pytest.approx(7.5)
+
+
+def test_critical_path_first_beats_first_in_first_out_where_it_should():
+    # Three short tasks come first, and the head of a long chain last.
+    before = [(), (), (), (), (3,), (4,)]
+    times = [2.0, 2.0, 2.0, 2.0, 2.0, 2.0]
+    assert play(before, times, 2, "critical")[0].makespan_s == 6.0
+    assert play(before, times, 2, "breadth")[0].makespan_s == 8.0
+
+
+def test_waits_of_the_program_take_no_worker_and_no_time():
+    before = [(), (), (0, 1), (2,), (2,)]
+    is_wait = [False, False, True, False, False]
+    times = [1.0, 3.0, 0.0, 1.0, 1.0]
+    played, _ = play(before, times, 2, "breadth", is_wait=is_wait)
+    assert played.start_s[3:] == [3.0, 3.0]
+    assert played.worker[2] == -1
+
+
+def test_upward_ranks_are_the_longest_chains():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        n = 12
+        before = [tuple(np.flatnonzero(rng.random(k) < 0.3)) for k in range(n)]
+        times = rng.random(n).tolist()
+
+        def longest(task, before=before, times=times):
+            after = [k for k, own in enumerate(before) if task in own]
+            return times[task] + max((longest(k) for k in after), default=0.0)
+
+        graph = TaskGraph.of(before, [False] * n)
+        found = upward_ranks(times, graph.after)
+        assert found == pytest.approx([longest(k) for k in range(n)])

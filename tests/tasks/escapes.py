@@ -1,0 +1,164 @@
+"""Tasks that try to leave their sandbox; each does something real that fails if it is stopped."""
+
+import ctypes
+import os
+import signal
+import socket
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from foretell.tasks import task
+
+SANDBOX = {"isolation": "sandbox"}
+
+
+@task(reads="a", writes="b", **SANDBOX)
+def double(a, b):
+    b[:] = 2 * a
+    return float(a.sum())
+
+
+@task(**SANDBOX)
+def environment():
+    return dict(os.environ)
+
+
+@task(**SANDBOX)
+def multiply(n):
+    a = np.ones((n, n))
+    return float((a @ a).sum())
+
+
+@task(**SANDBOX)
+def read_file(path):
+    with Path(path).open() as file:
+        return file.read()
+
+
+@task(**SANDBOX)
+def write_file(path):
+    with Path(path).open("w") as file:
+        file.write("escaped")
+
+
+@task(**SANDBOX)
+def remove_file(path):
+    Path(path).unlink()
+
+
+@task(**SANDBOX)
+def connect(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"secret")
+
+
+@task(**SANDBOX)
+def execute():
+    os.execv("/bin/sh", ["sh", "-c", "exit 0"])
+
+
+@task(**SANDBOX)
+def attach(pid):
+    ctypes.CDLL(None).ptrace(16, pid, None, None)
+
+
+@task(**SANDBOX)
+def read_memory(pid, address):
+    buffer = ctypes.create_string_buffer(8)
+    local = struct.pack("PN", ctypes.addressof(buffer), 8)
+    remote = struct.pack("PN", address, 8)
+    n = ctypes.CDLL(None).process_vm_readv(pid, local, 1, remote, 1, 0)
+    return n, buffer.raw
+
+
+@task(**SANDBOX)
+def read_memory_file(pid):
+    with Path(f"/proc/{pid}/mem").open("rb") as file:
+        return len(file.read(1))
+
+
+@task(**SANDBOX)
+def fork_bomb():
+    for _ in range(20):  # bounded, in case it works
+        if os.fork() == 0:
+            os._exit(0)
+
+
+@task(**SANDBOX)
+def send_signal(pid):
+    os.kill(pid, signal.SIGTERM)
+
+
+@task(**SANDBOX)
+def become_another():
+    os.setuid(65534)
+
+
+@task(**SANDBOX)
+def keep_in_memory_file():
+    return os.memfd_create("escaped")
+
+
+@task(**SANDBOX)
+def send_descriptor():
+    one, _ = ctypes.CDLL(None).sendmsg(3, None, 0), 0
+    return one
+
+
+@task(**SANDBOX)
+def use_io_uring():
+    return ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120))
+
+
+@task(**SANDBOX)
+def use_32_bit_calls():
+    return ctypes.CDLL(None).syscall(0x40000000 + 41, 2, 1, 0)
+
+
+@task(**SANDBOX)
+def undo_confinement():
+    return ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+
+
+@task(**SANDBOX)
+def raise_error(text):
+    raise ValueError(text)
+
+
+@task(**SANDBOX)
+def die():
+    os._exit(3)
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_sum(a, b):
+    return a + b
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_error(a):
+    raise ValueError(f"the data is {a.tolist()}")
+
+
+@task(isolation="sandbox", sealed=True, writes="b")
+def sealed_write(b): ...
+
+
+@task(isolation="process", writes="x")
+def in_process(x):
+    x[0] = os.getpid()
+
+
+@task(isolation="enclave")
+def in_enclave(): ...
+
+
+@task(isolation="enclave", allow="sandbox")
+def in_enclave_or_sandbox(n):
+    return n + 1
+
+
+if __name__ == "__main__":
+    raise SystemExit("a sandbox loads this file under another name")

@@ -1,0 +1,232 @@
+"""Forecasts of task graphs: from programs that are built and not run, and from traces."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import foretell
+from foretell.errors import UsageError
+from foretell.tasks import Graph, foresee, task
+from foretell.tasks.times import measure_overhead
+
+ran = []
+
+
+@task(reads="a", writes="b", size="size", label="step")
+def step(a, b, size):
+    ran.append(1)
+
+
+def chains(n: int = 4, length: int = 3, size: float = 1.0):
+    """Submit chains that are independent of one another."""
+    with Graph(workers=2) as g:
+        for i in range(n):
+            for k in range(length):
+                step(f"{i} {k}", f"{i} {k + 1}", size)
+        g.wait()
+    g.trace("never.csv")
+
+
+class Seconds:
+    """A model: as many seconds as a task has size, and off by some share."""
+
+    target, columns = "time_s", ["label", "size"]
+    ranges, categories, has_intervals = {"size": (1.0, 8.0)}, {"label": ["step"]}, True
+
+    def __init__(self, off=1.0):
+        self.off = off
+
+    def predict(self, frame):
+        return frame["size"].to_numpy(float)
+
+    def forecast(self, frame, interval=0.9):
+        raise NotImplementedError
+
+    def outside(self, frame):
+        raise NotImplementedError
+
+    def outlook(self, frame, probabilities):
+        value = self.predict(frame)
+        ends = np.column_stack([value / self.off, value * self.off])
+        from foretell.predictor import Outlook, Quantiles
+
+        trust = np.where(value <= 8, "inside", "far").astype(object)
+        return Outlook(value, Quantiles(tuple(probabilities), ends), trust)
+
+
+def test_graph_is_built_without_running_bodies_or_writing_traces(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran.clear()
+    found = foresee(chains, model=Seconds(), workers=[1, 2, 4, 8], overhead_s=0.0)
+    assert ran == []
+    assert not list(tmp_path.iterdir())
+    times = {cell.workers: cell.makespan_s for cell in found.cells}
+    assert times == {1: 12.0, 2: 6.0, 4: 3.0, 8: 3.0}
+    assert found.best.workers == 4
+    assert found.helps_to == 4
+    assert found.best.critical_path_s == 3.0
+    assert "beyond 4 workers" in str(found)
+
+
+def test_best_settings_are_those_with_the_shortest_makespan():
+    # Chunks of 12 seconds of work on 2 workers: few large ones do not divide, many cost overhead.
+    def work(n: int):
+        with Graph():
+            for k in range(n):
+                step("x", f"{k}", 12 / n)
+
+    found = foresee(work, model=Seconds(), workers=2, vary={"n": [1, 2, 3, 12]}, overhead_s=0.01)
+    assert found.best.settings == {"n": 2}
+    assert found.best.makespan_s == pytest.approx(6.02)
+
+
+def test_small_tasks_are_told_to_spend_much_on_overhead():
+    found = foresee(chains, model=Seconds(), workers=1, fix={"size": 0.02}, overhead_s=0.005)
+    assert found.best.overhead == pytest.approx(0.2)
+    assert any("20 % on overhead" in note for note in found.notes)
+
+
+def test_interval_is_as_wide_as_errors_that_tasks_share_make_it():
+    sure = foresee(chains, model=Seconds(1.0), workers=2, overhead_s=0.0).best
+    unsure = foresee(chains, model=Seconds(1.5), workers=2, overhead_s=0.0).best
+    assert sure.lower_s is None
+    assert unsure.lower_s < unsure.makespan_s < unsure.upper_s
+    # All tasks have one label: half of the variance does not average out.
+    assert unsure.upper_s / unsure.makespan_s >= 1.5 ** (0.9 * np.sqrt(0.5))
+
+
+def test_same_seed_gives_the_same_forecast():
+    one, other = (
+        foresee(chains, model=Seconds(1.5), workers=2, overhead_s=0.0, seed=3).to_json()
+        for _ in range(2)
+    )
+    assert one == other
+
+
+def test_kinds_of_tasks_outside_the_data_of_the_model_are_told():
+    found = foresee(chains, model=Seconds(), workers=1, fix={"size": 20.0}, overhead_s=0.0)
+    assert any("size 20" in note for note in found.notes)
+
+
+def test_waits_of_the_program_are_part_of_the_forecast():
+    def phases():
+        with Graph() as g:
+            step("a", "b", 3)
+            step("c", "d", 1)
+            g.wait()
+            step("e", "f", 1)
+
+    assert foresee(phases, model=Seconds(), workers=2, overhead_s=0.0).best.makespan_s == 4.0
+
+
+def test_recorded_run_is_foreseen_on_more_workers_without_a_model(tmp_path):
+    with Graph(workers=1) as g:
+        for k in range(6):
+            step("x", f"{k}", 1)
+    g.trace(tmp_path / "run.csv")
+    times = pd.read_csv(tmp_path / "run.csv")["time_s"]
+    found = foresee(tmp_path / "run.csv", workers=[1, 6], overhead_s=0.0)
+    by_count = {cell.workers: cell.makespan_s for cell in found.cells}
+    assert by_count[1] == pytest.approx(times.sum())
+    assert by_count[6] == pytest.approx(times.max())
+
+
+def test_dask_graph_is_foreseen_with_a_model_of_its_labels():
+    model = Seconds()
+    model.categories = {"label": ["inc", "add"]}
+    graph = {"inc": (abs, 1), "add": (max, "inc", 2)}
+    assert foresee(graph, model=model, workers=1, overhead_s=0.0).best.makespan_s == 2.0
+
+
+def test_models_by_label_are_each_used_for_their_own():
+    with_two = task(writes="b", size=2, label="other")(lambda b: None)
+
+    def both():
+        with Graph():
+            step("a", "b", 1)
+            with_two("b")
+
+    models = {"step": Seconds(), "other": Seconds()}
+    assert foresee(both, model=models, workers=1, overhead_s=0.0).best.makespan_s == 3.0
+    with pytest.raises(UsageError, match="no model for tasks 'other'"):
+        foresee(both, model={"step": Seconds()}, workers=1, overhead_s=0.0)
+
+
+def decides():
+    with Graph():
+        handle = step("a", "b", 1)
+        if handle.result():
+            step("b", "c", 1)
+
+
+def nothing():
+    with Graph():
+        pass
+
+
+def broken():
+    with Graph():
+        raise KeyError("mine")
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "told"),
+    [
+        (chains, {}, "how long 'step' takes"),
+        (chains, {"vary": {"m": [1, 2]}}, "no parameter 'm'"),
+        (chains, {"workers": 0}, "workers"),
+        (chains, {"model": Seconds(), "policy": "bredth"}, "Did you mean 'breadth'"),
+        (chains, {"model": Seconds(), "overhead_s": -1}, "overhead"),
+        (chains, {"model": Seconds(), "seeed": 1}, "Did you mean 'seed'"),
+        (decides, {"model": Seconds()}, "known only after a run"),
+        (nothing, {"model": Seconds()}, "no task"),
+        (broken, {"model": Seconds()}, "KeyError"),
+        ("nowhere.py:main", {}, "no file nowhere.py"),
+        ("main", {}, "FILE.py:FUNCTION"),
+    ],
+)
+def test_what_cannot_be_foreseen_is_refused(program, options, told):
+    with pytest.raises(UsageError, match=told):
+        foresee(program, **{"overhead_s": 0.0, **options})
+
+
+def test_label_that_the_model_does_not_know_is_refused():
+    other = task(writes="b", label="new")(lambda b: None)
+
+    def main():
+        with Graph():
+            other("b")
+
+    with pytest.raises(UsageError, match="no runs of 'new'"):
+        foresee(main, model=Seconds(), workers=1, overhead_s=0.0)
+
+
+def test_run_small_then_fit_then_foresee_large(tmp_path):
+    """The loop closes: sizes that were never run are foreseen from a trace of small ones."""
+    buffers = {n: np.zeros(n) for n in (20_000, 40_000, 80_000, 160_000)}
+
+    @task(writes="x", size="x.size", label="fill")
+    def fill(x):
+        for _ in range(20):
+            np.sin(x, out=x)
+
+    with Graph(workers=1) as g:
+        for _ in range(12):
+            for buffer in buffers.values():
+                fill(buffer)
+    g.trace(tmp_path / "run.csv")
+    foretell.fit_model(tmp_path / "run.csv", target="time_s", output=tmp_path / "models")
+
+    def large():
+        with Graph(workers=1):
+            for _ in range(3):
+                fill(np.zeros(320_000))
+
+    found = foresee(large, model=tmp_path / "models", workers=1)
+    measured = pd.read_csv(tmp_path / "run.csv").groupby("size")["time_s"].median()
+    # Linear in size: about six times the largest of the small ones; wide, for the machine is busy.
+    assert found.best.makespan_s == pytest.approx(6 * measured[160_000], rel=0.6)
+
+
+def test_overhead_is_measured_in_a_plausible_range():
+    assert 1e-7 < measure_overhead(200) < 0.1

@@ -1,0 +1,312 @@
+"""Graphs: dependencies, waiting, priorities, nested tasks, and what is refused."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from foretell.errors import UsageError
+from foretell.tasks import Graph, task
+
+PATIENCE_S = 60
+
+
+def once(condition, action):
+    """Do something in another thread as soon as a condition holds."""
+
+    def watch():
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        action()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@task(writes="x")
+def append(x, value):
+    x.append(value)
+
+
+@task(reads="a", writes="b")
+def copy(a, b):
+    b[:] = a
+
+
+def test_outside_a_graph_a_task_is_an_ordinary_call():
+    found = []
+    assert append(found, 1) is None
+    assert found == [1]
+
+
+def test_tasks_on_the_same_data_run_in_the_order_of_calls():
+    found = []
+    with Graph(workers=3):
+        for k in range(50):
+            append(found, k)
+    assert found == list(range(50))
+
+
+def test_independent_tasks_run_at_the_same_time():
+    meeting = threading.Barrier(2, timeout=PATIENCE_S)
+
+    @task(writes="x")
+    def meet(x):
+        meeting.wait()
+
+    with Graph(workers=2):
+        meet("left")
+        meet("right")
+
+
+def test_result_of_a_task_can_be_an_argument_of_another():
+    @task()
+    def add(a, b):
+        return a + b
+
+    with Graph(workers=2) as g:
+        total = add(add(1, 2), add(3, 4))
+        assert total.result() == 10
+        g.wait()
+
+
+def test_waiting_on_data_waits_for_their_writer_only():
+    release = threading.Event()
+    a, b = np.zeros(4), np.zeros(4)
+
+    @task(writes="x")
+    def fill(x):
+        x[:] = 7
+
+    @task(writes="x")
+    def blocked(x):
+        assert release.wait(PATIENCE_S)
+
+    with Graph(workers=2) as g:
+        blocked(b)
+        fill(a[1:3])
+        g.wait(on=[a[2:4]])
+        assert a.tolist() == [0, 7, 7, 0]
+        release.set()
+
+
+def test_priorities_go_first_under_every_policy():
+    for policy in ("critical", "breadth", "work"):
+        order, release = [], threading.Event()
+
+        @task(writes="key", priority="level")
+        def note(key, level, order=order):
+            order.append(level)
+
+        @task(writes="key")
+        def block(key, release=release):
+            assert release.wait(PATIENCE_S)
+
+        with Graph(workers=1, policy=policy):
+            block("first")
+            for level in (0, 2, 0, 5, 1):
+                note(f"own {level} {len(order)} {policy}", level)
+            release.set()
+        assert order[:3] == [5, 2, 1], policy
+
+
+def test_when_false_runs_the_call_at_once_after_its_dependencies():
+    found = []
+    with Graph(workers=1):
+        append(found, 1)
+        append.with_options(when=False)(found, 2)
+        assert found == [1, 2]
+
+
+def test_expression_decides_when_a_call_becomes_a_task():
+    caller = threading.get_ident()
+
+    @task(writes="x", when="n > 3")
+    def where(x, n):
+        x.append(threading.get_ident() == caller)
+
+    small, large = [], []
+    with Graph(workers=1):
+        where(small, 2)
+        where(large, 5)
+    assert (small, large) == ([True], [False])
+
+
+def test_parent_ends_after_its_children():
+    release = threading.Event()
+    found = []
+
+    @task(writes="x")
+    def child(x):
+        assert release.wait(PATIENCE_S)
+        x.append("child")
+
+    @task(writes="x")
+    def parent(x):
+        child(x)
+
+    with Graph(workers=2) as g:
+        handle = parent(found)
+        append(found, "after")
+        release.set()
+        g.wait()
+        assert handle.is_ended
+    assert found == ["child", "after"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_waiting_inside_a_task_helps_so_that_one_worker_is_enough(workers):
+    @task()
+    def fibonacci(n):
+        if n < 2:
+            return n
+        parts = fibonacci(n - 1), fibonacci(n - 2)
+        graph.wait()
+        return parts[0].result() + parts[1].result()
+
+    with Graph(workers=workers) as graph:
+        assert fibonacci(9).result() == 34
+
+
+def test_task_that_waits_for_what_depends_on_it_is_refused():
+    caught = []
+
+    @task(writes="x")
+    def waits(x, later):
+        try:
+            later[0].result()
+        except UsageError as error:
+            caught.append(str(error))
+
+    @task(reads="x")
+    def follows(x): ...
+
+    release, later = threading.Event(), []
+
+    @task(writes="x")
+    def hold(x):
+        assert release.wait(PATIENCE_S)
+
+    with Graph(workers=2):
+        hold("x")
+        waits("x", later)
+        later.append(follows("x"))
+        release.set()
+    assert "cannot end before it" in caught[0]
+
+
+def test_submitter_runs_tasks_when_too_many_are_open():
+    caller, seen = threading.get_ident(), []
+
+    @task()
+    def note():
+        seen.append(threading.get_ident())
+
+    started, release = threading.Event(), threading.Event()
+
+    @task()
+    def hold():
+        started.set()
+        assert release.wait(PATIENCE_S)
+
+    with Graph(workers=1, max_open=5):
+        hold()
+        assert started.wait(PATIENCE_S)
+        for _ in range(20):
+            note()
+        release.set()
+    assert seen.count(caller) >= 14
+
+
+def test_critical_policy_follows_the_longest_way_first():
+    order, release = [], threading.Event()
+
+    @task(writes="key")
+    def hold(key):
+        assert release.wait(PATIENCE_S)
+
+    @task(reads="before", writes="key")
+    def note(before, key, name):
+        order.append(name)
+
+    with Graph(workers=1, policy="critical") as g:
+        hold("gate")
+        note("gate", "a", "short")
+        first = note("gate", "b", "long 1")
+        note("b", "c", "long 2")
+        note("c", "d", "long 3")
+        once(lambda: first.rank > 0, release.set)  # ranks are computed by the wait below
+        g.wait()
+    assert order[0] == "long 1"
+
+
+def test_blas_uses_one_thread_inside_a_graph_and_as_many_as_before_after_it():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def most():
+        return max(library["num_threads"] for library in threadpool_info())
+
+    seen = []
+
+    @task()
+    def look():
+        seen.append(most())
+
+    with threadpool_limits(2):
+        with Graph(workers=1):
+            look()
+        after = most()
+    assert seen == [1]
+    assert after == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"workers": 0}, "workers"),
+        ({"workers": 1.5}, "workers"),
+        ({"policy": "critcal"}, "Did you mean 'critical'?"),
+        ({"max_open": 0}, "max_open"),
+        ({"on": "thread"}, "Did you mean 'threads'?"),
+    ],
+)
+def test_wrong_options_of_a_graph_are_refused(options, told):
+    with pytest.raises(UsageError, match=told), Graph(**options):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"reads": "aa"}, "Did you mean 'a'?"),
+        ({"size": "a +"}, "expression"),
+        ({"isolation": "sandbx"}, "Did you mean 'sandbox'?"),
+        ({"sealed": True}, "isolation"),
+        ({"prioritty": 3}, "Did you mean 'priority'?"),
+    ],
+)
+def test_wrong_declarations_are_refused(options, told):
+    with pytest.raises(UsageError, match=told):
+        task(**options)(lambda a: None)
+
+
+def test_wrong_calls_are_refused_where_they_are_made():
+    sized = task(writes="a", size="a.nothing")(lambda a: None)
+    urgent = task(writes="a", priority=-1)(lambda a: None)
+    with Graph(workers=1):
+        with pytest.raises(UsageError, match="too many positional"):
+            append([], 1, 2)
+        with pytest.raises(UsageError, match="size"):
+            sized([])
+        with pytest.raises(UsageError, match="priority"):
+            urgent([])
+
+
+def test_graph_is_used_once_and_inside_its_block():
+    with Graph(workers=1) as g:
+        pass
+    with pytest.raises(UsageError, match="once"), g:
+        pass
+    with pytest.raises(UsageError, match="inside"):
+        g.wait()

@@ -1,0 +1,147 @@
+"""Sealed values: what comes back, and what every change of the bytes leads to."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from foretell.errors import UsageError
+from foretell.tasks import IntegrityError, OwnerKey, Sealed
+from foretell.tasks.isolation.sealing import CHUNK, Cipher, FrameReader, KeyPair, frames
+
+pytest.importorskip("cryptography")
+
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+OWNER = OwnerKey(b"k" * 32)
+
+
+@given(value=values)
+def test_values_come_back_as_they_were(value):
+    found = OWNER.open(OWNER.seal(value))
+    assert found == value
+    assert type(found) is type(value)
+
+
+@given(
+    array=arrays.arrays(
+        arrays.integer_dtypes() | arrays.floating_dtypes() | arrays.boolean_dtypes(),
+        arrays.array_shapes(min_dims=0, max_dims=3, max_side=4),
+    ),
+    transpose=st.booleans(),
+)
+def test_arrays_come_back_with_type_shape_and_content(array, transpose):
+    array = array.T if transpose else array
+    found = OWNER.open(OWNER.seal(array))
+    assert found.dtype == array.dtype
+    assert found.shape == array.shape
+    np.testing.assert_array_equal(found, array)
+
+
+def test_arrays_of_several_chunks_come_back():
+    array = np.random.default_rng(0).random(CHUNK // 8 * 2 + 17)
+    np.testing.assert_array_equal(OWNER.open(OWNER.seal(array)), array)
+
+
+@given(data=st.data())
+def test_every_changed_bit_is_noticed(data):
+    content = bytearray(OWNER.seal({"a": np.arange(5), "b": "text"}).content)
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(IntegrityError):
+        OWNER.open(Sealed(bytes(content)))
+
+
+@given(n=st.integers(0, 400))
+def test_every_cut_is_noticed(n):
+    content = OWNER.seal([np.arange(5), "text"]).content
+    with pytest.raises(IntegrityError):
+        OWNER.open(Sealed(content[: min(n, len(content) - 1)]))
+    with pytest.raises(IntegrityError):
+        OWNER.open(Sealed(content + b"x" * (n + 1)))
+
+
+def test_same_value_is_never_sealed_to_the_same_bytes():
+    assert OWNER.seal(1).content != OWNER.seal(1).content
+
+
+def test_plain_content_is_not_in_sealed_bytes(tmp_path):
+    secret = b"a very secret text of some length"
+    sealed = OWNER.seal({"secret": secret})
+    sealed.save(tmp_path / "data.sealed")
+    assert secret not in (tmp_path / "data.sealed").read_bytes()
+    assert OWNER.open(Sealed.load(tmp_path / "data.sealed")) == {"secret": secret}
+    (tmp_path / "other").write_bytes(b"something else")
+    with pytest.raises(UsageError, match="not a sealed value"):
+        Sealed.load(tmp_path / "other")
+
+
+def channel():
+    key = b"c" * 32
+    return Cipher(key, 1), FrameReader(Cipher(key, 1))
+
+
+def bodies(content):
+    return [frame[4:] for frame in content]
+
+
+def test_replayed_reordered_and_dropped_frames_are_refused():
+    cipher, reader = channel()
+    first = bodies(frames(cipher, 1, 2, "one"))
+    second = bodies(frames(cipher, 2, 2, "two"))
+    assert reader.add(first[0]) == (1, 2, "one")
+    with pytest.raises(IntegrityError):  # once more
+        reader.add(first[0])
+    cipher, reader = channel()
+    first = bodies(frames(cipher, 1, 2, "one"))
+    second = bodies(frames(cipher, 2, 2, "two"))
+    with pytest.raises(IntegrityError):  # the second before the first, which is dropped
+        reader.add(second[0])
+
+
+def test_frames_of_another_task_argument_or_type_are_refused():
+    cipher, reader = channel()
+    (frame,) = bodies(frames(cipher, 1, 2, "one"))
+    prefix = struct.Struct("<QIBB")
+    for changed in ((2, 0, 2, 3), (1, 1, 2, 3), (1, 0, 3, 3), (1, 0, 2, 1)):
+        reader = channel()[1]
+        with pytest.raises(IntegrityError):
+            reader.add(prefix.pack(*changed) + frame[prefix.size :])
+
+
+def test_keys_differ_by_exchange_and_by_code():
+    one, other = KeyPair(), KeyPair()
+    same = one.shared(other.public, b"exchange", b"code")
+    assert same == other.shared(one.public, b"exchange", b"code")
+    assert same[0] != same[1]
+    assert one.shared(other.public, b"another", b"code") != same
+    assert one.shared(other.public, b"exchange", b"changed") != same
+
+
+def test_keys_are_neither_shown_nor_pickled():
+    import pickle
+
+    assert "6b6b" not in repr(OWNER)
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(OWNER)
+    with pytest.raises(UsageError, match="32 bytes"):
+        OwnerKey(b"short")
+
+
+@pytest.mark.parametrize("value", [object(), np.array([object()]), {1: 2}, lambda: 0])
+def test_values_that_could_carry_code_are_refused(value):
+    with pytest.raises(UsageError):
+        OWNER.seal(value)
