@@ -135,11 +135,12 @@ def draw_traces(study: Study, cases: list[Case]) -> plt.Figure | None:
     wanted = [c for c in cases if c.kind == PAIR and _PICTURED in c.programs]
     if not wanted:
         return None
-    case = max(wanted, key=lambda c: (len(set(c.programs)), len(c.fluid.stretches), c.key))
+    case = max(wanted, key=lambda c: (max(c.walls_s) * (len(set(c.programs)) > 1), c.key))
     trace = read_trace(study.runs.parent / "traces" / f"{case.key}.trace")
     figure, panes = plt.subplots(2, 1, figsize=(7.2, 3.8), sharex=True)
     for k, (axes, name) in enumerate(zip(panes, case.programs, strict=True)):
-        used = np.gradient(trace.columns[f"{k + 1}.cpu_time_s"], trace.times_s)
+        total = np.maximum.accumulate(trace.columns[f"{k + 1}.cpu_time_s"])
+        used = np.gradient(total, trace.times_s)
         axes.plot(trace.times_s, used, color=BLUE, linewidth=1.2, label="measured")
         times, cores = _modelled(case, k)
         axes.step(times, cores, where="post", color=ORANGE, linewidth=1.2, label="fluid model")

@@ -161,7 +161,8 @@ class _Measuring:
 
     def _is_good(self, done: RunTogether) -> bool:
         given = self._given
-        return done.disturbed <= given.max_disturbed and done.steal <= given.max_steal
+        kept = max(done.steal, done.throttled)
+        return done.disturbed <= given.max_disturbed and kept <= given.max_steal
 
     def _fails_alone(self, name: str) -> bool:
         first = self.done.get(Planned(ALONE, (name,)).key)
@@ -214,6 +215,7 @@ class _Measuring:
             "n_attempts": n_attempts,
             "disturbed": done.disturbed,
             "steal": done.steal,
+            "throttled": done.throttled,
             "other_load": done.other_load,
             "overhead": done.overhead,
         }  # fmt: skip

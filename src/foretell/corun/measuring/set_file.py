@@ -60,7 +60,8 @@ class CoRunSet(pydantic.BaseModel):
         drawn by the seed.
     max_disturbed, max_steal, attempts
         A run is repeated, up to this many attempts, if others kept more than this many cores busy
-        while its jobs waited for one, or the host of a virtual machine did.
+        while its jobs waited for one, or the host of a virtual machine did, or a limit on CPU time
+        held them back for that share of the time.
     priority
         Whether jobs run before other processes; it takes the rights of root.
     """

@@ -101,6 +101,8 @@ class RunTogether:
         average: what others have slowed them by.
     steal
         Cores that the host of a virtual machine kept for others, on average.
+    throttled
+        The share of the time in which a limit on CPU time held processes back.
     overhead
         CPU time of watching, as a share of the time.
     """
@@ -110,6 +112,7 @@ class RunTogether:
     other_load: float
     disturbed: float
     steal: float
+    throttled: float
     overhead: float
 
 
@@ -224,6 +227,7 @@ def _whole(
         other_s / wall_s,
         min(other_s, lost_s) / wall_s,
         max(0.0, machine["steal_s"]) / wall_s,
+        max(0.0, machine["throttled_s"]) / wall_s,
         answer["watch_cpu_s"] / wall_s,
     )
 

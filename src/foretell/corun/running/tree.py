@@ -167,7 +167,35 @@ def machine_times() -> dict[str, float]:
     with open("/proc/stat", "rb") as file:  # noqa: PTH123
         user, nice, system, _, _, irq, soft, steal = map(int, file.readline().split()[1:9])
     busy = (user + nice + system + irq + soft) * _TICK_S
-    return {"busy_s": busy, "steal_s": steal * _TICK_S, **_disk_times()}
+    throttled = {"throttled_s": throttled_s(_cpu_statistics())}
+    return {"busy_s": busy, "steal_s": steal * _TICK_S, **throttled, **_disk_times()}
+
+
+@cache
+def _cpu_statistics() -> Path | None:
+    """Return the file in which the control group of this process counts its limits, if any."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, place = line.split(":", 2)
+            if controllers == "" or "cpu" in controllers.split(","):
+                root = "/sys/fs/cgroup" if controllers == "" else "/sys/fs/cgroup/cpu"
+                for folder in (f"{root}{place}", root):
+                    file = Path(folder, "cpu.stat")
+                    if file.exists() and "throttled" in file.read_text():
+                        return file
+    return None
+
+
+def throttled_s(file: Path | None) -> float:
+    """Return how long a limit on CPU time has held processes back so far."""
+    if file is None:
+        return 0.0
+    with contextlib.suppress(OSError, ValueError):
+        found = dict(line.split() for line in file.read_text().splitlines())
+        if "throttled_usec" in found:  # version 2
+            return int(found["throttled_usec"]) * 1e-6
+        return int(found.get("throttled_time", 0)) * 1e-9
+    return 0.0
 
 
 @cache
