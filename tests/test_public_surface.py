@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import foretell
 
 
@@ -38,7 +40,8 @@ def test_public_names_are_those_we_promise():
 
 @pytest.mark.parametrize(("package", "name"), [("tune", "pipeline"), ("tasks", "foresee")])
 def test_packages_are_there_without_an_import_of_their_own(package, name):
-    code = f"import foretell; print(foretell.{package}.{name}.__name__, {package!r} in dir(foretell))"
+    seen = f"foretell.{package}.{name}.__name__, {package!r} in dir(foretell)"
+    code = f"import foretell; print({seen})"
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
