@@ -11,7 +11,7 @@ import pytest
 
 from foretell.corun.measuring.measure import measure_co_runs
 from foretell.corun.measuring.set_file import planned_runs, read_set
-from foretell.corun.measuring.table import read_co_runs
+from foretell.corun.measuring.table import read_co_runs, write_table
 from foretell.corun.profile import read_profile
 from foretell.errors import DatasetError, StorageError, UsageError
 from foretell.files.journal import read_journal
@@ -48,6 +48,14 @@ def test_all_kinds_of_runs_are_made_and_written(tmp_path):
     assert read_profile(tmp_path / "out/profiles/a.profile").wall_s > 0.5
     trace = read_trace(tmp_path / f"out/traces/{shifted.key}.trace")
     assert trace.about["jobs"] == [job.program for job in shifted.jobs]
+
+
+def test_repeats_of_a_program_are_told_from_programs_with_such_names(tmp_path):
+    given = quick(tmp_path, pairs=0, shifted=0, triples=0, pinned=0, alone=2)
+    given["program"] = {"a": given["program"]["a"], "a-1": given["program"]["b"]}
+    measure_co_runs(given, tmp_path / "out")
+    files = {path.name for path in (tmp_path / "out/profiles").iterdir()}
+    assert files == {"a.profile", "a+1.profile", "a-1.profile", "a-1+1.profile"}
 
 
 def test_a_second_call_runs_nothing_again(tmp_path):
@@ -142,6 +150,8 @@ def test_results_of_another_set_are_never_mixed(tmp_path):
     [
         ({"program": {"a": {"run": "true"}}}, "program"),
         ({"program": {"a": {"run": ""}, "b": {"run": "true"}}}, "empty"),
+        ({"program": {"../a": {"run": "true"}, "b": {"run": "true"}}}, "cannot be called"),
+        ({"program": {"a": {"run": "echo 'x"}, "b": {"run": "true"}}}, "quotation"),
         ({"pears": 3}, "pears"),
         ({"attempts": 0}, "attempts"),
     ],
@@ -151,13 +161,27 @@ def test_a_set_that_is_wrong_is_refused(change, reason, tmp_path):
         read_set({**quick(tmp_path), **change})
 
 
-def test_a_damaged_table_names_its_line(tmp_path):
-    measure_co_runs(quick(tmp_path, pairs=0, shifted=0, triples=0, pinned=0), tmp_path / "out")
-    table = tmp_path / "out/runs.csv"
-    table.write_text(
-        table.read_text().replace("alone-b-0,alone,b,1,,0,0.0,,0", "x,alone,b,1,,0,0.0,,soon")
-    )
-    with pytest.raises(DatasetError, match="line 3: start_s"):
-        read_co_runs(tmp_path / "out")
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("alone-b-0,alone,b,1,,0,0.0,,0", "x,alone,b,1,,0,0.0,,soon", "line 3: start_s"),
+        ("alone-b-0,alone,b,", "x,alone,../b,", "line 3: '../b' is not the name"),
+        ("alone-b-0,alone,b,1,,0,", "x,alone,b,1,,first,", "line 3: repeat"),
+        ("alone-b-0,alone", "x", "no value of"),
+    ],
+)
+def test_a_damaged_table_names_its_line(old, new, reason, tmp_path):
+    from .measured import record
+
+    jobs = [record("alone", [name], [0.0], [2.0]) for name in "ab"]
+    write_table(tmp_path, jobs)
+    table = tmp_path / "runs.csv"
+    assert len(read_co_runs(tmp_path)) == 2
+    table.write_text(table.read_text().replace(old, new))
+    with pytest.raises(DatasetError, match=reason):
+        read_co_runs(tmp_path)
+
+
+def test_a_folder_without_a_table_is_refused(tmp_path):
     with pytest.raises(DatasetError, match="cannot be read"):
         read_co_runs(tmp_path)

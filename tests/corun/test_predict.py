@@ -121,3 +121,9 @@ def test_a_timeline_or_a_report_is_written(ending, tmp_path):
 def test_json_is_plain():
     found = predict_together([made_up("a"), made_up("b")], machine=made_up_machine())
     assert json.loads(json.dumps(found.to_json()))["slowdowns"] == {"a": 1.0, "b": 1.0}
+
+
+def test_a_job_alone_has_no_interval_of_co_runs():
+    found = predict_together([made_up("a")], machine=made_up_machine())
+    assert found["a"].lower_s == found["a"].end_s == found["a"].upper_s
+    assert "–" in str(found)

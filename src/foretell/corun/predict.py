@@ -302,6 +302,8 @@ def _together(
     is_pinned = any(job.cpus is not None for job in jobs)
     group = group_of(len(jobs), is_shifted=is_shifted, is_pinned=is_pinned)
     calibration = shipped_calibration() if learned is None else learned.calibration
+    if len(jobs) == 1:  # errors are those of co-runs, and say nothing of a job alone
+        calibration = None
     if learned is None and calibration is not None:
         notes = [*notes, f"intervals are as wide as the errors of {calibration.source}"]
     low, high = (1.0, 1.0) if calibration is None else calibration.factors(group)

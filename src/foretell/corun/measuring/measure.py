@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from foretell.corun.machine import machine_facts
-from foretell.corun.measuring.set_file import ALONE, CoRunSet, Planned, planned_runs, read_set
+from foretell.corun.measuring.set_file import (
+    ALONE,
+    CoRunSet,
+    Planned,
+    planned_runs,
+    profile_name,
+    read_set,
+)
 from foretell.corun.measuring.table import write_table
 from foretell.corun.profile import LEAST_SAMPLES, Profile
 from foretell.corun.running.together import JobOrder, RunTogether, run_together
@@ -240,7 +247,7 @@ class _Measuring:
                 job.name, words, job.trace, job.wall_s, False, 0.0, self._facts, None,
                 done.disturbed, done.overhead,
             )  # fmt: skip
-            name = f"{job.name}.profile" if run.repeat == 0 else f"{job.name}-{run.repeat}.profile"
+            name = profile_name(job.name, run.repeat)
             write_whole(self._folder / PROFILES / name, profile.to_bytes())
             return
         if not any(job.failure for job in done.jobs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from foretell.files.typed import read_typed
 
 SET_FILE = FileKind("set", "two [program.NAME]", (".toml",))
 ALONE = "alone"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
 _STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
 Count = Annotated[int, pydantic.Field(ge=0, le=10_000)]
 Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
@@ -80,6 +82,17 @@ class CoRunSet(pydantic.BaseModel):
     priority: bool = False
     seed: int = 0
 
+    @pydantic.field_validator("program")
+    @classmethod
+    def _have_plain_names(cls, programs: dict[str, Program]) -> dict[str, Program]:
+        """Check names, which become parts of the names of files."""
+        for name in programs:
+            if not NAME.fullmatch(name):
+                raise ValueError(
+                    f"a program cannot be called {name!r}; use letters, digits, dots, - and _"
+                )
+        return programs
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -104,6 +117,11 @@ class Planned:
         """A name that tells runs apart, fit for a file."""
         extra = f"-{self.pin}" if self.pin else f"-{self.shift:.2f}" if self.shift else ""
         return f"{self.kind}-{'+'.join(self.programs)}{extra}-{self.repeat}"
+
+
+def profile_name(program: str, repeat: int) -> str:
+    """Return the name of the file of a run alone; names of programs have no plus sign."""
+    return f"{program}.profile" if repeat == 0 else f"{program}+{repeat}.profile"
 
 
 def read_set(source: Path | str | Mapping[str, Any] | CoRunSet) -> CoRunSet:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foretell.corun.measuring.set_file import NAME
 from foretell.errors import DatasetError
 from foretell.files.directory import write_whole
 
@@ -45,6 +46,7 @@ class MeasuredCoRun:
     jobs: tuple[CoRunJob, ...]
     pin: str
     status: str
+    repeat: int = 0
 
     @property
     def is_usable(self) -> bool:
@@ -118,6 +120,10 @@ def _check(path: Path, line: int, row: Mapping[str, str]) -> None:
         raise DatasetError(
             f"{path}, line {line}: there is no value of '{missing[0]}'; measure the set again"
         )
+    if not NAME.fullmatch(row["program"]):
+        raise DatasetError(f"{path}, line {line}: {row['program']!r} is not the name of a program")
+    if not row["repeat"].isdecimal():
+        raise DatasetError(f"{path}, line {line}: repeat must be a number, not '{row['repeat']}'")
     for name in ("start_s", "end_s", "wall_time_s"):
         try:
             is_time = 0 <= float(row[name]) < math.inf
@@ -132,4 +138,5 @@ def _co_run(rows: Sequence[Mapping[str, str]]) -> MeasuredCoRun:
         CoRunJob(row["program"], float(row["start_s"]), float(row["end_s"])) for row in rows
     )
     first = rows[0]
-    return MeasuredCoRun(first["key"], first["kind"], jobs, first["pin"], first["status"])
+    repeat = int(first["repeat"])
+    return MeasuredCoRun(first["key"], first["kind"], jobs, first["pin"], first["status"], repeat)

@@ -11,7 +11,7 @@ from pathlib import Path
 from foretell.corun.calibration import SHIFTED
 from foretell.corun.machine import Machine
 from foretell.corun.measuring.measure import PROFILES
-from foretell.corun.measuring.set_file import ALONE
+from foretell.corun.measuring.set_file import ALONE, profile_name
 from foretell.corun.measuring.table import MeasuredCoRun, read_co_runs
 from foretell.corun.predict import on_one_machine
 from foretell.corun.profile import Profile, read_profile
@@ -100,8 +100,7 @@ def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile:
     """Return the profile of the run alone of median time, of an undisturbed one if there is."""
     good = [run for run in runs if run.is_usable] or list(runs)
     middle = sorted(good, key=lambda run: run.jobs[0].wall_s)[(len(good) - 1) // 2]
-    repeat = middle.key.rpartition("-")[2]
-    file = f"{name}.profile" if repeat == "0" else f"{name}-{repeat}.profile"
+    file = profile_name(name, middle.repeat)
     return replace(read_profile(folder / PROFILES / file), name=name)
 
 
