@@ -1,6 +1,7 @@
 """Traces: tables that a fit takes, timelines, and graphs that are read again."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -115,6 +116,38 @@ def test_traces_that_were_changed_are_refused(tmp_path, column, value):
     found.to_csv(path, index=False)
     with pytest.raises(DatasetError, match="trace"):
         read_rows(path)
+
+
+def test_tasks_within_others_end_before_what_follows_these(tmp_path):
+    @task(writes="x", size=1)
+    def inner(x): ...
+
+    @task(writes="x", size=1)
+    def outer(x):
+        inner(x)
+        inner(x)
+
+    with Graph(workers=1) as g:
+        step("a", "x", 1)
+        outer("x")
+        step("x", "y", 1)
+        g.wait()
+        step("p", "q", 1)
+    g.trace(tmp_path / "run.csv")
+    rows = read_rows(tmp_path / "run.csv")
+    assert [row.label for row in rows] == [
+        "step", "outer", "inner", "inner", "step", "wait", "step",
+    ]  # fmt: skip
+    assert rows[2].before == (0,)
+    assert rows[3].before == (2, 0)
+    assert set(rows[4].before) >= {1, 2, 3}
+    assert rows[6].before == (5,)
+    assert rows == rows_of_without_times(g, rows)
+
+
+def rows_of_without_times(graph, like):
+    return [replace(row, time_s=other.time_s) for row, other in
+            zip(rows_of(graph), like, strict=True)]  # fmt: skip
 
 
 def test_dask_graphs_are_read_with_their_dependencies():
