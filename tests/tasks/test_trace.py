@@ -157,7 +157,7 @@ def test_dask_graphs_are_read_with_their_dependencies():
         ("load-0123456789abcdef", 1): (abs, "data"),
         "sum": (max, [("load-0123456789abcdef", 0), ("load-0123456789abcdef", 1)]),
         "alias": "sum",
-        "end": (abs, "alias"),
+        "end-0b1090a3-5c55-4421-ace1-8d263dbab877": (abs, "alias"),
     }
     rows = rows_of_dask(graph)
     assert [row.label for row in rows] == ["load", "load", "sum", "end"]

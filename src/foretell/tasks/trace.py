@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ _MEASURED = ("time_s", "cpu_time_s", "start_s", "end_s")
 _REMARKS = ("status", "run", "task", "worker", "after", "waited", "parent", "priority")
 COLUMNS = (*KNOWN, *_MEASURED, *_REMARKS)
 _ALL = "*"
+#: What ends the keys of Dask: a hash, or a random number as of `uuid4`.
+_HASH = re.compile(r"-(?:[0-9a-f]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
 
 @dataclass(frozen=True)
@@ -310,7 +313,7 @@ def rows_of_dask(graph: Any) -> list[Row]:
             places[key] = before  # data, or another name of a task
             continue
         places[key] = (len(rows),)
-        rows.append(Row(_dask_label(key, tasks[key]), 1.0, before=before))
+        rows.append(Row(_dask_label(key), 1.0, before=before))
     return rows
 
 
@@ -345,11 +348,10 @@ def _sorted(needs: Mapping[Any, list[Any]]) -> list[Any]:
         raise UsageError(f"the graph has a cycle: {names}") from None
 
 
-def _dask_label(key: Any, value: Any) -> str:
+def _dask_label(key: Any) -> str:
     """Name a task as Dask does in its pictures: the part of its key before the hash."""
     name = key[0] if isinstance(key, tuple) and key else key
-    stem, _, end = str(name).rpartition("-")
-    return stem if stem and len(end) >= 16 else str(name)
+    return _HASH.sub("", str(name))
 
 
 # Timelines
