@@ -342,3 +342,26 @@ def test_cpu_time_of_a_task_leaves_out_what_it_waits():
         handle = wait()
     assert handle.end_s - handle.start_s >= 0.05
     assert handle.cpu_s < 0.04
+
+
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_task_can_open_a_graph_of_its_own(on):
+    found = []
+
+    @task()
+    def outer(k):
+        parts = np.zeros(3)
+        with Graph(workers=1, on=on):
+            for i in range(3):
+                fill_one(parts[i : i + 1], float(k))
+        found.append(parts.sum())
+
+    with Graph(workers=3):
+        for k in range(3):
+            outer(k)
+    assert sorted(found) == [0.0, 3.0, 6.0]
+
+
+@task(writes="x")
+def fill_one(x, value):
+    x[:] = value

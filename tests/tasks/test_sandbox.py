@@ -29,6 +29,7 @@ from foretell.tasks.isolation.sandbox import Sandbox
 
 from . import escapes
 
+pytest.importorskip("cryptography")
 missing = confine.missing_restrictions()
 needs_sandbox = pytest.mark.skipif(bool(missing), reason=f"no sandbox here: {'; '.join(missing)}")
 

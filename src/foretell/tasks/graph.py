@@ -118,12 +118,12 @@ class Graph:
     def __enter__(self) -> Self:
         if self._runtime is not None or self.is_closed:
             raise UsageError("a graph is used once; open another with Graph(...)")
-        self._outer = active.graph
+        self._outer = (active.graph, active.task, active.worker)
         planned = _planned.get()
         if planned is not None:
             planned.append(self)
             self._is_planned = True
-            active.graph = self
+            active.graph, active.task, active.worker = self, None, None
             return self
         self._place = open_place(self.on, self)
         ready = POLICIES[self.policy](
@@ -133,7 +133,7 @@ class Graph:
         self._runtime = Runtime(ready, self._call, _one_openmp_thread)
         self._runtime.start(self)
         _settings.get().get("opened", []).append(self)
-        active.graph = self
+        active.graph, active.task, active.worker = self, None, None
         return self
 
     def __exit__(
@@ -143,7 +143,7 @@ class Graph:
         trace: TracebackType | None,
     ) -> None:
         if self._is_planned:
-            active.graph, self.is_closed = self._outer, True
+            self._leave()
             return
         try:
             if kind is None:
@@ -169,8 +169,12 @@ class Graph:
                 self._limits.restore_original_limits()
             if self._is_sharing:
                 _keep_lock()
-            active.graph, self.is_closed = self._outer, True
+            self._leave()
             self._known = Dependencies()
+
+    def _leave(self) -> None:
+        active.graph, active.task, active.worker = self._outer
+        self.is_closed = True
 
     # Submitting
 

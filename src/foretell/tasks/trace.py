@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ _MEASURED = ("time_s", "cpu_time_s", "start_s", "end_s")
 _REMARKS = ("status", "run", "task", "worker", "after", "waited", "parent", "priority")
 COLUMNS = (*KNOWN, *_MEASURED, *_REMARKS)
 _ALL = "*"
+#: What ends the keys of Dask: a hash, or a random number as of `uuid4`.
+_HASH = re.compile(r"-(?:[0-9a-f]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
 
 @dataclass(frozen=True)
@@ -87,42 +90,62 @@ def isolation_of(task: Task) -> str:
 
 def rows_of(graph: Graph) -> list[Row]:
     """Return the tasks of a graph that was built or run, its waits among them."""
-    tasks = [
-        (t.id, Row(t.label, t.size, isolation_of(t), tuple(t.before), t.priority,
-                   time_s=_time(t) if t.start_s else None))
-        for t in graph.tasks
-    ]  # fmt: skip
+    tasks: list[_Submitted] = []
+    for t in graph.tasks:
+        time_s = _time(t) if t.start_s else None
+        row = Row(t.label, t.size, isolation_of(t), tuple(t.before), t.priority, time_s=time_s)
+        tasks.append((t.id, None if t.parent is None else t.parent.id, row))
     return _with_waits(tasks, graph.waits)
 
 
-def _with_waits(tasks: Sequence[tuple[int, Row]], waits: Sequence[Wait]) -> list[Row]:
-    """Number tasks anew, with a row for each wait that another task follows."""
-    found: list[Row] = []
-    places: dict[int, int] = {}
-    left = list(waits)
-    last: int | None = None
-    for number, row in tasks:
-        while left and left[0].n_before <= number:
-            wait = left.pop(0)
-            among = places if wait.tasks is None else {t: places[t] for t in wait.tasks
-                                                       if t in places}  # fmt: skip
-            ends = _ends(found, among.values()) if wait.tasks is None else tuple(among.values())
-            before = ends if last is None else tuple(dict.fromkeys((*ends, last)))
-            last = len(found)
-            found.append(Row("wait", before=before, is_wait=True))
-        before = tuple(places[t] for t in row.before if t in places)
-        if last is not None and not any(b > last for b in before):
-            before = (*before, last)
-        places[number] = len(found)
-        found.append(Row(row.label, row.size, row.isolation, before, row.priority, False,
-                         row.time_s))  # fmt: skip
-    return found
+#: A task as it was submitted: its number, that of the task that submitted it, and what it is.
+_Submitted = tuple[int, int | None, Row]
 
 
-def _ends(rows: Sequence[Row], among: Iterable[int]) -> tuple[int, ...]:
-    """Return the tasks that no other waits for: when they have ended, all have."""
-    has_successor = {b for row in rows for b in row.before}
-    return tuple(k for k in among if k not in has_successor)
+def _with_waits(tasks: Sequence[_Submitted], waits: Sequence[Wait]) -> list[Row]:
+    """Number tasks anew: each followed by those that it submitted, and waits between them."""
+    return _Numbering(tasks).rows(waits)
+
+
+class _Numbering:
+    """Puts the tasks of a graph into one order, in which each waits for earlier ones only."""
+
+    def __init__(self, tasks: Sequence[_Submitted]) -> None:
+        self._found: list[Row] = []
+        #: Where a task and all within it stand: it has ended when they have.
+        self._places: dict[int, tuple[int, ...]] = {}
+        self._within: dict[int | None, list[tuple[int, Row]]] = {}
+        for number, parent, row in tasks:
+            self._within.setdefault(parent, []).append((number, row))
+
+    def rows(self, waits: Sequence[Wait]) -> list[Row]:
+        left = list(waits)
+        last: tuple[int, ...] = ()
+        for number, row in self._within.get(None, ()):
+            while left and left[0].n_before <= number:
+                before = (*self._waited(left.pop(0)), *last)
+                last = (len(self._found),)
+                self._found.append(Row("wait", before=tuple(dict.fromkeys(before)), is_wait=True))
+            self._add(number, row, last)
+        return self._found
+
+    def _add(self, number: int, row: Row, after: tuple[int, ...]) -> tuple[int, ...]:
+        """Add a task after some places, and then those that it submitted."""
+        own = dict.fromkeys(p for b in row.before for p in self._places.get(b, ()))
+        before = tuple(dict.fromkeys((*own, *after)))
+        places: tuple[int, ...] = (len(self._found),)
+        self._found.append(replace(row, before=before))
+        for inner, inner_row in self._within.get(number, ()):
+            places += self._add(inner, inner_row, before)
+        self._places[number] = places
+        return places
+
+    def _waited(self, wait: Wait) -> tuple[int, ...]:
+        if wait.tasks is not None:
+            return tuple(p for t in wait.tasks for p in self._places.get(t, ()))
+        # When the tasks that no other waits for have ended, all have.
+        has_successor = {b for row in self._found for b in row.before}
+        return tuple(k for k in range(len(self._found)) if k not in has_successor)
 
 
 def _time(task: Task) -> float:
@@ -235,7 +258,7 @@ def read_rows(path: Path | str, run: int | None = None) -> list[Row]:
 
 
 def _read(lines: Sequence[Mapping[Any, Any]]) -> list[Row]:
-    tasks: list[tuple[int, Row]] = []
+    tasks: list[_Submitted] = []
     waits: dict[str, Wait] = {}
     for line in lines:
         number, after = int(line["task"]), _text(line["after"]).split()
@@ -247,7 +270,8 @@ def _read(lines: Sequence[Mapping[Any, Any]]) -> list[Row]:
             raise ValueError(f"task {number} took {time_s} s")
         row = Row(str(line["label"]), float(line["size"]), str(line["isolation"]), before,
                   int(line["priority"]), time_s=time_s)  # fmt: skip
-        tasks.append((number, row))
+        parent = _text(line["parent"])
+        tasks.append((number, int(float(parent)) if parent else None, row))
         if (text := _text(line["waited"])) and text not in waits:
             n, _, names = text.partition(":")
             parts = names.split("+")
@@ -289,7 +313,7 @@ def rows_of_dask(graph: Any) -> list[Row]:
             places[key] = before  # data, or another name of a task
             continue
         places[key] = (len(rows),)
-        rows.append(Row(_dask_label(key, tasks[key]), 1.0, before=before))
+        rows.append(Row(_dask_label(key), 1.0, before=before))
     return rows
 
 
@@ -324,11 +348,10 @@ def _sorted(needs: Mapping[Any, list[Any]]) -> list[Any]:
         raise UsageError(f"the graph has a cycle: {names}") from None
 
 
-def _dask_label(key: Any, value: Any) -> str:
+def _dask_label(key: Any) -> str:
     """Name a task as Dask does in its pictures: the part of its key before the hash."""
     name = key[0] if isinstance(key, tuple) and key else key
-    stem, _, end = str(name).rpartition("-")
-    return stem if stem and len(end) >= 16 else str(name)
+    return _HASH.sub("", str(name))
 
 
 # Timelines
