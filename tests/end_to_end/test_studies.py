@@ -278,6 +278,19 @@ def test_serving(tmp_path, missing):
         assert "<svg" in (tmp_path / picture).read_text()
 
 
+def test_serving_leaves_its_page_alone_where_nothing_was_measured(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("as it was")
+    script = ROOT / "docs" / "studies" / "serving.py"
+    done = subprocess.run(
+        [sys.executable, script, "--runs", tmp_path / "none.json", "--page", page],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "python -m benchmarks.deploy" in done.stderr
+    assert page.read_text() == "as it was"
+
+
 def test_study_of_co_runs(tmp_path):
     """It runs on the co-runs that are shipped, without what is trained for minutes."""
     page = tmp_path / "page.md"
