@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from foretell.closeable import Closeable
+from foretell.files.directory import cache_folder
 from foretell.tune.store.database import Database
 from foretell.tune.store.rows import LEFT_OUT, EpochRow, ProfileRow, packed
 
@@ -37,8 +38,7 @@ _EPOCH_COLUMNS = (
 
 def default_path() -> Path:
     """Return where the store is by default: in the user's cache."""
-    cache_home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(os.environ.get("FORETELL_STORE") or Path(cache_home) / "foretell" / "tune.sqlite")
+    return Path(os.environ.get("FORETELL_STORE") or cache_folder() / "tune.sqlite")
 
 
 def open_store(path: str | Path | Store | None = None) -> Store:
