@@ -140,7 +140,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_drops_the_queue_and_lets_what_runs_end(launch, tmp_path):
     (tmp_path / "program.py").write_text(INTERRUPTED)
     run = launch(sys.executable, "program.py")
-    assert run.reaches(lambda: "started" in run.text)
+    assert run.reaches(lambda: "started\n" in run.text)
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(PATIENCE_S) == 0
     assert run.text.split() == ["started", "ended", "interrupted"]
@@ -243,7 +243,7 @@ def test_ctrl_c_ends_what_runs_in_other_processes(on, isolation, launch, tmp_pat
         pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
     (tmp_path / "program.py").write_text(LONG.format(on=on, isolation=isolation))
     run = launch(sys.executable, "program.py")
-    assert run.reaches(lambda: "started" in run.text), run.text
+    assert run.reaches(lambda: "started\n" in run.text), run.text
     run.interrupt()
     assert run.wait() == 0
     assert run.text.split() == ["started", "interrupted"]

@@ -32,7 +32,8 @@ def time_text(seconds: float) -> str:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} m {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} m"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} m"
 
 
 def profile_text(profile: Profile) -> str:

@@ -1,4 +1,4 @@
-"""Queues without end are refused: which classes, why, and the largest rates that work."""
+"""Queues that grow without limit are refused: which classes, why, and the largest stable rates."""
 
 import re
 

@@ -210,7 +210,7 @@ def test_watches_and_requests_that_are_cut(
                 time.sleep(moments.uniform(0, 0.3))
                 proxy.is_open = True
             load.check()
-            assert proxy.n_cut > 10
+            assert proxy.n_cut > 3  # how many there are depends on how soon they are made again
             assert replica.is_alive()
 
 
