@@ -158,9 +158,9 @@ def test_first_runs_beyond_the_budget_are_not_made(folder):
     # The first took 5.4 s, so eight times as many images are taken for 43 s.
     assert "4000 1" not in calls(folder)
     assert learned.rounds[-1].spent <= 50
-    # Two workers were run with all images; others may be better, but a run is not affordable.
-    assert "4000 2" in calls(folder)
-    assert learned.plan.chosen.configuration["workers"] == 2
+    # Of what may be planned, something was run before the budget was used up for smaller jobs.
+    assert any(call.startswith("4000 ") for call in calls(folder))
+    assert learned.plan.chosen.configuration["workers"] == 8
 
 
 @pytest.mark.parametrize(
@@ -220,13 +220,13 @@ def _configurations(runs):
 
 
 def test_energy_bounds_the_runs_where_a_model_tells_it(folder):
-    asked = options(targets=["train_s", "used_j"], budget="1.2kJ", least_chance=1e-9)
+    asked = options(targets=["train_s", "used_j"], budget="1kJ", least_chance=1e-9)
     learned = learn_plan("sweep.toml", REQUEST, "learned", asked)
     used_j = pd.read_csv(folder / "learned" / "runs.csv")["used_j"]
     assert learned.rounds[-1].kind == "energy"
     assert learned.rounds[-1].spent == pytest.approx(used_j.sum())
     assert learned.reason == "spent"
-    assert used_j.iloc[:-1].sum() < 1200  # a run that was started is finished
+    assert used_j.iloc[:-1].sum() < 1000  # a run that was started is finished
     assert set(learned.models) == {"train_s", "used_j"}
 
 

@@ -19,10 +19,16 @@ def correlations(*places):
     return np.exp(-distance / 4)
 
 
+def field_of(sizes, alike, noise):
+    """A field whose draws are Gaussian."""
+    deviates = np.random.default_rng(0).multivariate_normal(np.zeros(len(sizes)), alike, 4000)
+    return ErrorField.of(np.asarray(sizes, dtype=float), alike, deviates, noise)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(1, 64), min_size=2, max_size=8, unique=True), st.data())
 def test_runs_only_take_doubt_away(places, data):
-    field = ErrorField.of(np.full(len(places), 0.3), correlations(*places), 0.02)
+    field = field_of(np.full(len(places), 0.3), correlations(*places), 0.02)
     before = field.variance.copy()
     row = data.draw(st.integers(0, len(places) - 1))
     field.see_runs(np.array([row]), np.ones(1))
@@ -34,7 +40,7 @@ def test_runs_only_take_doubt_away(places, data):
 @settings(max_examples=50, deadline=None)
 @given(st.floats(-2, 3))
 def test_at_least_so_long_moves_all_that_is_alike_up_and_takes_doubt_away(log_error):
-    field = ErrorField.of(np.full(3, 0.3), correlations(4.0, 5.0, 64.0), 0.02)
+    field = field_of(np.full(3, 0.3), correlations(4.0, 5.0, 64.0), 0.02)
     before = field.variance.copy()
     field.see_at_least(0, log_error)
     assert field.mean[0] >= field.mean[1] >= field.mean[2] >= 0
@@ -45,7 +51,7 @@ def test_at_least_so_long_moves_all_that_is_alike_up_and_takes_doubt_away(log_er
 
 
 def field_of_three(noise=0.05):
-    return ErrorField.of(np.array([0.3, 0.2, 0.4]), correlations(4.0, 8.0, 64.0), noise)
+    return field_of([0.3, 0.2, 0.4], correlations(4.0, 8.0, 64.0), noise)
 
 
 def test_runs_leave_the_covariance_of_a_conditioned_gaussian():
@@ -55,6 +61,15 @@ def test_runs_leave_the_covariance_of_a_conditioned_gaussian():
     # The precision form of the same update, which needs no cross-covariances.
     precision = np.linalg.inv(covariance) + np.diag([1 / 0.05**2, 0, 4 / 0.05**2])
     np.testing.assert_allclose(field.covariance, np.linalg.inv(precision), atol=1e-7)
+
+
+def test_draws_have_the_covariance_of_the_field_before_and_after_runs():
+    field = field_of_three()
+    for _ in range(2):
+        found = field.drawn.T @ field.drawn / len(field.drawn)
+        size = np.sqrt(np.outer(field.variance, field.variance))
+        np.testing.assert_allclose(found / size, field.covariance / size, atol=0.08)
+        field.see_runs(np.array([0, 2]), np.array([1.0, 4.0]))
 
 
 def test_a_run_that_was_stopped_leaves_the_moments_of_a_truncated_gaussian():

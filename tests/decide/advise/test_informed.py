@@ -60,15 +60,25 @@ def test_what_both_say_is_mixed_by_their_variances_and_wide_where_they_disagree(
     assert (forecast.value[0], forecast.upper[0]) == (found.value[0], found.quantiles.at(0.9)[0])
 
 
-def test_outside_the_data_and_without_runs_the_model_counts_alone():
+def test_with_many_runs_the_model_counts_alone_outside_the_data_and_without_runs_everywhere():
     model, frame = smooth(), pd.DataFrame({"workers": [40]})
+    many = pd.DataFrame({"workers": np.geomspace(1, 32, 31), "time_s": np.full(31, 50.0)})
     for mixed, asked in (
-        (informed(model, RUNS), frame),
+        (informed(model, many), frame),
         (informed(model, None), pd.DataFrame({"workers": [5]})),
     ):
         for p in (0.05, 0.9):
             expected = model.outlook(asked, (p,)).quantiles.at(p)
             np.testing.assert_allclose(mixed.outlook(asked, (p,)).quantiles.at(p), expected)
+
+
+def test_with_few_runs_they_count_outside_the_data_too():
+    runs = past(w1=1000, w2=500, w4=250, w8=125)
+    found = informed(smooth(spread=1.0), runs).outlook(
+        pd.DataFrame({"workers": [64]}), (0.05, 0.95)
+    )
+    assert 10 < found.value[0] < 60  # the model says 112; the runs, that twice as many halve it
+    assert found.quantiles.at(0.05)[0] < 1000 / 64 < found.quantiles.at(0.95)[0]
 
 
 def test_a_plan_takes_what_was_never_run_only_for_what_is_better_at_its_pessimistic_end():

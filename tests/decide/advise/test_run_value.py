@@ -32,7 +32,8 @@ def choice_of(times_s, size, noise=0.0, limits=None, allowed=None, doubtful=(), 
     question = Question(limits or {}, 0.9, (0.5, 0.9), True, risk)
     n = len(names)
     alike = np.tile(np.eye(n), (2, 2))  # each run is one of the choices
-    field = ErrorField.of(np.full(2 * n, size), alike, noise)
+    deviates = np.tile(np.random.default_rng(1).normal(size=(4000, n)), (1, 2))
+    field = ErrorField.of(np.full(2 * n, size), alike, deviates, noise)
     is_allowed = np.ones(n, dtype=bool) if allowed is None else np.array(allowed)
     figures = assessor.assess(frame, (0.5, 0.9))
     chooser = PlanChooser(question, "time", ["time"])
@@ -108,6 +109,18 @@ def test_the_chance_that_the_plan_is_far_from_the_best_adds_up_over_all_others()
     assert chances.sum() == pytest.approx(expected, abs=0.04)
     assert 0 < chances[1:].max() < 0.1 < chances.sum()
     assert chances[0] == 0
+
+
+def test_improvements_are_those_of_the_better_outcomes():
+    size, gap = 0.2, 0.1
+    choice = choice_of([10.0, 10.0 * math.exp(gap)], size)
+    # Both have an error: the difference of their logs is a Gaussian with this deviation.
+    deviation = size * math.sqrt(2)
+    grid = np.linspace(-8, 8, 4001) * deviation
+    density = np.exp(-0.5 * (grid / deviation) ** 2)
+    expected = np.average(-np.expm1(-np.maximum(grid - gap, 0.0)), weights=density)
+    assert choice.improvements[1] == pytest.approx(expected, rel=0.1)
+    assert choice.improvements[0] == 0
 
 
 def test_what_exceeds_a_limit_is_not_better_than_the_plan():

@@ -34,8 +34,10 @@ def grid(*nodes):
 
 def test_before_any_run_what_is_near_is_alike():
     process = process_of(clusters())
-    assert not process.knows_runs
-    alike = process.alike(clusters((1, 1, "a"), (2, 1, "a"), (32, 1, "a"), (1, 1, "b")))[0]
+    assert process.n_runs == 0
+    alike = process.alike(clusters((1, 1, "a"), (2, 1, "a"), (32, 1, "a"), (1, 1, "b")), 10, 0)[0][
+        0
+    ]
     assert alike[0] == pytest.approx(1)
     assert 1 > alike[1] > alike[2] > 0
     assert alike[3] == pytest.approx(0.5, abs=0.02)  # two levels share half of an error
@@ -118,7 +120,8 @@ def test_correlations_are_those_of_a_gaussian_whatever_the_runs(rows):
     frame = clusters(*(row[:3] for row in rows))
     process = process_of(frame, [row[3] for row in rows])
     asked = pd.concat([frame, clusters((3, 5, "a"), (30, 2, "b"))], ignore_index=True)
-    alike = process.alike(asked)
+    alike, deviates = process.alike(asked, 500, 0)
+    assert np.isfinite(deviates).all()
     np.testing.assert_allclose(np.diag(alike), 1)
     assert np.linalg.eigvalsh(alike).min() > -1e-6
     assert all(np.isfinite(found).all() for found in process.at(asked))

@@ -1,8 +1,9 @@
 """How far off predictions may be at several configurations at once, and what a run reveals.
 
-The error of a prediction, in logs, is treated as a Gaussian field: as large at each configuration
-as the interval there says, and correlated between configurations that are near one another. A run
-reveals the error where it was made, and part of the error elsewhere.
+The error of a prediction, in logs, is a field: as large at each configuration as the interval there
+says, and correlated between configurations that are alike. A run reveals the error where it was
+made, and part of the error elsewhere. What it reveals is computed as for a Gaussian field. Errors
+are also drawn, because they are not Gaussian where laws disagree: one of two may be right.
 """
 
 from __future__ import annotations
@@ -36,18 +37,27 @@ class ErrorField:
     ----------
     mean
         The expected error: by how much, in logs, runs take more than is predicted.
+    drawn
+        Possible errors next to the expected ones, a row per draw.
     noise
         How much runs of the same configuration differ, in logs.
     """
 
     mean: Array
     covariance: Array
+    drawn: Array
     noise: float
 
     @classmethod
-    def of(cls, sizes: Array, alike: Array, noise: float) -> ErrorField:
-        """Start from the standard deviations that the model gives, and their correlations."""
-        return cls(np.zeros(len(sizes)), alike * np.outer(sizes, sizes), noise)
+    def of(cls, sizes: Array, alike: Array, deviates: Array, noise: float) -> ErrorField:
+        """Start from the standard deviations that the model gives, and what is alike.
+
+        ``alike``: the correlations; ``deviates``: draws with these correlations and deviations
+        of 1.
+        """
+        return cls(
+            np.zeros(len(sizes)), alike * np.outer(sizes, sizes), deviates * sizes[None, :], noise
+        )
 
     @property
     def variance(self) -> Array:
@@ -56,7 +66,9 @@ class ErrorField:
 
     def first(self, n: int) -> ErrorField:
         """Keep the first configurations."""
-        return ErrorField(self.mean[:n], self.covariance[:n, :n].copy(), self.noise)
+        return ErrorField(
+            self.mean[:n], self.covariance[:n, :n].copy(), self.drawn[:, :n], self.noise
+        )
 
     def see_runs(self, rows: NDArray[np.int64], n_runs: Array) -> None:
         """Account for runs that the model was fitted to, or will be, whatever their results."""
@@ -65,10 +77,17 @@ class ErrorField:
         inner = self.covariance[np.ix_(rows, rows)] + np.diag(self.noise**2 / n_runs)
         inner += np.eye(len(rows)) * (_LEAST_VARIANCE + 1e-9 * np.trace(inner) / len(rows))
         cross = self.covariance[:, rows]
-        self.covariance = self.covariance - cross @ np.linalg.solve(inner, cross.T)
+        pull = np.linalg.solve(inner, cross.T)
+        self.covariance = self.covariance - cross @ pull
+        scatter = np.random.default_rng(len(rows)).normal(size=(len(self.drawn), len(rows)))
+        seen = self.drawn[:, rows] + scatter * self.noise / np.sqrt(n_runs)
+        self.drawn = self.drawn - seen @ pull
 
     def see_at_least(self, row: int, log_error: float) -> None:
-        """Account for a run that was stopped: its error is at least this large."""
+        """Account for a run that was stopped: its error is at least this large.
+
+        The draws stay as wide as they were, next to what is expected now.
+        """
         from scipy.stats import norm
 
         variance = float(self.variance[row] + self.noise**2)

@@ -10,7 +10,7 @@ from typing import Any
 from foretell.decide.advise.spread import Run, are_levels, spread_runs
 
 #: The number of first runs, at least.
-FEWEST = 4
+FEWEST = 3
 _MOST = 10_000
 
 
@@ -19,12 +19,13 @@ def first_runs(
     given: Mapping[str, Any],
     possible: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[Run]:
-    """List runs that show the effect of each column, small jobs first.
+    """List a few runs in which each column changes, small jobs first.
 
     Settings that can be chosen span their ranges, and those of their products: an optimum may need
-    a total, such as the memory of all nodes. The job is as small as can be, and each of its columns
-    is changed once. A time is often a product of the effects of columns, so the effect of a setting
-    on a small job says much about a large one.
+    a total, such as the memory of all nodes. They are few, because advice chooses better ones as
+    soon as there is a model. The job is as small as can be, and each of its columns is changed
+    once. A time is often a product of the effects of columns, so the effect of a setting on a small
+    job says much about a large one.
 
     Parameters
     ----------
@@ -37,8 +38,7 @@ def first_runs(
         All runs that can be made; by default all combinations of the values.
 
     >>> first_runs({"size": [1, 2, 4], "threads": [1, 2]}, {"size": 2})
-    [{'size': 1, 'threads': 1}, {'size': 1, 'threads': 2}, {'size': 2, 'threads': 1}, \
-{'size': 2, 'threads': 2}]
+    [{'size': 1, 'threads': 1}, {'size': 1, 'threads': 2}, {'size': 2, 'threads': 1}]
     """
     axes = {name: _levels(listed, given.get(name)) for name, listed in values.items()}
     base = {name: levels[0] for name, levels in axes.items()}
@@ -47,11 +47,10 @@ def first_runs(
         possible = small_runs(values, given)
     runs = spread_runs([run for run in possible if job.items() <= run.items()]) or [base]
     base = runs[0]
-    for name, levels in axes.items():
-        tried = {run[name] for run in runs}
-        runs += [{**base, name: level} for level in levels if level not in tried]
-    others = [{name: levels[-1] for name, levels in axes.items()}]
-    others += [{**base, name: _middle(listed)} for name, listed in values.items()]
+    for name, levels in axes.items():  # of the job, or of more settings than can be listed
+        if len({run[name] for run in runs}) == 1:
+            runs += [{**base, name: level} for level in levels if level != base[name]]
+    others = [{**base, name: _middle(listed)} for name, listed in values.items()]
     for run in others:
         if len(runs) < FEWEST and run not in runs:
             runs.append(run)

@@ -21,6 +21,8 @@ from foretell.predictor import TRUST_INSIDE, Forecast, Outlook, Predictor, Quant
 _ENDS = (0.05, 0.95)
 #: The most risk that a plan takes with what was never run, if no other risk is asked for.
 _MOST_RISK = 0.05
+#: With so few measured configurations, what runs say counts outside the data, too.
+_FEW = 30
 
 
 def inform(predictors: Sequence[Predictor], past: PastRuns, seed: int) -> list[InformedPredictor]:
@@ -52,8 +54,9 @@ def informed_planner(
 class InformedPredictor:
     """A model and a process through the runs; each counts as much as it is sure.
 
-    A model knows general laws, but is equally unsure of all configurations inside its data, and
-    follows no cliff between two runs. Outside the data it counts alone.
+    A model of few runs is equally unsure of all configurations inside its data, and follows no
+    cliff between two runs. With many runs it knows best what is outside the data, so it counts
+    alone there.
     """
 
     model: Predictor
@@ -123,8 +126,9 @@ class InformedPredictor:
         Where they disagree, it is wide.
         """
         lower, upper = (found.quantiles.at(p) for p in _ENDS)
-        is_mixed = (found.trust == TRUST_INSIDE) & (lower > 0) & (upper > lower)
-        rows = np.flatnonzero(is_mixed & self.process.knows_runs)
+        is_mixed = (found.trust == TRUST_INSIDE) | (self.process.n_runs <= _FEW)
+        is_mixed &= (lower > 0) & (upper > lower)
+        rows = np.flatnonzero(is_mixed & (self.process.n_runs > 0))
         if not len(rows):
             return rows, np.zeros(0), np.zeros(0)
         mean, deviation = self.process.at(frame.iloc[rows])

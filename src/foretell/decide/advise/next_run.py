@@ -33,7 +33,9 @@ from foretell.spaces.rows import places_in, plain_rows, without
 _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
 #: How much the price of a run counts; 1 would leave expensive regions unexplored.
-_PRICE_COUNTS = 0.5
+_PRICE_COUNTS = 0.25
+#: How many possible errors of all predictions are drawn.
+_N_DRAWN = 2000
 #: After this many runs that did not improve the plan, the least certain ones are made, too.
 _STALE = 6
 #: An improvement that must not be missed, as a share, and a probability of it that is not small.
@@ -86,7 +88,7 @@ class _Adviser:
     def advise(self) -> Advice:
         """Find what may be planned and what may be measured, and pick the runs that matter."""
         choice = self._choice()
-        affordable = [] if self._is_precise else self._affordable()
+        affordable = [] if self._is_precise else self._leading_to_a_plan(choice, self._affordable())
         worths = self._worths(choice, affordable)
         best = max((w.chance for w in worths.values()), default=0.0)
         proposals: list[Proposal] = []
@@ -94,7 +96,7 @@ class _Adviser:
         while worths and len(proposals) < self.options.n_runs:
             run = self._least_certain(choice, affordable) if self._is_stale(choice) else None
             if run is None:
-                run = max(worths, key=lambda r: worths[r].gain / self._cost[r] ** _PRICE_COUNTS)
+                run = self._most_valuable(choice, worths)
                 proposals.append(self._proposal(choice, run, worths[run]))
             else:
                 proposals.append(self._open_proposal(choice, run))
@@ -184,6 +186,15 @@ class _Adviser:
             )
         return found
 
+    def _leading_to_a_plan(self, choice: Choice, affordable: list[int]) -> list[int]:
+        """Return the runs after which something may be planned, if nothing may be now.
+
+        Smaller jobs cost less, but would use up the budget without leading to any plan.
+        """
+        if self.choices.is_far.all() and not self.planner.chooser.question.allow_far:
+            return [run for run in affordable if choice.place_of[run] >= 0] or affordable
+        return affordable
+
     @property
     def _may_repeat(self) -> bool:
         """Whether runs that were made before may be proposed: if asked for, or noise was seen."""
@@ -226,7 +237,8 @@ class _Adviser:
             noise = self.past.noise[target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
             sizes = np.minimum(log_sizes(lower, upper, noise), _MOST_SIZE)
-            field = ErrorField.of(sizes, processes[target].alike(frame), noise)
+            alike, deviates = processes[target].alike(frame, _N_DRAWN, self.planner.seed)
+            field = ErrorField.of(sizes, alike, deviates, noise)
             at_least = self.past.at_least.get(target, np.zeros(0)) * unit
             for place, least in enumerate(at_least, start=n_choices + n_runs):
                 if np.isfinite(least) and least > 0:
@@ -251,6 +263,18 @@ class _Adviser:
             return {r: w for r, w in found.items() if w.gain >= self.options.least_chance}
         found = {run: choice.worth(run) for run in runs}
         return {r: w for r, w in found.items() if w.chance >= self.options.least_chance}
+
+    def _most_valuable(self, choice: Choice, worths: Mapping[int, Worth]) -> int:
+        """Return the run that may improve the plan the most for its cost.
+
+        Next to a plan that was run, what may be planned counts by how much better it may be.
+        """
+        gains = {run: worth.gain for run, worth in worths.items()}
+        planned = choice.figures.frame.iloc[[choice.chosen]]
+        if not self.is_target and places_in(planned, self.past.measured)[0] >= 0:
+            places = {run: choice.place_of[run] for run in worths if choice.place_of[run] >= 0}
+            gains |= {run: float(choice.improvements[place]) for run, place in places.items()}
+        return max(gains, key=lambda run: gains[run] / self._cost[run] ** _PRICE_COUNTS)
 
     def _is_stale(self, choice: Choice) -> bool:
         """Say whether to look elsewhere: every second time after some runs without improvement."""

@@ -23,7 +23,6 @@ _PENALTY = 5.0
 #: A configuration that is at most half as much worse than the plan may be better after all; a log.
 _CLOSE = math.log(1.5)
 _N_OUTCOMES = 64
-_N_DRAWN = 2000
 _TOLERANCE = 1e-9
 _OUT_OF_REACH = 1e6
 
@@ -149,19 +148,30 @@ class Choice:
 
         The sum is the probability that the plan is far from the best. ``share``: how much better.
         """
-        rng = np.random.default_rng([self.seed, 4])
+        score = self._drawn_scores
+        best = score.argmin(axis=1)
+        is_much = score[np.arange(len(score)), best] < score[:, self.chosen] + np.log1p(-share)
+        found: Array = np.bincount(best[is_much], minlength=len(self)) / len(score)
+        return found
+
+    @cached_property
+    def improvements(self) -> Array:
+        """By how much each choice is expected to be better than the plan, as a share, if it is."""
+        score = self._drawn_scores
+        better = np.maximum(score[:, [self.chosen]] - score, 0.0)
+        found: Array = -np.expm1(-better).mean(axis=0)
+        return found
+
+    @cached_property
+    def _drawn_scores(self) -> Array:
+        """Possible scores of each choice, a row per draw; whatever may be chosen now."""
         known = {}
         for kind, (value, risk, variance) in self._now.items():
-            field = self.fields[kind]
-            covariance = field.covariance[: len(self), : len(self)]
-            off = rng.multivariate_normal(np.zeros(len(self)), covariance, _N_DRAWN, method="eigh")
+            off = self.fields[kind].drawn[:, : len(self)]
             known[kind] = (value + off, np.zeros_like(risk), np.sqrt(variance))
         allowed = np.ones(len(self), dtype=bool)
-        score, _ = self._scores(known, allowed, np.zeros(len(self), dtype=bool))
-        best = score.argmin(axis=1)
-        is_much = score[np.arange(_N_DRAWN), best] < score[:, self.chosen] + np.log1p(-share)
-        found: Array = np.bincount(best[is_much], minlength=len(self)) / _N_DRAWN
-        return found
+        score: Array = self._scores(known, allowed, np.zeros(len(self), dtype=bool))[0]
+        return score
 
     def narrowing(self, run: int) -> Worth:
         """Say by what share a run narrows the interval of the first configuration."""
