@@ -120,10 +120,10 @@ class InformedPredictor:
         return self.model.outside(frame)
 
     def _mixed(self, frame: pd.DataFrame, found: Outlook) -> tuple[NDArray[np.int64], Array, Array]:
-        """Return rows inside the data, and the mean and deviation of the log there.
+        """Return rows about which the runs say something, and the mean and deviation of the log.
 
         They are those of a mixture of both opinions, with weights that fall with their variances.
-        Where they disagree, it is wide.
+        Where they disagree, it is wide. Outside the data it is never narrower than the model's.
         """
         lower, upper = (found.quantiles.at(p) for p in _ENDS)
         is_mixed = (found.trust == TRUST_INSIDE) | (self.process.n_runs <= _FEW)
@@ -136,4 +136,6 @@ class InformedPredictor:
         weight = other_deviation**2 / (deviation**2 + other_deviation**2)
         variance = weight * deviation**2 + (1 - weight) * other_deviation**2
         variance += weight * (1 - weight) * (mean - other) ** 2
+        is_outside = found.trust[rows] != TRUST_INSIDE
+        variance = np.where(is_outside, np.maximum(variance, other_deviation**2), variance)
         return rows, weight * mean + (1 - weight) * other, np.sqrt(variance)
