@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 import foretell
+from foretell.decide.advise.belief.informed import inform, informed_planner
 from foretell.decide.advise.first_runs import first_runs
-from foretell.decide.advise.informed import inform, informed_planner
 from foretell.decide.advise.next_run import advise
 from foretell.decide.advise.options import LEAST_CHANCE, AdviceOptions
 from foretell.decide.advise.past_runs import PastRuns

@@ -13,7 +13,7 @@ import pandas as pd
 
 from foretell.dataset import Dataset, read_dataset, read_description
 from foretell.decide.advise.advice import Advice
-from foretell.decide.advise.informed import inform, informed_planner
+from foretell.decide.advise.belief.informed import inform, informed_planner
 from foretell.decide.advise.next_run import advise
 from foretell.decide.advise.next_sweep import next_sweep
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.decide.advise.error_field import ErrorField
+from foretell.decide.advise.belief.error_field import ErrorField
 from foretell.decide.advise.run_value import WORTH, Choice
 from foretell.decide.plan.assess import Assessor, match_models
 from foretell.decide.plan.choose import PlanChooser

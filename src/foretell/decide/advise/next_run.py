@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
 from foretell.decide.advise.advice import CHANGE, OPEN, PLAN, Advice, Proposal
-from foretell.decide.advise.error_field import Array, ErrorField, log_sizes
-from foretell.decide.advise.informed import InformedPredictor, inform, informed_planner
+from foretell.decide.advise.belief.error_field import Array, ErrorField, log_sizes
+from foretell.decide.advise.belief.informed import InformedPredictor, inform, informed_planner
 from foretell.decide.advise.options import AdviceOptions, Budget, TooLittleError, options_of
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.advise.plausible import OPTIMISTIC, plausible

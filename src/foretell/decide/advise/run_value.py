@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from foretell.decide.advise.error_field import Array, ErrorField
+from foretell.decide.advise.belief.error_field import Array, ErrorField
 from foretell.decide.plan.assess import Figures
 from foretell.decide.plan.choose import PlanChooser
 from foretell.decide.question.objective import LIMITS

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.dataset import Dataset
-from foretell.decide.advise.error_field import Array, log_sizes
+from foretell.decide.advise.belief.coordinates import Coordinates
+from foretell.decide.advise.belief.error_field import Array, log_sizes
+from foretell.decide.advise.belief.explanations import Process
 from foretell.decide.advise.past_runs import PastRuns
-from foretell.decide.advise.runs_nearby import Coordinates, Process
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import PlanRequest
 from foretell.predictor import TRUST_INSIDE, Forecast, Outlook, Predictor, Quantiles

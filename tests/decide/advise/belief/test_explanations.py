@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.decide.advise.belief.coordinates import Coordinates
+from foretell.decide.advise.belief.explanations import Process
 from foretell.decide.advise.past_runs import PastRuns
-from foretell.decide.advise.runs_nearby import Coordinates, Process
 
-from ..conftest import Law
+from ...conftest import Law
 
 CLUSTER = Law(
     ranges={"nodes": (1.0, 32.0), "memory_gb": (1.0, 32.0)}, categories={"kind": ["a", "b"]}
@@ -125,3 +126,32 @@ def test_correlations_are_those_of_a_gaussian_whatever_the_runs(rows):
     np.testing.assert_allclose(np.diag(alike), 1)
     assert np.linalg.eigvalsh(alike).min() > -1e-6
     assert all(np.isfinite(found).all() for found in process.at(asked))
+
+
+def test_laws_tell_what_lies_between_and_beyond_a_few_runs():
+    """Work is divided by the nodes; a smooth process knows only that near is alike."""
+    frame = clusters((1, 8, "a"), (4, 8, "a"), (16, 8, "a"))
+    process = process_of(frame, 1600 / frame["nodes"] + 10)
+    mean, deviation = process.at(clusters((2, 8, "a"), (32, 8, "a")))
+    expected = np.log([810.0, 60.0])
+    assert (np.abs(mean - expected) < 2 * deviation).all()
+    assert abs(mean[0] - expected[0]) < 0.25
+    assert mean[1] < np.log(110)  # less than with 16 nodes
+    assert deviation[1] > deviation[0]  # overheads may show
+
+
+def test_draws_have_the_correlations_that_are_told():
+    frame = grid(1, 4, 32)
+    process = process_of(frame[::2], [50, 9, 30, 20, 5.0])
+    alike, deviates = process.alike(frame, 4000, 0)
+    np.testing.assert_allclose(deviates.T @ deviates / len(deviates), alike, atol=0.12)
+    np.testing.assert_allclose(deviates.mean(axis=0), 0, atol=0.1)
+
+
+def test_a_level_that_was_never_run_is_expected_like_others_and_less_certain():
+    frame = clusters(*((n, 8, "a") for n in (1, 2, 4, 8)))
+    law = Law(ranges=CLUSTER.ranges, categories={"kind": ["a"]})
+    process = process_of(frame, 100 / frame["nodes"], law)
+    (known, unknown), (sure, unsure) = process.at(clusters((4, 8, "a"), (4, 8, "new")))
+    assert abs(known - unknown) < 2 * unsure
+    assert unsure > 2 * sure

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from foretell.decide.advise.informed import inform, informed_planner
+from foretell.decide.advise.belief.informed import inform, informed_planner
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.question.objective import read_request
 
-from ..conftest import Law, chosen, z
+from ...conftest import Law, chosen, z
 
 TIMES = {1: 900.0, 2: 850.0, 4: 800.0, 8: 180.0, 16: 170.0, 32: 175.0}
 

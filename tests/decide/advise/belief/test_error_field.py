@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import truncnorm
 
-from foretell.decide.advise.error_field import ErrorField, log_sizes
+from foretell.decide.advise.belief.error_field import ErrorField, log_sizes
 
-from ..conftest import z
+from ...conftest import z
 
 
 def correlations(*places):

@@ -8,34 +8,26 @@ products of two columns such as nodes × memory: a job may fall off a cliff at a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import as_numbers
-from foretell.decide.advise.drawn_laws import DrawnLaws, Places
+from foretell.decide.advise.belief.coordinates import Coordinates
+from foretell.decide.advise.belief.drawn_laws import DrawnLaws, Places
 from foretell.decide.advise.past_runs import PastRuns
-from foretell.predictor import Predictor
-from foretell.spaces.levels import trained_levels
 
 Array = NDArray[np.float64]
 
 #: With fewer configurations, nothing can be learned about the effect of each column.
 _FEWEST = 4
-#: With more numbers than this, their products do not count.
-_MOST_MULTIPLIED = 6
 #: With more coordinates than this, all share one length.
 _MOST_LENGTHS = 24
 #: The distance over which results become unlike, in measured ranges, and its bounds.
 _LENGTH, _LENGTHS = 1.0, (0.15, 3.0)
-#: How far apart levels of a category are along each of their coordinates. Before anything is
-#: learned, two levels share half of an error.
-_BETWEEN_LEVELS = 0.7
 #: Of the variance, next to that of the results.
 _SIZES = (1e-2, 1e2)
 #: Lengths are learned from this many runs, and results of this many count.
@@ -48,81 +40,6 @@ _N_LAWS, _N_KEPT = 8_000, 128
 _REMAINDERS, _ANY_LEVEL = (0.05, 0.12, 0.3), 5.0
 #: Over which distance the remainder of a law changes, in measured ranges.
 _REMAINDER_LENGTH = 0.7
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """Where configurations are, in measured ranges.
-
-    ``numbers``: by column, whether it counts in logs, where its measured range begins, and the
-    width of it. Columns of true and false go from 0 to 1.
-    """
-
-    numbers: Mapping[str, tuple[bool, float, float]]
-    categories: Mapping[str, Sequence[str]]
-
-    @classmethod
-    def of(cls, predictors: Sequence[Predictor]) -> Coordinates:
-        """Take the ranges of models; if they differ, the widest."""
-        ranges: dict[str, tuple[float, float]] = {}
-        levels: dict[str, list[str]] = {}
-        for predictor in predictors:
-            for name, (low, high) in predictor.ranges.items():
-                from_, to = ranges.get(name, (low, high))
-                ranges[name] = (min(low, from_), max(high, to))
-            for name, known in predictor.categories.items():
-                levels[name] = list(dict.fromkeys([*levels.get(name, []), *known]))
-        for name in (name for predictor in predictors for name in predictor.columns):
-            if name not in levels:  # without a range, it is true or false
-                ranges.setdefault(name, (0.0, 1.0))
-        return cls({name: _scale(*ends) for name, ends in ranges.items()}, levels)
-
-    def at(self, frame: pd.DataFrame) -> Array:
-        """Return the coordinates of each row: numbers, totals, levels."""
-        found, totals = [], []
-        for name, (is_log, low, width) in self.numbers.items():
-            values = as_numbers(frame[name])
-            values = np.log(np.maximum(values, 1e-300)) if is_log else values
-            found.append((values - low) / width)
-            if is_log:
-                totals.append((values - low, width))
-        if len(totals) <= _MOST_MULTIPLIED:
-            pairs = combinations(totals, 2)
-            found += [(one + other) / (width + more) for (one, width), (other, more) in pairs]
-        for name, levels in self.categories.items():
-            written = trained_levels(frame[name], levels)
-            found += [_BETWEEN_LEVELS * (written == level) for level in levels]
-        return np.column_stack([np.zeros((len(frame), 0)), *found])
-
-    @property
-    def halves(self) -> Array:
-        """Half the range of each column that counts in logs."""
-        return np.array([width / 2 for is_log, _, width in self.numbers.values() if is_log])
-
-    def places(self, frame: pd.DataFrame) -> Places:
-        """Return where each row is, as laws see it."""
-        logs, shares, none = [], [], np.zeros((len(frame), 0))
-        for name, (is_log, low, width) in self.numbers.items():
-            values = as_numbers(frame[name])
-            if is_log:
-                logs.append(np.log(np.maximum(values, 1e-300)) - low - width / 2)
-            else:
-                shares.append((values - low) / width)
-        known = []
-        for name, levels in self.categories.items():
-            at = pd.Index(levels).get_indexer(pd.Index(trained_levels(frame[name], levels)))
-            known.append(np.where(at < 0, len(levels), at))
-        return Places(
-            np.column_stack([none, *logs]),
-            np.column_stack([none, *shares]),
-            np.column_stack([none.astype(np.int64), *known]),
-        )
-
-
-def _scale(low: float, high: float) -> tuple[bool, float, float]:
-    if low > 0:
-        return True, float(np.log(low)), float(np.log(high / low)) or 1.0
-    return False, low, (high - low) or 1.0
 
 
 @dataclass(frozen=True)
