@@ -76,3 +76,8 @@ def test_of_many_columns_each_is_tried_at_both_ends():
     assert all({run[f"option{i}"] for run in runs} == {0, 1} for i in range(16))
     assert {run["size"] for run in runs} == {1, 90}
     assert sum(run["size"] == 90 for run in runs) == 1
+
+
+def test_every_level_is_tried_even_if_there_are_too_many_runs_to_list():
+    values = {"k": ["a", "b", "c"]} | {f"n{i}": [1, 2, 4] for i in range(8)}
+    assert {run["k"] for run in first_runs(values, {})} == {"a", "b", "c"}

@@ -17,11 +17,18 @@ def test_a_total_is_spanned_where_its_largest_value_is_at_no_end_of_a_column():
     assert len(runs) == 3
 
 
+def test_a_total_counts_by_its_product_whatever_the_ranges_of_its_columns():
+    shapes = [(8, 1), (16, 100), (9, 1000), (10, 30), (12, 20), (11, 8), (8, 10), (16, 2)]
+    rows = [{"nodes": nodes, "memory_gb": memory_gb} for nodes, memory_gb in shapes]
+    assert spread_runs(rows)[1] == {"nodes": 9, "memory_gb": 1000}
+
+
 def test_what_changes_in_no_run_is_changed_in_one_more():
-    # The smallest and the largest differ in the first number; the middle has a second value.
-    rows = [{"a": 1, "b": 1}, {"a": 100, "b": 1}, {"a": 10, "b": 1}, {"a": 2, "b": 1.1}]
-    rows += [{"a": 11, "b": 1}, {"a": 9, "b": 1}]
-    assert {run["b"] for run in spread_runs(rows)} == {1, 1.1}
+    # The smallest, the largest and the one in the middle all have b=1.
+    rows = [{"a": a, "b": 1} for a in (1, 10, 100)] + [{"a": 2, "b": 1.1}]
+    runs = spread_runs(rows)
+    assert runs[:3] == [rows[0], rows[2], rows[1]]
+    assert runs[3:] == [rows[3]]
 
 
 def test_one_run_is_enough_where_nothing_changes_and_none_where_there_is_none():

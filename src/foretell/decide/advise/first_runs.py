@@ -48,8 +48,9 @@ def first_runs(
     runs = spread_runs([run for run in possible if job.items() <= run.items()]) or [base]
     base = runs[0]
     for name, levels in axes.items():  # of the job, or of more settings than can be listed
-        if len({run[name] for run in runs}) == 1:
-            runs += [{**base, name: level} for level in levels if level != base[name]]
+        tried = {run[name] for run in runs}
+        if len(tried) == 1 or are_levels(levels):
+            runs += [{**base, name: level} for level in levels if level not in tried]
     others = [{**base, name: _middle(listed)} for name, listed in values.items()]
     for run in others:
         if len(runs) < FEWEST and run not in runs:

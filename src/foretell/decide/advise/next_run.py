@@ -34,6 +34,8 @@ _PESSIMISTIC = 0.95
 _MOST_SIZE = 1.5  # of an error, in logs: a larger one means that nothing is known
 #: How much the price of a run counts; 1 would leave expensive regions unexplored.
 _PRICE_COUNTS = 0.25
+#: The same where nothing has to be explored, because there is nothing to choose.
+_PRICE_OF_TARGET = 0.5
 #: How many possible errors of all predictions are drawn.
 _N_DRAWN = 2000
 #: After this many runs that did not improve the plan, the least certain ones are made, too.
@@ -187,13 +189,16 @@ class _Adviser:
         return found
 
     def _leading_to_a_plan(self, choice: Choice, affordable: list[int]) -> list[int]:
-        """Return the runs after which something may be planned, if nothing may be now.
+        """Return the runs after which something may be planned within the budget.
 
-        Smaller jobs cost less, but would use up the budget without leading to any plan.
+        If all that may be chosen is far outside the data, smaller jobs must leave enough to run it.
         """
-        if self.choices.is_far.all() and not self.planner.chooser.question.allow_far:
-            return [run for run in affordable if choice.place_of[run] >= 0] or affordable
-        return affordable
+        leading = [run for run in affordable if choice.place_of[run] >= 0]
+        is_planned = not self.choices.is_far.all() or self.planner.chooser.question.allow_far
+        if is_planned or not leading:
+            return affordable
+        left = self.budget.most - min(float(self._cost[run]) for run in leading)
+        return [run for run in affordable if run in leading or self._cost[run] <= left]
 
     @property
     def _may_repeat(self) -> bool:
@@ -231,13 +236,15 @@ class _Adviser:
         frame = pd.concat([part[columns] for part in parts], ignore_index=True)
         predicted = self.planner.assessor.known(frame, (OPTIMISTIC, _PESSIMISTIC))
         processes = {predictor.target: predictor.process for predictor in self.predictors}
-        fields = {}
+        fields: dict[str, ErrorField] = {}
         for kind, (predictor, unit) in self.planner.assessor.predictors.items():
             known, target = predicted[kind], predictor.target
             noise = self.past.noise[target]
             lower, upper = (known.quantiles.at(p) for p in (OPTIMISTIC, _PESSIMISTIC))
             sizes = np.minimum(log_sizes(lower, upper, noise), _MOST_SIZE)
-            alike, deviates = processes[target].alike(frame, _N_DRAWN, self.planner.seed)
+            alike, deviates = processes[target].alike(
+                frame, _N_DRAWN, self.planner.seed + len(fields)
+            )
             field = ErrorField.of(sizes, alike, deviates, noise)
             at_least = self.past.at_least.get(target, np.zeros(0)) * unit
             for place, least in enumerate(at_least, start=n_choices + n_runs):
@@ -267,14 +274,16 @@ class _Adviser:
     def _most_valuable(self, choice: Choice, worths: Mapping[int, Worth]) -> int:
         """Return the run that may improve the plan the most for its cost.
 
-        Next to a plan that was run, what may be planned counts by how much better it may be.
+        What may be planned counts by how much better it may be, next to what other runs tell.
         """
         gains = {run: worth.gain for run, worth in worths.items()}
-        planned = choice.figures.frame.iloc[[choice.chosen]]
-        if not self.is_target and places_in(planned, self.past.measured)[0] >= 0:
-            places = {run: choice.place_of[run] for run in worths if choice.place_of[run] >= 0}
-            gains |= {run: float(choice.improvements[place]) for run, place in places.items()}
-        return max(gains, key=lambda run: gains[run] / self._cost[run] ** _PRICE_COUNTS)
+        places = {run: int(choice.place_of[run]) for run in worths if choice.place_of[run] >= 0}
+        if not self.is_target:
+            for run, place in places.items():
+                if place != choice.chosen or self._n_before[run] == 0:
+                    gains[run] = max(gains[run], float(choice.improvements[place]))
+        power = _PRICE_OF_TARGET if self.is_target else _PRICE_COUNTS
+        return max(gains, key=lambda run: gains[run] / self._cost[run] ** power)
 
     def _is_stale(self, choice: Choice) -> bool:
         """Say whether to look elsewhere: every second time after some runs without improvement."""

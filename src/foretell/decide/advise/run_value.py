@@ -148,7 +148,7 @@ class Choice:
 
         The sum is the probability that the plan is far from the best. ``share``: how much better.
         """
-        score = self._drawn_scores
+        score, _ = self._drawn
         best = score.argmin(axis=1)
         is_much = score[np.arange(len(score)), best] < score[:, self.chosen] + np.log1p(-share)
         found: Array = np.bincount(best[is_much], minlength=len(self)) / len(score)
@@ -156,22 +156,28 @@ class Choice:
 
     @cached_property
     def improvements(self) -> Array:
-        """By how much each choice is expected to be better than the plan, as a share, if it is."""
-        score = self._drawn_scores
-        better = np.maximum(score[:, [self.chosen]] - score, 0.0)
-        found: Array = -np.expm1(-better).mean(axis=0)
+        """By how much each choice may be better than what is expected of the plan, as a share.
+
+        The mean over all draws, in which one that is not better counts as 0. Of the plan: by how
+        much the next best may be better than it, beyond what is expected.
+        """
+        _, loss = self._drawn
+        expected = loss.mean(axis=0)
+        found: Array = _share(expected[self.chosen] - loss).mean(axis=0)
+        if len(self) > 1:
+            worse = loss[:, self.chosen] - np.delete(expected, self.chosen).min()
+            found[self.chosen] = _share(worse).mean() - _share(worse.mean())
         return found
 
     @cached_property
-    def _drawn_scores(self) -> Array:
-        """Possible scores of each choice, a row per draw; whatever may be chosen now."""
+    def _drawn(self) -> tuple[Array, Array]:
+        """Possible scores and losses of each choice, a row per draw; whatever may be chosen now."""
         known = {}
         for kind, (value, risk, variance) in self._now.items():
             off = self.fields[kind].drawn[:, : len(self)]
             known[kind] = (value + off, np.zeros_like(risk), np.sqrt(variance))
         allowed = np.ones(len(self), dtype=bool)
-        score: Array = self._scores(known, allowed, np.zeros(len(self), dtype=bool))[0]
-        return score
+        return self._scores(known, allowed, np.zeros(len(self), dtype=bool))
 
     def narrowing(self, run: int) -> Worth:
         """Say by what share a run narrows the interval of the first configuration."""
@@ -207,3 +213,9 @@ class Choice:
             missed = np.maximum(missed, excess)
         score = np.where(missed > _TOLERANCE, _OUT_OF_REACH + missed, cautious)
         return np.where(allowed, score, np.inf), objective + _PENALTY * missed
+
+
+def _share(better: Array) -> Array:
+    """Return logs of factors by which something is better as shares; 0 where it is worse."""
+    found: Array = -np.expm1(-np.maximum(better, 0.0))
+    return found

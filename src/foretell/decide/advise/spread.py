@@ -19,7 +19,7 @@ _TOLERANCE = 1e-9
 def spread_runs(possible: Sequence[Mapping[str, Any]]) -> list[Run]:
     """Choose the smallest run, the largest, and one in the middle of all.
 
-    The largest has the most of all numbers together, so that products of them are spanned as well.
+    The largest has the largest product of all numbers, so that totals are spanned as well.
     More are added until each number has two values and each category has all its levels: those
     that are furthest from the others.
 
@@ -31,17 +31,21 @@ def spread_runs(possible: Sequence[Mapping[str, Any]]) -> list[Run]:
         return []
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     columns = {name: values for name, values in columns.items() if len(set(values)) > 1}
-    numbers = [_scaled(values) for values in columns.values() if not are_levels(values)]
+    numbers = [values for values in columns.values() if not are_levels(values)]
     levels = [_indicators(values) for values in columns.values() if are_levels(values)]
     none = np.zeros((len(rows), 0))
-    places = np.column_stack([none, *numbers, *(_BETWEEN_LEVELS * at for at in levels)])
-    size = np.column_stack([none, *numbers]).sum(axis=1)
-    chosen = [int(size.argmin())]
-    for far in (size, -((places - places.mean(axis=0)) ** 2).sum(axis=1)):
-        ties = np.flatnonzero(far >= far.max() - _TOLERANCE)
-        chosen.append(int(ties[_distance(places, chosen)[ties].argmax()]))
+    scaled = map(_scaled, numbers)
+    places = np.column_stack([none, *scaled, *(_BETWEEN_LEVELS * at for at in levels)])
+    product = np.column_stack([none, *map(_logs, numbers)]).sum(axis=1)
+    chosen = [int(product.argmin())]
+    nearest = _distance(places, chosen[0])
+    for most in (product, -((places - places.mean(axis=0)) ** 2).sum(axis=1)):
+        ties = np.flatnonzero(most >= most.max() - _TOLERANCE)
+        chosen.append(int(ties[nearest[ties].argmax()]))
+        nearest = np.minimum(nearest, _distance(places, chosen[-1]))
     while len(missing := _missing(columns, chosen)):
-        chosen.append(int(missing[_distance(places, chosen)[missing].argmax()]))
+        chosen.append(int(missing[nearest[missing].argmax()]))
+        nearest = np.minimum(nearest, _distance(places, chosen[-1]))
     return [rows[row] for row in dict.fromkeys(chosen)]
 
 
@@ -64,10 +68,10 @@ def _missing(columns: Mapping[str, Sequence[Any]], chosen: Sequence[int]) -> NDA
     return np.zeros(0, dtype=np.int64)
 
 
-def _distance(places: Array, chosen: Sequence[int]) -> Array:
-    """Return how far each row is from the nearest chosen one."""
-    distances = [((places - places[row]) ** 2).sum(axis=1) for row in chosen]
-    return np.min(distances, axis=0)  # type: ignore[no-any-return]
+def _distance(places: Array, row: int) -> Array:
+    """Return how far each row is from one of them."""
+    distance: Array = ((places - places[row]) ** 2).sum(axis=1)
+    return distance
 
 
 def _indicators(values: Sequence[Any]) -> Array:
@@ -81,3 +85,9 @@ def _scaled(values: Sequence[float]) -> Array:
     numbers = np.log(numbers) if numbers.min() > 0 else numbers
     scaled: Array = (numbers - numbers.min()) / (np.ptp(numbers) or 1.0)
     return scaled
+
+
+def _logs(values: Sequence[float]) -> Array:
+    """Return the logs of positive values; of others, values between 0 and 1."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return np.log(numbers) if numbers.min() > 0 else _scaled(values)

@@ -83,6 +83,19 @@ def test_a_run_that_was_stopped_leaves_the_moments_of_a_truncated_gaussian():
     assert field.variance[0] == pytest.approx(left)
 
 
+def test_draws_after_a_run_that_was_stopped_are_those_that_agree_with_it():
+    field = field_of_three(noise=1e-6)
+    field.see_at_least(0, 0.5)
+    errors = field.mean + field.drawn
+    assert errors[:, 0].min() > 0.45
+    # The second is alike, and the third hardly.
+    expected = truncnorm(0.5 / 0.3, np.inf, scale=0.3)
+    assert errors[:, 0].mean() == pytest.approx(expected.mean(), rel=0.05)
+    assert errors[:, 0].std() == pytest.approx(expected.std(), rel=0.3)
+    field.see_at_least(0, 5.0)  # more than any draw
+    assert np.isfinite(field.drawn).all()
+
+
 def test_the_effect_of_a_run_is_its_covariance_in_standard_deviations():
     field = field_of_three()
     expected = field.covariance[:, 1] / np.sqrt(0.2**2 + 0.05**2)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.decide.advise.belief.coordinates import Coordinates
+from foretell.decide.advise.belief.drawn_laws import DrawnLaws
 from foretell.decide.advise.belief.explanations import Process
 from foretell.decide.advise.past_runs import PastRuns
 
@@ -155,3 +156,28 @@ def test_a_level_that_was_never_run_is_expected_like_others_and_less_certain():
     (known, unknown), (sure, unsure) = process.at(clusters((4, 8, "a"), (4, 8, "new")))
     assert abs(known - unknown) < 2 * unsure
     assert unsure > 2 * sure
+
+
+def test_of_many_columns_no_single_law_is_believed():
+    """Results of a law that was never drawn: predictions are as far off as they say."""
+    names = [f"n{i}" for i in range(8)]
+    law = Law(ranges=dict.fromkeys(names, (1.0, 64.0)))
+    random = np.random.default_rng(1)
+    off = []
+    for seed in range(6):
+        frame = pd.DataFrame(np.exp(random.uniform(0, np.log(64), (70, 8))), columns=names)
+        drawn = DrawnLaws.draw(1, np.full(8, np.log(8)), 0, [], 100 + seed)
+        logs = drawn.at(Coordinates.of([law]).places(frame))[0]
+        process = process_of(frame[:10], 100 * np.exp(logs[:10]), law)
+        mean, deviation = process.at(frame[10:])
+        off.append((mean - np.log(100) - logs[10:]) / deviation)
+    assert np.sqrt(np.mean(np.square(off))) < 1.6
+
+
+def test_many_rows_are_predicted_like_few():
+    runs = grid(1, 4, 32)
+    process = process_of(runs, np.arange(1.0, 10.0))
+    frame = clusters(*((1 + k % 32, 1 + k % 7, "ab"[k % 2]) for k in range(9_000)))
+    mean, deviation = process.at(frame)
+    some = frame.iloc[[0, 5_000, 8_999]]
+    np.testing.assert_allclose(process.at(some), (mean[some.index], deviation[some.index]))

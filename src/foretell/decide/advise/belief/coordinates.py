@@ -22,6 +22,8 @@ _MOST_MULTIPLIED = 6
 #: How far apart levels of a category are along each of their coordinates. Before anything is
 #: learned, two levels share half of an error.
 _BETWEEN_LEVELS = 0.7
+#: Laws are computed no further than this from the middle of the data, in logs.
+_MOST_LOG = 50.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Coordinates:
         for name, (is_log, low, width) in self.numbers.items():
             values = as_numbers(frame[name])
             if is_log:
-                logs.append(np.log(np.maximum(values, 1e-300)) - low - width / 2)
+                off = np.log(np.maximum(values, 1e-300)) - low - width / 2
+                logs.append(np.clip(off, -_MOST_LOG, _MOST_LOG))
             else:
                 shares.append((values - low) / width)
         known = []

@@ -21,6 +21,8 @@ _Z_90 = 2 * 1.6448536269514722
 #: An interval includes the noise of runs; at least this share of its variance is the model's error.
 _LEAST_SHARE = 0.25
 _LEAST_VARIANCE = 1e-12
+#: So many draws are kept after a run that was stopped, even if it was hardly expected.
+_FEWEST_DRAWS = 20
 
 
 def log_sizes(lower: Array, upper: Array, noise: float | Array) -> Array:
@@ -79,15 +81,12 @@ class ErrorField:
         cross = self.covariance[:, rows]
         pull = np.linalg.solve(inner, cross.T)
         self.covariance = self.covariance - cross @ pull
-        scatter = np.random.default_rng(len(rows)).normal(size=(len(self.drawn), len(rows)))
+        scatter = np.random.default_rng(rows).normal(size=(len(self.drawn), len(rows)))
         seen = self.drawn[:, rows] + scatter * self.noise / np.sqrt(n_runs)
         self.drawn = self.drawn - seen @ pull
 
     def see_at_least(self, row: int, log_error: float) -> None:
-        """Account for a run that was stopped: its error is at least this large.
-
-        The draws stay as wide as they were, next to what is expected now.
-        """
+        """Account for a run that was stopped: its error is at least this large."""
         from scipy.stats import norm
 
         variance = float(self.variance[row] + self.noise**2)
@@ -96,8 +95,17 @@ class ErrorField:
         hazard = math.exp(norm.logpdf(place) - norm.logsf(place))
         weights = self.covariance[:, row] / variance
         shrunk = hazard * (hazard - place)  # the share of the variance that is removed
+        self.drawn = self._draws_of_at_least(row, log_error - float(self.mean[row]))
         self.mean = self.mean + weights * (deviation * hazard)
         self.covariance = self.covariance - np.outer(weights, weights) * variance * shrunk
+
+    def _draws_of_at_least(self, row: int, error: float) -> Array:
+        """Repeat the draws in which an error is large enough, or the nearest of all to that."""
+        order = np.argsort(-self.drawn[:, row], kind="stable")
+        n_kept = max(int((self.drawn[:, row] >= error).sum()), _FEWEST_DRAWS)
+        kept = self.drawn[np.resize(order[:n_kept], len(self.drawn))]
+        off: Array = kept - kept.mean(axis=0)  # next to what is expected
+        return off
 
     def effect(self, row: int) -> Array:
         """Return how much all errors move if a run at a row is one standard deviation higher."""

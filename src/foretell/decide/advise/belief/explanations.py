@@ -35,6 +35,12 @@ _MOST_LEARNED, _MOST_RUNS = 100, 400
 _LEAST_VARIANCE = 1e-9
 #: How many laws are drawn, and how many explanations stand for all after the runs were seen.
 _N_LAWS, _N_KEPT = 8_000, 128
+#: At least about so many explanations count: if only one of all that were drawn comes close to the
+#: results, it is not right for that reason.
+_LEAST_COUNTED = 8.0
+_FINEST_STEP = 1e-3
+#: Rows that are predicted at once.
+_MOST_ROWS = 4_096
 #: The deviation of the remainder of a law, in logs: laws are combined with each. And how far off
 #: the level of a law may be, which is not drawn.
 _REMAINDERS, _ANY_LEVEL = (0.05, 0.12, 0.3), 5.0
@@ -136,6 +142,10 @@ class Process:
 
     def at(self, frame: pd.DataFrame) -> tuple[Array, Array]:
         """Return the expected log of a run of each row, and its deviation."""
+        if len(frame) > _MOST_ROWS:  # large arrays of laws × rows are slow
+            starts = range(0, len(frame), _MOST_ROWS)
+            parts = [self.at(frame.iloc[start : start + _MOST_ROWS]) for start in starts]
+            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
         x, places = self.coordinates.at(frame), self.coordinates.places(frame)
         mean, square = np.zeros(len(frame)), np.zeros(len(frame))
         for explanation in self.explanations:
@@ -161,12 +171,27 @@ class Process:
         for n, (e, means, known) in zip(counts, parts, strict=True):
             off, remainder = means - mean, e.kernel(x) - known.T @ known
             covariance += (off.T * e.weights) @ off + e.weights.sum() * remainder
+            if n == 0:
+                continue
             which = random.choice(len(off), n, p=e.weights / e.weights.sum())
             drawn.append(off[which] + random.normal(size=(n, len(frame))) @ _root(remainder).T)
         variance = np.maximum(np.diag(covariance), _LEAST_VARIANCE)
         covariance[np.diag_indices(len(frame))] = variance
         size = np.sqrt(variance)
         return covariance / np.outer(size, size), random.permutation(np.concatenate(drawn)) / size
+
+
+def _tempered(evidence: Array) -> Array:
+    """Return weights by evidence, which counts less if only a few would have any weight."""
+    power, step = 1.0, 0.5
+    while step > _FINEST_STEP:
+        weights: Array = np.exp(power * evidence)
+        is_enough = weights.sum() ** 2 >= _LEAST_COUNTED * (weights**2).sum()
+        if is_enough and power == 1.0:
+            break
+        power += step if is_enough else -step
+        step /= 2
+    return weights
 
 
 def _root(covariance: Array) -> Array:
@@ -235,7 +260,7 @@ def _kept(
     from scipy.linalg import solve_triangular
 
     evidence = np.concatenate([candidate.evidence for candidate in candidates])
-    likely = np.exp(evidence - evidence.max())
+    likely = _tempered(evidence - evidence.max())
     places = (np.arange(_N_KEPT) + np.random.default_rng([seed, 6]).random()) / _N_KEPT
     drawn = np.searchsorted(np.cumsum(likely) / likely.sum(), places)
     found, first = [], 0

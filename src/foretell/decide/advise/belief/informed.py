@@ -128,7 +128,7 @@ class InformedPredictor:
         """
         lower, upper = (found.quantiles.at(p) for p in _ENDS)
         is_mixed = (found.trust == TRUST_INSIDE) | (self.process.n_runs <= _FEW)
-        is_mixed &= (lower > 0) & (upper > lower)
+        is_mixed &= (lower > 0) & (upper > lower) & np.isfinite(upper)
         rows = np.flatnonzero(is_mixed & (self.process.n_runs > 0))
         if not len(rows):
             return rows, np.zeros(0), np.zeros(0)
