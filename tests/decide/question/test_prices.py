@@ -100,6 +100,10 @@ def test_a_usual_column_counts_the_nodes_unless_prices_say_otherwise():
         tariff = Tariff.of(Prices.model_validate(prices), Listed(frame))
         assert tariff.bill(frame).nodes.tolist() == [n]
         assert np.isnan(tariff.bill(frame).price_per_hour).all()
+    # As clouds call it; without any such column, a configuration is one machine.
+    for name, n in (("instances", 7), ("cores", 1)):
+        other = pd.DataFrame({name: [7]})
+        assert Tariff.of(Prices(), Listed(other)).bill(other).nodes.tolist() == [n]
 
 
 def test_start_up_is_shown_apart_from_the_job():

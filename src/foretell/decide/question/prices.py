@@ -27,7 +27,11 @@ Amount = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 Figure = Amount | str
 #: What is known of a machine, and the quantity that follows from it.
 _KINDS = {"price_per_hour": COST, "power_w": POWER}
-_COUNTS = ("nodes", "n_nodes", "num_nodes", "workers", "n_workers", "num_workers", "machines")
+#: Columns that tell how many machines a configuration takes, if the prices do not say it.
+_COUNTS = (
+    "nodes", "n_nodes", "num_nodes", "workers", "n_workers", "num_workers", "machines",
+    "n_machines", "instances", "n_instances",
+)  # fmt: skip
 
 
 class Machine(pydantic.BaseModel):
