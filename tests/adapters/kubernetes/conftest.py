@@ -2,27 +2,12 @@
 
 import shutil
 import tempfile
-from pathlib import Path
 
 import pytest
 
 from .control_plane import ControlPlane, find_servers
 from .kubelets import Kubelets
 from .replicas import Template
-
-#: Python leaves a socket open if the peer resets the connection once it stands, before TLS begins,
-#: as a server does that is killed. Such a socket has no address of its peer; others are still told.
-_RESET = (
-    r"Exception ignored in. <ssl\.SSLSocket fd=\d+, family=2, type=1, proto=6, laddr=\([^)]*\)>"
-)
-
-
-def pytest_collection_modifyitems(items):
-    """Let no connection that a killed server reset fail a test."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            filtered = f"ignore:{_RESET}:pytest.PytestUnraisableExceptionWarning"
-            item.add_marker(pytest.mark.filterwarnings(filtered))
 
 
 @pytest.fixture(scope="session")
