@@ -62,8 +62,24 @@ def test_a_target_that_was_never_measured_is_refused():
         measured(status=["failed"] * 4).for_target("wall_time_s")
 
 
+def test_a_table_of_ones_own_may_say_which_runs_failed():
+    frame = pd.DataFrame({"n": [1, 2, 3], "status": ["ok", "failed", "ok"], "time_s": [1, 9, 3]})
+    found, notes = read_dataset(frame).for_target("time_s")
+    assert found.columns == ["n", "time_s"]
+    assert found.row_numbers.tolist() == [1, 3]
+    assert notes == ["1 of 3 runs were left out: 1 failed."]
+
+
+def test_a_status_in_other_words_is_a_setting_with_a_note():
+    frame = pd.DataFrame({"n": [1, 2], "status": ["done", "timeout"], "time_s": [1, 9]})
+    found, notes = read_dataset(frame).for_target("time_s")
+    assert found.columns == ["n", "status", "time_s"]
+    assert len(notes) == 1 and "write ok, failed, timed out" in notes[0]
+    assert read_dataset(frame.assign(status=[200, 404])).for_target("time_s")[1] == []
+
+
 def test_a_table_that_foretell_did_not_measure_keeps_its_gaps():
-    frame = measured().frame
+    frame = measured().frame.drop(columns="status")
     found, notes = Dataset(frame, "runs.csv").for_target("cpu_time_s")
     assert found.frame is frame
     assert notes == []

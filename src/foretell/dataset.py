@@ -59,7 +59,8 @@ class Dataset:
     name
         What the table is called in messages.
     roles
-        What each column is, where foretell measured the table; empty for any other table.
+        What each column is, where foretell measured the table. In any other table, no more than
+        ``status`` is known, if it holds the words of foretell.
     rows
         The numbers of the rows, where some were left out. Rows are counted from 1, the first one
         below the header.
@@ -141,9 +142,9 @@ class Dataset:
     def for_target(self, target: str, kept: Collection[str] = ()) -> tuple[Dataset, list[str]]:
         """Leave out what a model of the target must not see; also return notes for the user.
 
-        From a table that foretell measured, this leaves out runs that failed, runs in which the
-        target was not measured, and columns that are not known before a run, except for the
-        target and those to be kept.
+        Where the table says how runs ended, this leaves out those that failed. From a table that
+        foretell measured, it also leaves out runs in which the target was not measured, and columns
+        that are not known before a run, except for the target and those to be kept.
         """
         notes = [
             f"Column '{name}' was left out: it holds {what}, and a model needs one number or name "
@@ -159,40 +160,40 @@ class Dataset:
                 if name in {target, *kept} or self.roles.get(name, PARAMETER) == PARAMETER
             ]  # fmt: skip
             found = replace(found, frame=found.frame[known])
-        return found, notes + _spelling_notes(found.frame.drop(columns=target, errors="ignore"))
+        settings = found.frame.drop(columns=target, errors="ignore")
+        return found, notes + _status_note(settings) + _spelling_notes(settings)
 
     def split_timed_out(self, target: str) -> tuple[Dataset, Dataset]:
         """Split off the runs that were stopped at a time limit, where the target was measured.
 
-        Their target is a lower bound. There are none where foretell did not measure the table,
+        Their target is a lower bound. There are none where the table does not say how runs ended,
         where the target does not grow during a run, or where no other run is left.
         """
         import numpy as np
 
         is_bound = np.zeros(len(self.frame), dtype=bool)
-        is_measured = self.roles.get(target, PARAMETER) != PARAMETER
-        if is_measured and target.endswith(_GROWING) and target in self.frame.columns:
+        if self.roles.get(target) != PARAMETER and target.endswith(_GROWING) and target in self.frame.columns:
             values = as_numbers(self.frame[target])
-            is_bound = self._has_status(Status.TIMED_OUT) & np.isfinite(values) & (values > 0)
-            is_bound &= self._has_status(Status.OK).any()
+            if (self.statuses == Status.OK).any():
+                is_late = (self.statuses == Status.TIMED_OUT).to_numpy()
+                is_bound = is_late & np.isfinite(values) & (values > 0)
         return self.take(~is_bound), self.take(is_bound)
 
-    def _has_status(self, status: Status) -> NDArray[np.bool_]:
-        """Say which runs ended so; none where the table does not say how they ended."""
-        import numpy as np
+    @property
+    def statuses(self) -> pd.Series[str]:
+        """How each run ended; all went well where the table does not say it."""
+        import pandas as pd
 
         if self.roles.get("status", PARAMETER) == PARAMETER or "status" not in self.frame.columns:
-            return np.zeros(len(self.frame), dtype=bool)
-        return (self.frame["status"] == status).to_numpy()
+            return pd.Series(Status.OK.value, self.frame.index)
+        return self.frame["status"]
 
     def _without_failed(self, notes: list[str]) -> Dataset:
-        if "status" not in self.frame.columns:
-            return self
-        is_ok = (self.frame["status"] == Status.OK).to_numpy()
+        is_ok = (self.statuses == Status.OK).to_numpy()
         if not is_ok.any():
             raise DatasetError(f"{self.name} has no run that went well; measure again")
         if not is_ok.all():
-            counts = self.frame.loc[~is_ok, "status"].value_counts()
+            counts = self.statuses[~is_ok].value_counts()
             told = ", ".join(f"{n} {status}" for status, n in counts.items())
             notes.append(f"{(~is_ok).sum()} of {len(is_ok)} runs were left out: {told}.")
         return self.take(is_ok)
@@ -304,7 +305,8 @@ def read_with_text(
     if frame.empty:
         raise DatasetError(f"{name} has no rows below its header; write one row per run")
     frame, unreadable = plain_columns(frame)
-    return Dataset(frame, name, roles or _roles_of_layout(list(frame.columns)), None, unreadable)
+    roles = {**_role_of_status(frame), **(roles or _roles_of_layout(list(frame.columns)))}
+    return Dataset(frame, name, roles, None, unreadable)
 
 
 def description_path(table: Path) -> Path:
@@ -334,6 +336,24 @@ def _roles_of_layout(columns: list[str]) -> dict[str, str]:
     if columns[n_settings + 1] != "status":
         return {}
     return {name: PARAMETER if i < n_settings else "measured" for i, name in enumerate(columns)}
+
+
+def _role_of_status(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the role of a column ``status`` that says how runs ended, in the words of Status."""
+    words = set(frame["status"].tolist()) if "status" in frame.columns else set()
+    return {"status": "measured"} if words and words <= {*Status} else {}
+
+
+def _status_note(settings: pd.DataFrame) -> list[str]:
+    """Note a setting that probably says how runs ended, in other words than those of Status."""
+    import pandas as pd
+
+    if "status" not in settings or pd.api.types.is_numeric_dtype(settings["status"]):
+        return []
+    return [
+        "Column 'status' was read as a setting. If it says how runs ended, write "
+        f"{', '.join(Status)} in its cells."
+    ]
 
 
 def _spelling_notes(frame: pd.DataFrame) -> list[str]:

@@ -121,6 +121,14 @@ def test_when_no_run_can_change_the_plan_there_is_no_advice():
     assert "no affordable run has a chance above 5 % of changing the plan" in repr(advice)
 
 
+def test_for_a_limit_that_nothing_can_keep_no_run_is_worth_its_cost():
+    rows = past(a=1, b=1)
+    for deadline, is_hopeless in (("9s", False), ("2s", True)):
+        advice = advise(machines(), asked("a", "b", "c", deadline=deadline), data=rows)
+        assert (advice.proposals == []) == is_hopeless
+    assert "no affordable run has a chance above 5 % of leading to a plan" in repr(advice)
+
+
 def test_a_plan_that_was_never_run_is_checked_before_it_is_the_end():
     model = machines(spread=0.001)
     advice = advise(model, asked("a", "b"), data=past(b=3))
@@ -477,7 +485,7 @@ def test_after_runs_without_improvement_the_least_certain_is_next():
     advice = advise(model, request, data=stuck, options={"budget": 100})
     assert proposed(advice) == [{"nodes": 64}]
     assert advice.proposals[0].checks == "open"
-    assert "little is known of it" in repr(advice)
+    assert f"that much better is {100 * advice.far_chance:.0f} %" in repr(advice)
     # It is a measure now and then, not the rule: the next run may be any.
     more = pd.concat([stuck, measured(n7=240)])
     advice = advise(model, request, data=more, options={"budget": 100})

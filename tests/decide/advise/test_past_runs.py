@@ -45,6 +45,18 @@ def test_runs_are_sorted_by_how_they_ended():
     assert past.limit_s.tolist() == [61.0]
 
 
+def test_a_run_without_a_result_failed_and_one_too_short_to_be_measured_did_not():
+    rows = pd.DataFrame({"workers": [1, 2, 4], "kind": "x", "time_s": [5.0, np.nan, 0.0]})
+    assert PastRuns.of(rows, [LAW]).broken["workers"].tolist() == [2]
+
+
+def test_a_status_in_other_words_does_not_say_how_runs_ended():
+    rows = pd.DataFrame({"workers": [1, 2], "kind": "x", "time_s": [5.0, 3.0], "status": "done"})
+    past = PastRuns.of(rows, [LAW])
+    assert past.n_runs.tolist() == [1, 1]
+    assert past.broken.empty
+
+
 def test_noise_is_the_spread_of_repeats_in_logs():
     rows = [(1, "x", 5.0 * math.exp(d), "ok", 1.0) for d in (-0.2, 0.0, 0.2)]
     rows += [(2, "x", 70.0, "ok", 1.0)]

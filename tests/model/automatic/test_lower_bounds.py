@@ -175,11 +175,13 @@ def test_only_what_grows_during_a_run_is_bounded_by_a_time_limit(runs, target, i
     assert len(kept.frame) + len(bounds.frame) == len(dataset.frame)
 
 
-def test_a_table_that_foretell_did_not_measure_keeps_all_its_rows(runs):
-    foreign = runs.drop(columns=["started_at", "reason"])
-    kept, bounds = read_dataset(foreign).split_timed_out("wall_time_s")
-    assert len(kept.frame) == len(foreign)
-    assert bounds.frame.empty
+@pytest.mark.parametrize(("word", "is_known"), [("timed out", True), ("TIMEOUT", False)])
+def test_a_table_of_ones_own_may_say_which_runs_timed_out(runs, word, is_known):
+    own = runs[["nodes", "size", "memory", "status", "wall_time_s"]]
+    own = own.rename(columns={"wall_time_s": "run_s"}).replace({"status": {"timed out": word}})
+    kept, bounds = read_dataset(own).split_timed_out("run_s")
+    assert len(bounds.frame) == (own["status"] == word).sum() * is_known
+    assert len(kept.frame) + len(bounds.frame) == len(own)
 
 
 def test_runs_without_a_bound_are_left_out_as_before(runs):

@@ -63,6 +63,8 @@ class Advice:
     best_chance, left_chance
         How likely the most informative affordable run changes the plan: now, and after the
         proposals.
+    far_chance
+        How likely some configuration is more than 10 % better than the plan.
     left_gain
         What the best run after the proposals would bring.
     noise
@@ -81,6 +83,7 @@ class Advice:
     budget: Budget
     least_chance: float
     best_chance: float
+    far_chance: float
     left_chance: float
     left_gain: float
     noise: float
@@ -103,8 +106,8 @@ class Advice:
     def to_json(self, write: Write = str) -> dict[str, Any]:
         """Return plain values, in base units; ``write`` writes the names of options in texts."""
         names = (
-            "least_chance", "best_chance", "left_chance", "n_runs", "n_unaffordable", "n_too_long",
-            "n_repeats", "is_target", "precise_to",
+            "least_chance", "best_chance", "far_chance", "left_chance", "n_runs", "n_unaffordable",
+            "n_too_long", "n_repeats", "is_target", "precise_to",
         )  # fmt: skip
         values: dict[str, Any] = finite(
             {
@@ -158,7 +161,11 @@ def _run(advice: Advice, proposal: Proposal) -> str:
         gain = rough_percent(proposal.gain)
         return f"{text}it narrows the interval of the prediction by about {gain}."
     if proposal.checks == OPEN:
-        return f"{text}little is known of it, and it may be more than 10 % better than the plan."
+        chance = rough_percent(advice.far_chance)
+        return (
+            f"{text}it may be more than 10 % better than the plan. The chance that any "
+            f"configuration is that much better is {chance}."
+        )
     if proposal.checks:
         plan = "the plan" if advice.plan.chosen else "the closest configuration"
         what = {PLAN: f"{plan} itself", CHANGE: f"one change of {plan}"}
@@ -230,7 +237,7 @@ def _left(advice: Advice) -> str:
     if advice.left_gain <= 0:
         if advice.is_target:
             return f"{after}, no run{within} would narrow the interval by more than {share}."
-        return f"{after}, no run{within} has a chance above {share} of changing the plan."
+        return f"{after}, no single run{within} has a chance above {share} of changing the plan."
     if advice.is_target:
         share = rough_percent(advice.left_gain)
         return f"{after}, another run{within} could narrow the interval by {share}."

@@ -90,8 +90,10 @@ class _Adviser:
     def advise(self) -> Advice:
         """Find what may be planned and what may be measured, and pick the runs that matter."""
         choice = self._choice()
+        far_chance = float(choice.much_better(_MUCH).sum())
         affordable = [] if self._is_precise else self._leading_to_a_plan(choice, self._affordable())
-        worths = self._worths(choice, affordable)
+        is_hopeless = choice.can_keep_limits < self.options.least_chance
+        worths = {} if is_hopeless else self._worths(choice, affordable)
         best = max((w.chance for w in worths.values()), default=0.0)
         proposals: list[Proposal] = []
         left = self.budget.most
@@ -108,7 +110,7 @@ class _Adviser:
                 field.see_runs(np.array([len(choice) + run]), np.ones(1))
             choice = replace(choice)  # drops what was computed from the fields before
             worths = self._worths(choice, affordable)
-        if not proposals and (open_ := self._open_runs(choice, affordable)):
+        if not proposals and not is_hopeless and (open_ := self._open_runs(choice, affordable)):
             proposals = [self._open_proposal(choice, max(open_, key=open_.__getitem__))]
         if not proposals and (check := self._check(choice, affordable)) is not None:
             proposals = [check]
@@ -118,6 +120,7 @@ class _Adviser:
             budget=self.budget,
             least_chance=self.options.least_chance,
             best_chance=best,
+            far_chance=far_chance,
             left_chance=max((w.chance for w in worths.values()), default=0.0),
             left_gain=max((w.gain for w in worths.values()), default=0.0),
             noise=max(self.past.noise.values()) if self.past.has_repeats else float("nan"),

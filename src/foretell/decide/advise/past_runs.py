@@ -46,7 +46,8 @@ class PastRuns:
     limit_s
         The time limits that they hit.
     broken
-        One row per configuration that failed in any other way, and never went well.
+        One row per configuration that failed in any other way and never went well. A run without
+        any result failed, too.
     """
 
     measured: pd.DataFrame
@@ -74,8 +75,7 @@ class PastRuns:
             return cls(none, empty, {}, noise, False, none, {}, empty, none)
         dataset = read_dataset(data)
         dataset.require([*columns, *targets])
-        frame = dataset.frame
-        status = frame["status"] if "status" in frame else pd.Series(Status.OK, frame.index)
+        frame, status = dataset.frame, dataset.statuses
         is_good = (status == Status.OK).to_numpy(dtype=bool)
         measurements = {name: dataset.measurements(name, is_good) for name in targets}
         for is_measured, values in measurements.values():
@@ -92,9 +92,8 @@ class PastRuns:
         counts = groups.size()
         measured = counts.index.to_frame(index=False)
         late = frame[status == Status.TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
-        # In a table that foretell did not measure, ``status`` may be a column of the model.
-        settings = [name for name in columns if name != "status"]
-        wrong = frame.loc[~status.isin([Status.OK, Status.TIMED_OUT]), settings].drop_duplicates()
+        is_wrong = frame[targets].isna().all(axis=1) | (status != Status.OK)
+        wrong = frame.loc[is_wrong & (status != Status.TIMED_OUT), columns].drop_duplicates()
         limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
         return cls(
             measured,
@@ -105,7 +104,7 @@ class PastRuns:
             late[columns],
             {target: late[target].to_numpy(dtype=float) for target in targets},
             np.asarray(limit_s, dtype=float),
-            without(wrong, measured[settings]).reset_index(drop=True),
+            without(wrong, measured).reset_index(drop=True),
         )
 
 

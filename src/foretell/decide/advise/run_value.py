@@ -154,6 +154,12 @@ class Choice:
         found: Array = np.bincount(best[is_much], minlength=len(self)) / len(score)
         return found
 
+    @property
+    def can_keep_limits(self) -> float:
+        """The probability that any configuration keeps all limits."""
+        score, _ = self._drawn
+        return float((score.min(axis=1) < _OUT_OF_REACH).mean())
+
     @cached_property
     def improvements(self) -> Array:
         """By how much each choice may be better than what is expected of the plan, as a share.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, as_numbers, describe_rows
+from foretell.dataset import PARAMETER, Dataset, as_numbers, describe_rows
 from foretell.decide.impact.question import ImpactQuestion
 from foretell.errors import DatasetError, Option, listing
 from foretell.outcomes import OUTCOMES
@@ -124,7 +124,7 @@ def _is_no_setting(name: str, dataset: Dataset, asked: ImpactQuestion) -> bool:
         return True
     if name == asked.cost.out_gb or name.lower() in REPEATS or name == "status":
         return True
-    return name in OUTCOMES or dataset.roles.get(name, "parameter") != "parameter"
+    return name in OUTCOMES or dataset.roles.get(name, PARAMETER) != PARAMETER
 
 
 def _without_results(
@@ -140,7 +140,7 @@ def _without_results(
         and frame[name].nunique() > _NEARLY_ALL * len(frame)
     ]
     others = [name for name in settings if name not in suspects]
-    if dataset.roles or not suspects or not others:
+    if PARAMETER in dataset.roles.values() or not suspects or not others:
         return settings
     n_repeats = frame.groupby(others, dropna=False, observed=True).size().median()
     if n_repeats < 2:  # it may be a setting that was drawn at random
