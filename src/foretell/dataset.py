@@ -172,11 +172,11 @@ class Dataset:
         import numpy as np
 
         is_bound = np.zeros(len(self.frame), dtype=bool)
-        if self.roles.get(target) != PARAMETER and target.endswith(_GROWING) and target in self.frame.columns:
+        is_growing = self.roles.get(target) != PARAMETER and target.endswith(_GROWING)
+        if is_growing and target in self.frame.columns and (self.statuses == Status.OK).any():
             values = as_numbers(self.frame[target])
-            if (self.statuses == Status.OK).any():
-                is_late = (self.statuses == Status.TIMED_OUT).to_numpy()
-                is_bound = is_late & np.isfinite(values) & (values > 0)
+            is_late = (self.statuses == Status.TIMED_OUT).to_numpy()
+            is_bound = is_late & np.isfinite(values) & (values > 0)
         return self.take(~is_bound), self.take(is_bound)
 
     @property
