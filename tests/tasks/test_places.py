@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -111,3 +113,94 @@ def test_programs_run_on_ray_even_if_a_task_is_defined_inside_a_function():
     assert "no luck" in str(caught.value.exceptions[0])
     assert c.tolist() == (a + 1).tolist()
     assert b.tolist() == [(4 * a).tolist(), (2 * a).tolist()]
+
+
+@task(writes="x")
+def span(x, pause_s):
+    started_s = time.time()
+    time.sleep(pause_s)
+    return os.getpid(), started_s, time.time()
+
+
+@task(writes="x")
+def hold(x, started):
+    started.touch()
+    time.sleep(3600)
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    """A cluster of four CPUs, which graphs join and leave."""
+    pytest.importorskip("ray")
+    from foretell.executors.cluster import Cluster
+
+    cluster = Cluster("local", n_cpus=4)
+    yield
+    cluster.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause_s", [0.01, 0.1])
+def test_no_more_bodies_run_at_once_on_ray_than_there_are_workers(ray_cluster, pause_s):
+    with Graph(workers=2, on="ray") as g:
+        handles = [span(f"x{k}", pause_s) for k in range(40)]
+        g.wait()
+    pids = {handle.value[0] for handle in handles}
+    assert len(pids) <= 2 and os.getpid() not in pids
+    spans = sorted(handle.value[1:] for handle in handles)
+    for _, started_s, _ in (handle.value for handle in handles):
+        assert sum(begin <= started_s < end for begin, end in spans) <= 2
+
+
+@pytest.mark.slow
+def test_the_time_of_a_task_on_ray_leaves_out_what_it_waits_for_its_worker(ray_cluster):
+    with Graph(workers=2, on="ray") as g:
+        for k in range(30):
+            span(f"x{k}", 0.0)
+        g.wait()
+    bars = defaultdict(list)
+    for one in g.tasks:
+        bars[one.worker].append((one.start_s, one.end_s))
+    assert set(bars) <= {0, 1}
+    for own in bars.values():
+        busy_s = sum(end - begin for begin, end in own)
+        assert busy_s < 1.5 * (max(end for _, end in own) - min(begin for begin, _ in own))
+
+
+@pytest.mark.slow
+def test_killed_worker_on_ray_loses_its_own_task_alone(ray_cluster):
+    outputs = np.zeros((12, 3))
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=2, on="ray"):
+        for k in range(12):
+            double(np.ones(3), outputs[k])
+            if k in (3, 7):
+                die(np.zeros(1))
+    assert [type(error) for error in caught.value.exceptions] == [WorkerLost] * 2
+    assert all("'die'" in str(error) for error in caught.value.exceptions)
+    assert (outputs == 2).all()
+
+
+@pytest.mark.slow
+def test_an_error_in_the_program_ends_what_runs_on_ray(ray_cluster, tmp_path):
+    started = tmp_path / "started"
+    with pytest.raises(RuntimeError, match="enough"), Graph(workers=1, on="ray"):
+        hold("x", started)
+        while not started.exists():
+            os.sched_yield()
+        raise RuntimeError("enough")
+
+
+@pytest.mark.slow
+def test_a_full_cluster_makes_tasks_of_ray_wait_and_not_hang(ray_cluster):
+    import ray
+
+    others = [ray.remote(num_cpus=1)(type("Other", (), {})).remote() for _ in range(3)]
+    ray.get([other.__ray_ready__.remote() for other in others])
+    try:
+        with Graph(workers=4, on="ray") as g:  # one of its actors starts
+            handles = [span(f"x{k}", 0.0) for k in range(8)]
+            g.wait()
+        assert len({handle.value[0] for handle in handles}) == 1
+    finally:
+        for other in others:
+            ray.kill(other)

@@ -184,9 +184,11 @@ class Dependencies:
     def _entries(self, values: Sequence[Any]) -> list[_Entry]:
         found: list[_Entry] = []
         for value in values:
-            if isinstance(value, np.ndarray):
+            if type(value) is str and value in self._keys:
+                found.append(self._keys[value])
+            elif isinstance(value, np.ndarray):
                 found.append(self._of_array(value))
-            elif isinstance(value, list | tuple) and any(map(_is_array, value)):
+            elif isinstance(value, (list, tuple)) and any(map(_is_array, value)):
                 found += self._entries(value)
             else:
                 found.append(self._of_other(value))
@@ -194,7 +196,8 @@ class Dependencies:
 
     def _of_other(self, value: Any) -> _Entry:
         if isinstance(value, _KEYS) or (isinstance(value, tuple) and _is_key(value)):
-            key = (type(value), value)  # True is not 1
+            # True is not 1. A text equals nothing but a text.
+            key = value if type(value) is str else (type(value), value)
             entry = self._keys.get(key)
             if entry is None:
                 entry = self._keys[key] = _Entry()

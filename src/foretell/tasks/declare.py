@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import Option, UsageError, suggest
@@ -104,6 +105,9 @@ class TaskFunction:
         # What is written as well depends on all that a read depends on.
         self._read_places = tuple(self._places[name] for name in reads if name not in writes)
         self._write_places = tuple(self._places[name] for name in writes)
+        self._data_places = (*self._read_places, *self._write_places)
+        self._read_values = _picker(self._read_places)
+        self._write_values = _picker(self._write_places)
         self.size = self._compiled("size", size)
         self._bind_options()
         functools.update_wrapper(self, body)
@@ -177,9 +181,9 @@ class TaskFunction:
                 args.append(value)
         return self.body(*args, **kwargs)
 
-    def data_of(self, values: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+    def data_of(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return what a call reads, and what it writes."""
-        return [values[k] for k in self._read_places], [values[k] for k in self._write_places]
+        return self._read_values(values), self._write_values(values)
 
     @property
     def write_places(self) -> tuple[int, ...]:
@@ -189,8 +193,10 @@ class TaskFunction:
     def size_of(self, values: tuple[Any, ...]) -> float:
         """Return the size of a call: as declared, or how many numbers its arrays hold."""
         if self.size is None:
-            places = {*self._read_places, *self._write_places}
-            return float(sum(getattr(values[k], "size", 0) for k in places))
+            found = 0
+            for k in self._data_places:
+                found += getattr(values[k], "size", 0)
+            return float(found)
         found = self.evaluated(self.size, values, "size")
         try:
             return float(found)
@@ -238,6 +244,13 @@ class TaskFunction:
                 "parameters, such as a.size",
                 option=Option(name),
             ) from None
+
+
+def _picker(places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return a quick function that picks some of many values."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
 
 def _names(given: str | Sequence[str]) -> list[str]:

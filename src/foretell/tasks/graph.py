@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -109,6 +110,7 @@ class Graph:
         self._runtime: Runtime | None = None
         self._place: Place | None = None
         self._isolated: dict[str, Place] = {}
+        self._isolating = threading.Semaphore(self.workers + 1)  # with whoever submits
         self._is_planned = False
         self._is_sharing = False
         self._seen: dict[str, tuple[int, float]] = {}
@@ -127,7 +129,7 @@ class Graph:
             return self
         self._place = open_place(self.on, self)
         ready = POLICIES[self.policy](
-            self.workers, attrgetter("rank"), attrgetter("priority"), seed=self.seed
+            self._place.n_calls, attrgetter("rank"), attrgetter("priority"), seed=self.seed
         )
         self._limits = _one_blas_thread()
         self._runtime = Runtime(ready, self._call, _one_openmp_thread)
@@ -209,7 +211,7 @@ class Graph:
                 raise task.error
         elif len(self._runtime.open) > self.max_open:
             self._make_room(task)
-        if self._runtime.has_long_tasks and not self._is_sharing:
+        if not self._is_sharing and self._runtime.has_long_tasks:
             self._is_sharing = True
             _share_lock()
         return task
@@ -247,11 +249,12 @@ class Graph:
             runtime.help_with(lambda: [task])
             return
         while len(runtime.open) > self.max_open:
+            submitter = runtime.ready.n_workers
             with runtime.lock:
-                found = runtime.take(self.workers)
+                found = runtime.take(submitter)
                 some = next(iter(runtime.open.values()), None)
             if found is not None:
-                runtime.run(found, self.workers, goes_on=False)
+                runtime.run(found, submitter, goes_on=False)
             elif some is not None:
                 runtime.wait_for([some])
 
@@ -363,7 +366,10 @@ class Graph:
         place = self._place_of(function)
         if self.check:
             return checked_call(function, values, lambda given: place.call(function, given, worker))
-        return place.call(function, values, worker)
+        if place is self._place:
+            return place.call(function, values, worker)
+        with self._isolating:
+            return place.call(function, values, worker)
 
     def _place_of(self, function: TaskFunction) -> Place:
         """Return where a task runs: on the place of the graph, or in isolation."""

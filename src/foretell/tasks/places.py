@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import threading
+import time
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from foretell.errors import ForetellError, Option, UsageError, error_lines, suggest
-from foretell.tasks.declare import TaskFunction
+from foretell.tasks.declare import TaskFunction, active
 
 if TYPE_CHECKING:
-    from foretell.executors import ProcessExecutor
     from foretell.tasks.graph import Graph
 
 PLACES = ("threads", "processes", "ray")
@@ -25,7 +26,16 @@ class WorkerLost(ForetellError):  # noqa: N818 - it tells what happened
 
 
 class Place:
-    """This process: a body runs in the thread of its worker."""
+    """This process: a body runs in the thread of its worker.
+
+    Attributes
+    ----------
+    n_calls
+        How many calls may be under way at once; each occupies a thread here.
+    """
+
+    def __init__(self, n_calls: int) -> None:
+        self.n_calls = n_calls
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise a UsageError if a call cannot run here."""
@@ -137,11 +147,10 @@ class Processes(Place):
     def __init__(self, n_workers: int) -> None:
         from foretell.executors import ProcessExecutor
 
+        super().__init__(n_workers)
         self._is_ending = False
-        # The last one is for whoever submits, who runs tasks when too many are open.
-        self._executors: list[ProcessExecutor | None] = [None] * (n_workers + 1)
-        for k in range(n_workers):
-            self._executors[k] = ProcessExecutor(None, 1)
+        # Others come when they are needed, such as for whoever submits and helps to run tasks.
+        self._executors = {k: ProcessExecutor(None, 1) for k in range(n_workers)}
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise a UsageError if another process cannot run a call."""
@@ -155,7 +164,7 @@ class Processes(Place):
         if have_common_memory(function, values):
             return super().call(function, values, worker)
 
-        executor = self._executors[worker]
+        executor = self._executors.get(worker)
         if executor is None:
             executor = self._executors[worker] = ProcessExecutor(None, 1)
         executor.submit(run_remotely, (*function.reference, values))
@@ -173,79 +182,187 @@ class Processes(Place):
     def interrupt(self) -> None:
         """Kill the processes."""
         self._is_ending = True
-        for executor in self._executors:
-            if executor is not None:
-                executor.interrupt()
+        for executor in list(self._executors.values()):
+            executor.interrupt()
 
     def close(self) -> None:
         """End the processes."""
-        for executor in self._executors:
-            if executor is not None:
-                executor.close()
+        for executor in self._executors.values():
+            executor.close()
+
+
+#: Calls that an actor may hold at once if they are brief: the next is there when one ends. Behind a
+#: call that takes longer, one would wait while another actor may be free.
+_DEPTH, _BRIEF_S = 4, 0.02
+#: How often actors are looked after that have not started, where the cluster is full.
+_LOOK_S = 0.1
+
+
+class RayWorker:
+    """What an actor does: it keeps the tasks that it was sent, and runs their bodies."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, TaskFunction] = {}
+
+    def run(
+        self, number: int, values: tuple[Any, ...], function: TaskFunction | None
+    ) -> tuple[Any, list[Any]]:
+        """Run a body, of a task that comes along or came before; return what `run_copied` does."""
+        if function is not None:
+            self._functions[number] = function
+        return run_copied(self._functions[number], values)
+
+
+class _Actor:
+    """An actor of Ray: the tasks that it knows, the calls it holds, and when the last one ended."""
+
+    def __init__(self, handle: Any, number: int) -> None:
+        self.handle, self.number = handle, number
+        self.known: set[int] = set()
+        self.held: list[TaskFunction] = []
+        self.ended_s = 0.0
 
 
 class Ray(Place):
-    """Ray: each worker has one task at a time somewhere on the cluster."""
+    """Ray: an actor for each worker runs one body at a time, somewhere on the cluster."""
 
     def __init__(self, on: str, n_workers: int) -> None:
         from foretell.executors.cluster import Cluster
 
         self._cluster = Cluster(on, n_cpus=n_workers)
+        n_actors = max(1, min(n_workers, self._cluster.n_cpus))
+        super().__init__(_DEPTH * n_actors)
         import ray
 
         self._ray = ray
-        self._functions: dict[TaskFunction, Any] = {}
-        self._running: dict[int, Any] = {}
-        self._lock = threading.Lock()
+        self._numbers: dict[TaskFunction, int] = {}
+        self._changed = threading.Condition()
+        self._actors: list[_Actor] = []
+        self._starting: dict[Any, _Actor] = {}
+        self._alone: set[Any] = set()
+        self._usual_s: dict[TaskFunction, float] = {}
+        self._is_ending = False
+        for number in range(n_actors):
+            self._start(number)
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
         """Raise a UsageError if another process cannot run a call."""
         check_sendable(function, values)
 
     def call(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
-        """Run a body on the cluster; one whose node is lost runs once more."""
+        """Run a body on the cluster; one whose actor is lost runs once more, alone."""
         from foretell.executors.cluster import losses
 
         if have_common_memory(function, values):
             return super().call(function, values, worker)
 
-        if function not in self._functions:
-            self._functions[function] = self._sent(function)
-        reference = self._functions[function].remote(values)
-        self._running[worker] = reference
+        actor = self._taken(function)
+        sent_s = time.perf_counter()
         try:
-            result, written = self._ray.get(reference)
-        except losses() as error:
+            try:
+                result, written = self._run(actor, function, values)
+            except self._ray.exceptions.RayActorError:
+                self._replace(actor)
+                result, written = self._run_alone(function, values)
+        except (*losses(), self._ray.exceptions.RayActorError) as error:
             raise WorkerLost(f"task '{function.label}': {error_lines(error)[0]}") from None
         except self._ray.exceptions.RayTaskError as error:
             raise (error.cause or error) from None
         finally:
-            self._running.pop(worker, None)
+            self._give_back(actor, function, sent_s)
         bring_back(function, values, written)
         return result
 
-    def _sent(self, function: TaskFunction) -> Any:
-        """Return a function of Ray, which sends a task once with all that its body refers to."""
+    def _start(self, number: int) -> None:
+        """Start an actor; it takes calls from when it answers."""
+        handle = self._ray.remote(num_cpus=1)(RayWorker).remote()
+        self._starting[handle.__ray_ready__.remote()] = _Actor(handle, number)
 
-        def run(values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-            return run_copied(function, values)
+    def _taken(self, function: TaskFunction) -> _Actor:
+        """Wait for an actor that has room for a call."""
+        with self._changed:
+            while True:
+                if self._starting:
+                    self._look_after()
+                with_room = [actor for actor in self._actors if self._has_room(actor)]
+                if with_room:
+                    actor = min(with_room, key=lambda actor: len(actor.held))
+                    actor.held.append(function)
+                    return actor
+                if self._is_ending:
+                    raise WorkerLost("the graph was ended")
+                self._changed.wait(_LOOK_S if self._starting else None)
 
-        return self._ray.remote(num_cpus=1, max_retries=1)(run)
+    def _has_room(self, actor: _Actor) -> bool:
+        if len(actor.held) >= _DEPTH:
+            return False
+        return all(self._usual_s.get(held, math.inf) < _BRIEF_S for held in actor.held)
+
+    def _look_after(self) -> None:
+        ready, _ = self._ray.wait(list(self._starting), timeout=0)
+        self._actors += [self._starting.pop(reference) for reference in ready]
+
+    def _run(self, actor: _Actor, function: TaskFunction, values: tuple[Any, ...]) -> Any:
+        """Send a call, with its task until the actor has it, and wait for what it returns."""
+        with self._changed:
+            number = self._numbers.setdefault(function, len(self._numbers))
+        new = None if number in actor.known else function
+        found = self._ray.get(actor.handle.run.remote(number, values, new))
+        actor.known.add(number)
+        return found
+
+    def _run_alone(self, function: TaskFunction, values: tuple[Any, ...]) -> Any:
+        """Run a body in a process of its own: if it ends that process, no other call is lost."""
+        remote = self._ray.remote(num_cpus=0, max_retries=0)(run_copied)
+        reference = remote.remote(function, values)
+        self._alone.add(reference)
+        try:
+            return self._ray.get(reference)
+        finally:
+            self._alone.discard(reference)
+
+    def _replace(self, actor: _Actor) -> None:
+        """Start another actor in the place of one that is lost."""
+        with self._changed:
+            if self._is_ending:
+                raise WorkerLost("the graph was ended")
+            if actor in self._actors:
+                self._actors.remove(actor)
+                self._start(actor.number)
+
+    def _give_back(self, actor: _Actor, function: TaskFunction, sent_s: float) -> None:
+        """Note that a call has ended, and when its body began: calls before it came first."""
+        now_s = time.perf_counter()
+        with self._changed:
+            began_s = max(sent_s, actor.ended_s)
+            actor.held.remove(function)
+            actor.ended_s = now_s
+            usual_s = self._usual_s.setdefault(function, now_s - began_s)
+            self._usual_s[function] += (now_s - began_s - usual_s) / 8
+            self._changed.notify()
+        if active.task is not None:
+            active.task.start_s, active.task.worker = began_s, actor.number
 
     def interrupt(self) -> None:
-        """Cancel what runs."""
-        for reference in list(self._running.values()):
+        """End the actors, and what runs there."""
+        with self._changed:
+            self._is_ending = True
+            for actor in (*self._actors, *self._starting.values()):
+                self._ray.kill(actor.handle)
+            self._changed.notify_all()
+        for reference in list(self._alone):
             self._ray.cancel(reference, force=True)
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """End the actors, and leave the cluster."""
+        self.interrupt()
         self._cluster.close()
 
 
 def open_place(on: str, graph: Graph) -> Place:
     """Open the place that a graph names."""
     if on == "threads":
-        return Place()
+        return Place(graph.workers)
     if on == "processes":
         return Processes(graph.workers)
     if on == "ray" or ":" in on:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2
 #: Tasks that compute for longer should not wait long for Python's lock when they end.
 _LONG_S = 50e-6
+#: They count from this number on, and from this share of all tasks: an empty one may be late, too.
+_FEW_LONG, _LONG_SHARE = 3, 1 / 8
+#: A task that took less had a core all the time; to ask how much takes about a microsecond.
+_SHORT_S = 20e-6
 WAITING, READY, RUNNING, DONE, FAILED, SKIPPED, DROPPED = range(7)
 
 
@@ -96,6 +100,27 @@ class _Waiter:
             pass
 
 
+class _YieldingLock:
+    """A lock for moments: who finds it taken lets other threads run, and tries again.
+
+    A thread that blocks on a lock has to be woken when it is released, each time, while the thread
+    that woke it goes on and takes the lock again. That would take longer than the work.
+    """
+
+    __slots__ = ("_release", "_take")
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self._take, self._release = lock.acquire, lock.release
+
+    def __enter__(self) -> None:
+        while not self._take(False):
+            time.sleep(0)
+
+    def __exit__(self, *_: object) -> None:
+        self._release()
+
+
 class Runtime:
     """Runs tasks on threads.
 
@@ -111,12 +136,13 @@ class Runtime:
         self, ready: Ready, call: Callable[[Task, int], Any], prepare: Callable[[], None]
     ) -> None:
         self.ready, self._call, self._prepare = ready, call, prepare
-        self.lock = threading.Lock()
+        self.lock = _YieldingLock()
         self.open: dict[int, Task] = {}
         self.n_top = 0  # open tasks that no other task submitted
         self.failed: list[Task] = []
         self.n_skipped = 0
         self.has_long_tasks = False
+        self._n_ran = self._n_long = 0
         self._idle: list[threading.Lock] = []
         self._all_done: list[_Waiter] = []
         self._helpers: list[_Waiter] = []
@@ -203,11 +229,16 @@ class Runtime:
             value = self._call(task, worker)
         except BaseException as raised:  # a body may raise anything, and the worker goes on
             error = raised
-        task.end_s, task.cpu_s = time.perf_counter(), time.thread_time() - cpu_s
-        if task.cpu_s > _LONG_S:
-            self.has_long_tasks = True
+        task.end_s = time.perf_counter()
+        task.cpu_s = task.end_s - task.start_s
+        if task.cpu_s > _SHORT_S:
+            task.cpu_s = time.thread_time() - cpu_s
         active.task = outer
         with self.lock:
+            self._n_ran += 1
+            if task.cpu_s > _LONG_S:
+                self._n_long += 1
+                self.has_long_tasks = self._n_long > max(_FEW_LONG, _LONG_SHARE * self._n_ran)
             task.value, task.error = value, error
             new: list[Task] = []
             if task.n_children:
