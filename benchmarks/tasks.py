@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -135,44 +136,48 @@ def matrix_of(n):
     return found
 
 
-def factorization(n, block, workers, n_rounds=5):
-    matrix = matrix_of(n)
-    times, graphs = [], []
-    for _ in range(n_rounds):
-        blocks = cholesky.blocks_of(matrix, block)
-        started = time.perf_counter()
-        graphs.append(cholesky.factorize(blocks, n // block, workers))
-        times.append(time.perf_counter() - started)
-    return statistics.median(times), graphs
+def factorization(matrix, block, workers):
+    """Factorize a matrix by blocks; return the time it took, and the graph."""
+    blocks = cholesky.blocks_of(matrix, block)
+    started = time.perf_counter()
+    graph = cholesky.factorize(blocks, len(matrix) // block, workers)
+    return time.perf_counter() - started, graph
 
 
-def factorize_all():
+def lapack(matrix):
+    """Factorize a matrix with LAPACK on two threads; return the time it took."""
     from scipy.linalg.lapack import dpotrf
     from threadpoolctl import threadpool_limits
 
-    matrix = np.asfortranarray(matrix_of(SIZE))
-    times = []
+    own = np.array(matrix, order="F")
     with threadpool_limits(2):
-        for _ in range(7):
-            own = matrix.copy(order="F")
-            started = time.perf_counter()
-            dpotrf(own, lower=1, overwrite_a=1, clean=0)
-            times.append(time.perf_counter() - started)
-    one, two = (factorization(SIZE, 256, workers, 7)[0] for workers in (1, 2))
+        started = time.perf_counter()
+        dpotrf(own, lower=1, overwrite_a=1, clean=0)
+        return time.perf_counter() - started
+
+
+def factorize_all(n_rounds=15):
+    """Factorize in turns, so that a slower moment of the machine meets all alike."""
+    matrix = matrix_of(SIZE)
+    rounds = [
+        (factorization(matrix, 256, 1)[0], factorization(matrix, 256, 2)[0], lapack(matrix))
+        for _ in range(n_rounds)
+    ]
+    one, two, whole = map(statistics.median, zip(*rounds, strict=True))
     return {"one worker, s": one, "two workers, s": two, "speed-up": one / two,
-            "LAPACK on two threads, s": statistics.median(times),
-            "beside LAPACK": two / statistics.median(times)}  # fmt: skip
+            "LAPACK on two threads, s": whole, "beside LAPACK": two / whole}  # fmt: skip
 
 
 def forecasts():
     """Fit on some runs, and foresee others: blocks never run, and workers never run."""
     from foretell.tasks.trace import write_table
 
-    measured, graphs = {}, {}
-    for workers in (1, 2):
-        for block in sorted({*BLOCKS, *UNSEEN}):
-            graphs[workers, block] = factorization(SIZE, block, workers)[1]
-            measured[workers, block] = statistics.median(g.time_s for g in graphs[workers, block])
+    matrix, graphs = matrix_of(SIZE), {}
+    for _ in range(5):  # in turns, so that a slower moment of the machine meets all alike
+        for workers, block in product((1, 2), sorted({*BLOCKS, *UNSEEN})):
+            graph = factorization(matrix, block, workers)[1]
+            graphs.setdefault((workers, block), []).append(graph)
+    measured = {key: statistics.median(g.time_s for g in own) for key, own in graphs.items()}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seen = [g for (_, block), own in graphs.items() if block in BLOCKS for g in own[1:3]]
@@ -187,7 +192,17 @@ def forecasts():
             block: statistics.median(sum(t.cpu_s for t in g.tasks) for g in graphs[1, block])
             for block in UNSEEN
         }
-        return judged(measured, models) | by_cpu_time(computed, models["blocks"])
+        found = judged(measured, models) | by_cpu_time(computed, models["blocks"])
+        return found | {"rounds of one setting differ by": noise_of(graphs)}
+
+
+def noise_of(graphs):
+    """Return how far a round is from the median of its setting, as a share; the median of all."""
+    off = []
+    for own in graphs.values():
+        times = np.array([graph.time_s for graph in own])
+        off += list(np.abs(times / np.median(times) - 1))
+    return float(np.median([one for one in off if one > 0]))
 
 
 def by_cpu_time(computed, model):

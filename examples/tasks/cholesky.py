@@ -1,30 +1,29 @@
 """Cholesky factorization of a matrix by blocks: four kinds of tasks, and their dependencies."""
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dsyrk, dtrsm
-from scipy.linalg.lapack import dpotrf
+import unlocked
 
 from foretell.tasks import Graph, task
 
 
 @task(writes="a", size="a.shape[0]")
 def potrf(a):
-    a[:], _ = dpotrf(a, lower=1, clean=1)
+    unlocked.take_root(a)
 
 
 @task(reads="diagonal a", writes="a", size="a.shape[0]")
 def trsm(diagonal, a):
-    a[:] = dtrsm(1.0, diagonal, a, side=1, lower=1, trans_a=1)
+    unlocked.divide(a, diagonal)
 
 
 @task(reads="a c", writes="c", size="a.shape[0]")
 def syrk(a, c):
-    c[:] = dsyrk(-1.0, a, 1.0, c, lower=1)
+    unlocked.subtract_square(a, c)
 
 
 @task(reads="a b c", writes="c", size="a.shape[0]")
 def gemm(a, b, c):
-    c[:] = dgemm(-1.0, a, b, 1.0, c, trans_b=1)
+    unlocked.subtract_product(a, b, c)
 
 
 def factorize(a, n_blocks, workers=None):

@@ -133,6 +133,7 @@ class Graph:
         )
         self._limits = _one_blas_thread()
         self._runtime = Runtime(ready, self._call, _one_openmp_thread)
+        self._share(True)
         self._runtime.start(self)
         _settings.get().get("opened", []).append(self)
         active.graph, active.task, active.worker = self, None, None
@@ -170,7 +171,7 @@ class Graph:
             if self._limits is not None:
                 self._limits.restore_original_limits()
             if self._is_sharing:
-                _keep_lock()
+                self._share(False)
             self._leave()
             self._known = Dependencies()
 
@@ -211,10 +212,14 @@ class Graph:
                 raise task.error
         elif len(self._runtime.open) > self.max_open:
             self._make_room(task)
-        if not self._is_sharing and self._runtime.has_long_tasks:
-            self._is_sharing = True
-            _share_lock()
+        if self._runtime.has_long_tasks != self._is_sharing:
+            self._share(self._runtime.has_long_tasks)
         return task
+
+    def _share(self, is_shared: bool) -> None:
+        """Let workers have Python's lock soon, or not."""
+        self._is_sharing = is_shared
+        (_share_lock if is_shared else _keep_lock)()
 
     def _priority(self, function: TaskFunction, values: tuple[Any, ...]) -> int:
         found = function.priority_of
@@ -429,7 +434,7 @@ _switching: list[float] = []  # the interval before, once for each graph that sh
 def _share_lock() -> None:
     """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time.
 
-    It makes empty tasks slower, so it is done only once a task has computed for a while.
+    It makes empty tasks slower, so it is done only while tasks compute for a while.
     """
     _switching.append(sys.getswitchinterval())
     sys.setswitchinterval(min(_SWITCH_S, _switching[0]))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2
 #: Tasks that compute for longer should not wait long for Python's lock when they end.
 _LONG_S = 50e-6
-#: They count from this number on, and from this share of all tasks: an empty one may be late, too.
-_FEW_LONG, _LONG_SHARE = 3, 1 / 8
+#: Tasks are long if at least this share of them is; so many are assumed to be before any has run.
+_LONG_SHARE, _ASSUMED_LONG = 1 / 8, 3
 #: A task that took less had a core all the time; to ask how much takes about a microsecond.
 _SHORT_S = 20e-6
 WAITING, READY, RUNNING, DONE, FAILED, SKIPPED, DROPPED = range(7)
@@ -141,8 +141,8 @@ class Runtime:
         self.n_top = 0  # open tasks that no other task submitted
         self.failed: list[Task] = []
         self.n_skipped = 0
-        self.has_long_tasks = False
-        self._n_ran = self._n_long = 0
+        self.has_long_tasks = True
+        self._n_ran, self._n_long = 0, _ASSUMED_LONG
         self._idle: list[threading.Lock] = []
         self._all_done: list[_Waiter] = []
         self._helpers: list[_Waiter] = []
@@ -238,7 +238,7 @@ class Runtime:
             self._n_ran += 1
             if task.cpu_s > _LONG_S:
                 self._n_long += 1
-                self.has_long_tasks = self._n_long > max(_FEW_LONG, _LONG_SHARE * self._n_ran)
+            self.has_long_tasks = self._n_long >= _LONG_SHARE * self._n_ran
             task.value, task.error = value, error
             new: list[Task] = []
             if task.n_children:

@@ -1,0 +1,62 @@
+"""Routines of BLAS and LAPACK on square blocks, in place, without Python's lock.
+
+The functions of ``scipy.linalg.blas`` and ``scipy.linalg.lapack`` keep the lock while they compute,
+so threads that call them take turns. Their routines for Cython, called through ctypes, do not.
+Blocks are stored by columns, as LAPACK wants them.
+"""
+
+from ctypes import (
+    CFUNCTYPE,
+    PYFUNCTYPE,
+    byref,
+    c_char_p,
+    c_double,
+    c_int,
+    c_void_p,
+    py_object,
+    pythonapi,
+)
+
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+_name = PYFUNCTYPE(c_char_p, py_object)(("PyCapsule_GetName", pythonapi))
+_address = PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", pythonapi))
+
+
+def _routine(module, name, n_arguments):
+    capsule = module.__pyx_capi__[name]
+    return CFUNCTYPE(None, *[c_void_p] * n_arguments)(_address(capsule, _name(capsule)))
+
+
+_dgemm, _dsyrk = _routine(cython_blas, "dgemm", 13), _routine(cython_blas, "dsyrk", 10)
+_dtrsm, _dpotrf = _routine(cython_blas, "dtrsm", 11), _routine(cython_lapack, "dpotrf", 5)
+_ONE, _MINUS_ONE = byref(c_double(1)), byref(c_double(-1))
+
+
+def subtract_product(a, b, c):
+    """Subtract a times the transposed b from c."""
+    n = byref(c_int(len(c)))
+    _dgemm(b"N", b"T", n, n, n, _MINUS_ONE, a.ctypes.data, n, b.ctypes.data, n, _ONE,
+           c.ctypes.data, n)  # fmt: skip
+
+
+def subtract_square(a, c):
+    """Subtract a times the transposed a from the lower half of c."""
+    n = byref(c_int(len(c)))
+    _dsyrk(b"L", b"N", n, n, _MINUS_ONE, a.ctypes.data, n, _ONE, c.ctypes.data, n)
+
+
+def divide(a, lower):
+    """Multiply a by the inverse of the transposed lower triangle."""
+    n = byref(c_int(len(a)))
+    _dtrsm(b"R", b"L", b"T", b"N", n, n, _ONE, lower.ctypes.data, n, a.ctypes.data, n)
+
+
+def take_root(a):
+    """Replace a by the lower triangle that gives a if it is multiplied by itself, transposed."""
+    n, fault = byref(c_int(len(a))), c_int()
+    _dpotrf(b"L", n, a.ctypes.data, n, byref(fault))
+    if fault.value:
+        raise ValueError("the matrix is not positive definite")
+    a[np.triu_indices(len(a), 1)] = 0
