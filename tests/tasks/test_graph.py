@@ -93,18 +93,20 @@ def test_waiting_on_data_waits_for_their_writer_only():
 
 def test_priorities_go_first_under_every_policy():
     for policy in ("critical", "breadth", "work"):
-        order, release = [], threading.Event()
+        order, started, release = [], threading.Event(), threading.Event()
 
         @task(writes="key", priority="level")
         def note(key, level, order=order):
             order.append(level)
 
         @task(writes="key")
-        def block(key, release=release):
+        def block(key, started=started, release=release):
+            started.set()
             assert release.wait(PATIENCE_S)
 
         with Graph(workers=1, policy=policy):
             block("first")
+            assert started.wait(PATIENCE_S)
             for level in (0, 2, 0, 5, 1):
                 note(f"own {level} {len(order)} {policy}", level)
             release.set()
@@ -365,3 +367,26 @@ def test_task_can_open_a_graph_of_its_own(on):
 @task(writes="x")
 def fill_one(x, value):
     x[:] = value
+
+
+@pytest.mark.parametrize(
+    ("on", "cpu_s", "takes_turns"),
+    [
+        ("threads", 0.5, True),  # two at a time, and each computes half of it
+        ("threads", 1.0, False),  # both compute all the time
+        ("threads", 0.1, False),  # both wait for something else
+        ("processes", 0.5, False),
+    ],
+)
+def test_workers_that_take_turns_are_noticed(on, cpu_s, takes_turns, monkeypatch):
+    @task()
+    def work(): ...
+
+    monkeypatch.setattr("foretell.executors.n_cores", lambda: 2)
+    with Graph(workers=2) as g:
+        for _ in range(8):
+            work()
+    g.on = on
+    for k, one in enumerate(g.tasks):
+        one.start_s, one.end_s, one.cpu_s = 1.0 + k // 2, 2.0 + k // 2, cpu_s
+    assert g.takes_turns == takes_turns

@@ -322,7 +322,8 @@ class Graph:
 
     def _children(self, own: Task) -> list[Task]:
         assert self._runtime is not None
-        return [task for task in self._runtime.open.values() if task.parent is own]
+        with self._runtime.lock:
+            return [task for task in self._runtime.open.values() if task.parent is own]
 
     def _raise_failures(self, own: Task | None) -> None:
         runtime = self._runtime
@@ -418,6 +419,17 @@ class Graph:
         return any("sandbox" in isolation_of(task) for task in self.tasks)
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether workers that were busy together computed on one core: Python's lock kept them."""
+        from foretell.executors import n_cores
+
+        if self.on != "threads" or min(self.workers, n_cores()) < 2 or self.time_s < _LEAST_SEEN_S:
+            return False
+        busy = sum(task.end_s - task.start_s - task.waited_s for task in self.tasks) / self.time_s
+        cores = sum(task.cpu_s for task in self.tasks) / self.time_s
+        return busy >= _BUSY and _ONE_CORE[0] <= cores <= _ONE_CORE[1]
+
+    @property
     def time_s(self) -> float:
         """The time from the start of the first task to the end of the last."""
         ran = [task for task in self.tasks if task.start_s]
@@ -426,6 +438,12 @@ class Graph:
         return max(t.end_s for t in ran) - min(t.start_s for t in ran)
 
 
+#: Graphs that take turns: tasks at a time, cores that they use, and the least time to tell it from.
+_BUSY, _ONE_CORE, _LEAST_SEEN_S = 1.6, (0.7, 1.15), 0.05
+TURNS = (
+    "Workers took turns: together they computed on one core. Bodies that keep Python's lock need "
+    "processes, and very small ones larger blocks."
+)
 #: How often a thread gives Python's lock away while others wait for it, with short tasks about.
 _SWITCH_S = 2e-4
 _switching: list[float] = []  # the interval before, once for each graph that shares the lock

@@ -73,9 +73,12 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
         echo_json({"runs": shown})
     else:
         from foretell.tasks.declare import PROTECTION
+        from foretell.tasks.graph import TURNS
         from foretell.tasks.text import outcome_text
 
         echo(outcome_text(shown, program.varied))
+        if any(graph.takes_turns for graph in graphs):
+            echo(TURNS)
         if any(graph.has_sandbox for graph in graphs):
             echo(PROTECTION)
     if failure is not None:
