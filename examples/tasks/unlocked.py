@@ -34,29 +34,37 @@ _dtrsm, _dpotrf = _routine(cython_blas, "dtrsm", 11), _routine(cython_lapack, "d
 _ONE, _MINUS_ONE = byref(c_double(1)), byref(c_double(-1))
 
 
+def _address_of(block):
+    """Return where a block begins; it must be as the routines expect it."""
+    n = len(block)
+    if not (block.shape == (n, n) and block.dtype == float and block.flags.f_contiguous):
+        raise ValueError("a block must be square, of floats, and stored by columns")
+    return block.ctypes.data
+
+
 def subtract_product(a, b, c):
     """Subtract a times the transposed b from c."""
     n = byref(c_int(len(c)))
-    _dgemm(b"N", b"T", n, n, n, _MINUS_ONE, a.ctypes.data, n, b.ctypes.data, n, _ONE,
-           c.ctypes.data, n)  # fmt: skip
+    _dgemm(b"N", b"T", n, n, n, _MINUS_ONE, _address_of(a), n, _address_of(b), n, _ONE,
+           _address_of(c), n)  # fmt: skip
 
 
 def subtract_square(a, c):
     """Subtract a times the transposed a from the lower half of c."""
     n = byref(c_int(len(c)))
-    _dsyrk(b"L", b"N", n, n, _MINUS_ONE, a.ctypes.data, n, _ONE, c.ctypes.data, n)
+    _dsyrk(b"L", b"N", n, n, _MINUS_ONE, _address_of(a), n, _ONE, _address_of(c), n)
 
 
 def divide(a, lower):
     """Multiply a by the inverse of the transposed lower triangle."""
     n = byref(c_int(len(a)))
-    _dtrsm(b"R", b"L", b"T", b"N", n, n, _ONE, lower.ctypes.data, n, a.ctypes.data, n)
+    _dtrsm(b"R", b"L", b"T", b"N", n, n, _ONE, _address_of(lower), n, _address_of(a), n)
 
 
 def take_root(a):
     """Replace a by the lower triangle that gives a if it is multiplied by itself, transposed."""
     n, fault = byref(c_int(len(a))), c_int()
-    _dpotrf(b"L", n, a.ctypes.data, n, byref(fault))
+    _dpotrf(b"L", n, _address_of(a), n, byref(fault))
     if fault.value:
         raise ValueError("the matrix is not positive definite")
     a[np.triu_indices(len(a), 1)] = 0

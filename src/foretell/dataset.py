@@ -42,7 +42,7 @@ _ROWS_SHOWN = 5
 #: Endings of targets that are never zero, however short a run: a zero was too little to measure.
 _NEVER_ZERO = ("_s", "_j", "peak_memory_bytes")
 #: Endings of targets that only grow while a run lasts: at a time limit, they are lower bounds.
-_GROWING = ("_s", "_j", "_bytes")
+_GROWING = ("_s", "_ms", "_min", "_j", "_kj", "_bytes")
 _UNITS = {"b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "ns", "us", "µs", "ms", "s",
           "min", "h", "hz", "khz", "mhz", "ghz", "w", "kw", "j", "kj", "%"}  # fmt: skip
 _WITH_UNIT = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([a-zµ%]+)", re.IGNORECASE)
@@ -172,7 +172,8 @@ class Dataset:
         import numpy as np
 
         is_bound = np.zeros(len(self.frame), dtype=bool)
-        is_growing = self.roles.get(target) != PARAMETER and target.endswith(_GROWING)
+        is_growing = target.endswith(_GROWING) and "_per_" not in target
+        is_growing &= self.roles.get(target) != PARAMETER
         if is_growing and target in self.frame.columns and (self.statuses == Status.OK).any():
             values = as_numbers(self.frame[target])
             is_late = (self.statuses == Status.TIMED_OUT).to_numpy()

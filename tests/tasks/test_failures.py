@@ -248,3 +248,36 @@ def test_ctrl_c_ends_what_runs_in_other_processes(on, isolation, launch, tmp_pat
     assert run.wait() == 0
     assert run.text.split() == ["started", "interrupted"]
     assert run.leaves_nobody_behind()
+
+
+BUSY = """
+import signal
+from foretell.tasks import Graph, task
+
+@task(writes="key")
+def empty(key): ...
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+with Graph(workers=2):
+    empty("x")
+for k in range(40):
+    try:
+        with Graph(workers=2):
+            signal.setitimer(signal.ITIMER_REAL, 0.004 + k * 1.3e-5)
+            for _ in range(2_000):  # an interrupt may be lost, in a callback of Python's own
+                empty("x")
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        pass
+print("ended")
+"""
+
+
+def test_ctrl_c_at_any_moment_of_submitting_leaves_no_lock_behind(launch, tmp_path):
+    (tmp_path / "program.py").write_text(BUSY)
+    run = launch(sys.executable, "program.py")
+    assert run.wait() == 0
+    assert run.text.split()[-1] == "ended"

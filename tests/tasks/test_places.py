@@ -128,6 +128,14 @@ def hold(x, started):
     time.sleep(3600)
 
 
+@task(writes="x")
+def follow(x, begin):
+    while not begin.exists():
+        os.sched_yield()
+    time.sleep(0.05)
+    return time.monotonic()
+
+
 @pytest.fixture(scope="module")
 def ray_cluster():
     """A cluster of four CPUs, which graphs join and leave."""
@@ -155,9 +163,12 @@ def test_no_more_bodies_run_at_once_on_ray_than_there_are_workers(ray_cluster, p
 @pytest.mark.slow
 def test_the_time_of_a_task_on_ray_leaves_out_what_it_waits_for_its_worker(ray_cluster):
     with Graph(workers=2, on="ray") as g:
-        for k in range(30):
-            span(f"x{k}", 0.0)
+        span("first", 0.0).result()
+        g._place._usual_s[span] = 0.0  # so that each worker holds several from now on
+        for k in range(40):
+            span(f"x{k}", 0.01)
         g.wait()
+    g.tasks.pop(0)
     bars = defaultdict(list)
     for one in g.tasks:
         bars[one.worker].append((one.start_s, one.end_s))
@@ -165,6 +176,32 @@ def test_the_time_of_a_task_on_ray_leaves_out_what_it_waits_for_its_worker(ray_c
     for own in bars.values():
         busy_s = sum(end - begin for begin, end in own)
         assert busy_s < 1.5 * (max(end for _, end in own) - min(begin for begin, _ in own))
+
+
+@task(reads="a", writes="b")
+def layout(a, b):
+    return a.flags.f_contiguous, b.flags.f_contiguous
+
+
+@pytest.mark.slow
+def test_arrays_arrive_on_ray_stored_as_they_were(ray_cluster):
+    with Graph(workers=1, on="ray"):
+        by_columns = layout(np.zeros((3, 4), order="F"), np.zeros((3, 4), order="F"))
+        by_rows = layout(np.zeros((3, 4)), np.zeros((3, 4)))
+    assert by_columns.value == (True, True)
+    assert by_rows.value == (False, False)
+
+
+@pytest.mark.slow
+def test_urgent_tasks_go_first_on_ray(ray_cluster, tmp_path):
+    begin = tmp_path / "begin"
+    with Graph(workers=1, on="ray"):
+        first = follow("first", begin)
+        ordinary = [follow(f"x{k}", begin) for k in range(8)]
+        urgent = follow.with_options(priority=1)("urgent", begin)
+        begin.touch()
+    ends = sorted(one.value for one in (first, *ordinary, urgent))
+    assert ends.index(urgent.value) <= 3  # of the four that were taken before it
 
 
 @pytest.mark.slow

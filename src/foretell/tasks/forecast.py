@@ -32,7 +32,7 @@ WORTH = 0.03
 #: A larger share of overhead is told.
 MUCH_OVERHEAD = 0.05
 _Z90 = 1.6448536269514722
-_TASKS_DRAWN = 100_000  # in all draws of one cell
+_TASKS_DRAWN = 80_000  # in all draws of one cell
 _FEWEST_DRAWS, _MOST_DRAWS = 8, 200
 
 

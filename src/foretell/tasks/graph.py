@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import attrgetter
 from pathlib import Path
+from queue import LifoQueue
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from foretell.tasks.data import Dependencies
 from foretell.tasks.declare import TaskFunction, active
 from foretell.tasks.places import Place, open_place
 from foretell.tasks.policies import POLICIES, check_policy
-from foretell.tasks.runtime import FAILED, SKIPPED, Runtime, Task
+from foretell.tasks.runtime import FAILED, SKIPPED, Runtime, Task, let_others_release
 from foretell.tasks.trace import Wait, bars_of, isolation_of, write_perfetto, write_table
 
 #: Where graphs are put that are opened in order to be foreseen; None where they are to run.
@@ -110,7 +111,9 @@ class Graph:
         self._runtime: Runtime | None = None
         self._place: Place | None = None
         self._isolated: dict[str, Place] = {}
-        self._isolating = threading.Semaphore(self.workers + 1)  # with whoever submits
+        self._slots: LifoQueue[int] = LifoQueue()
+        for slot in range(self.workers + 1):  # with whoever submits
+            self._slots.put(slot)
         self._is_planned = False
         self._is_sharing = False
         self._seen: dict[str, tuple[int, float]] = {}
@@ -170,8 +173,7 @@ class Graph:
                 place.close()
             if self._limits is not None:
                 self._limits.restore_original_limits()
-            if self._is_sharing:
-                self._share(False)
+            self._share(False)
             self._leave()
             self._known = Dependencies()
 
@@ -201,6 +203,7 @@ class Graph:
             return task
         assert self._runtime is not None and self._place is not None
         self._place_of(function).check(function, values)
+        let_others_release(self._runtime.lock)
         with self._runtime.lock:
             task.id = len(self.tasks)
             self.tasks.append(task)
@@ -218,8 +221,10 @@ class Graph:
 
     def _share(self, is_shared: bool) -> None:
         """Let workers have Python's lock soon, or not."""
-        self._is_sharing = is_shared
-        (_share_lock if is_shared else _keep_lock)()
+        with _switching_lock:
+            if is_shared != self._is_sharing:
+                (_share_lock if is_shared else _keep_lock)()
+                self._is_sharing = is_shared
 
     def _priority(self, function: TaskFunction, values: tuple[Any, ...]) -> int:
         found = function.priority_of
@@ -369,13 +374,19 @@ class Graph:
                 values = tuple(v.value if type(v) is Task else v for v in values)
                 break
         function = task.function
-        place = self._place_of(function)
         if self.check:
-            return checked_call(function, values, lambda given: place.call(function, given, worker))
+            return checked_call(function, values, lambda given: self._run(function, given, worker))
+        return self._run(function, values, worker)
+
+    def _run(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
+        place = self._place_of(function)
         if place is self._place:
             return place.call(function, values, worker)
-        with self._isolating:
-            return place.call(function, values, worker)
+        slot = self._slots.get()  # isolated tasks run here, no more at a time than workers
+        try:
+            return place.call(function, values, slot)
+        finally:
+            self._slots.put(slot)
 
     def _place_of(self, function: TaskFunction) -> Place:
         """Return where a task runs: on the place of the graph, or in isolation."""
@@ -441,11 +452,12 @@ class Graph:
 #: Graphs that take turns: tasks at a time, cores that they use, and the least time to tell it from.
 _BUSY, _ONE_CORE, _LEAST_SEEN_S = 1.6, (0.7, 1.15), 0.05
 TURNS = (
-    "Workers took turns: together they computed on one core. Bodies that keep Python's lock need "
-    "processes, and very small ones larger blocks."
+    "Workers were busy together, but computed on one core. Bodies that keep Python's lock need "
+    "processes, and very small ones larger blocks; if bodies wait for something else, all is well."
 )
 #: How often a thread gives Python's lock away while others wait for it, with short tasks about.
 _SWITCH_S = 2e-4
+_switching_lock = threading.Lock()
 _switching: list[float] = []  # the interval before, once for each graph that shares the lock
 
 

@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from functools import reduce
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from foretell.errors import ForetellError, Option, UsageError, error_lines, suggest
+from foretell.machines import Needs
 from foretell.tasks.declare import TaskFunction, active
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ def run_copied(function: TaskFunction, values: tuple[Any, ...]) -> tuple[Any, li
 
 def _own(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value if value.flags.writeable else value.copy()
+        return value if value.flags.writeable else value.copy(order="K")
     return list(map(_own, value)) if isinstance(value, list) else value
 
 
@@ -229,9 +231,8 @@ class Ray(Place):
     def __init__(self, on: str, n_workers: int) -> None:
         from foretell.executors.cluster import Cluster
 
+        super().__init__(_DEPTH * n_workers)
         self._cluster = Cluster(on, n_cpus=n_workers)
-        n_actors = max(1, min(n_workers, self._cluster.n_cpus))
-        super().__init__(_DEPTH * n_actors)
         import ray
 
         self._ray = ray
@@ -239,10 +240,15 @@ class Ray(Place):
         self._changed = threading.Condition()
         self._actors: list[_Actor] = []
         self._starting: dict[Any, _Actor] = {}
-        self._alone: set[Any] = set()
+        self._looked_s = 0.0
+        self._waiting: list[tuple[int, float, int]] = []
+        self._turn = count()
         self._usual_s: dict[TaskFunction, float] = {}
         self._is_ending = False
-        for number in range(n_actors):
+        self._here = threading.Semaphore(n_workers)
+        self._one_alone = threading.Lock()
+        self._alone: Any = None
+        for number in range(n_workers):
             self._start(number)
 
     def check(self, function: TaskFunction, values: tuple[Any, ...]) -> None:
@@ -254,17 +260,19 @@ class Ray(Place):
         from foretell.executors.cluster import losses
 
         if have_common_memory(function, values):
-            return super().call(function, values, worker)
+            with self._here:
+                return super().call(function, values, worker)
 
+        lost = (*losses(), self._ray.exceptions.RayActorError)
         actor = self._taken(function)
         sent_s = time.perf_counter()
         try:
             try:
                 result, written = self._run(actor, function, values)
-            except self._ray.exceptions.RayActorError:
+            except lost:
                 self._replace(actor)
                 result, written = self._run_alone(function, values)
-        except (*losses(), self._ray.exceptions.RayActorError) as error:
+        except lost as error:
             raise WorkerLost(f"task '{function.label}': {error_lines(error)[0]}") from None
         except self._ray.exceptions.RayTaskError as error:
             raise (error.cause or error) from None
@@ -273,34 +281,84 @@ class Ray(Place):
         bring_back(function, values, written)
         return result
 
+    # Actors
+
     def _start(self, number: int) -> None:
         """Start an actor; it takes calls from when it answers."""
         handle = self._ray.remote(num_cpus=1)(RayWorker).remote()
         self._starting[handle.__ray_ready__.remote()] = _Actor(handle, number)
 
-    def _taken(self, function: TaskFunction) -> _Actor:
-        """Wait for an actor that has room for a call."""
+    def _look_after(self) -> None:
+        """Take on the actors that have started; raise an error if the cluster can have none."""
+        now_s = time.monotonic()
+        if self._actors and now_s < self._looked_s + _LOOK_S:
+            return
+        self._looked_s = now_s
+        ready, _ = self._ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
+        for reference in ready:
+            actor = self._starting.pop(reference)
+            try:
+                self._ray.get(reference)
+            except self._ray.exceptions.RayActorError:
+                self._start(actor.number)
+            else:
+                self._actors.append(actor)
+        if not self._actors:
+            self._cluster.still_has_room(Needs())
+
+    def _replace(self, actor: _Actor) -> None:
+        """Start another actor in the place of one that is lost."""
         with self._changed:
-            while True:
-                if self._starting:
-                    self._look_after()
-                with_room = [actor for actor in self._actors if self._has_room(actor)]
-                if with_room:
-                    actor = min(with_room, key=lambda actor: len(actor.held))
-                    actor.held.append(function)
-                    return actor
-                if self._is_ending:
-                    raise WorkerLost("the graph was ended")
-                self._changed.wait(_LOOK_S if self._starting else None)
+            self._refuse_to_begin()
+            if actor in self._actors:
+                self._actors.remove(actor)
+                self._start(actor.number)
+
+    def _refuse_to_begin(self) -> None:
+        if self._is_ending:
+            raise WorkerLost("the graph was ended")
+
+    # Calls
+
+    def _taken(self, function: TaskFunction) -> _Actor:
+        """Wait for an actor that has room, behind the calls that come before by priority."""
+        task = active.task
+        rank = (0, 0.0) if task is None else (-task.priority, -task.rank)
+        with self._changed:
+            own = (*rank, next(self._turn))
+            self._waiting.append(own)
+            try:
+                while True:
+                    self._refuse_to_begin()
+                    if self._starting:
+                        self._look_after()
+                    with_room = [actor for actor in self._actors if self._has_room(actor)]
+                    if with_room and own == min(self._waiting):
+                        actor = min(with_room, key=lambda actor: len(actor.held))
+                        actor.held.append(function)
+                        return actor
+                    self._changed.wait(_LOOK_S if self._starting else None)
+            finally:
+                self._waiting.remove(own)
+                self._changed.notify_all()
 
     def _has_room(self, actor: _Actor) -> bool:
         if len(actor.held) >= _DEPTH:
             return False
         return all(self._usual_s.get(held, math.inf) < _BRIEF_S for held in actor.held)
 
-    def _look_after(self) -> None:
-        ready, _ = self._ray.wait(list(self._starting), timeout=0)
-        self._actors += [self._starting.pop(reference) for reference in ready]
+    def _give_back(self, actor: _Actor, function: TaskFunction, sent_s: float) -> None:
+        """Note that a call has ended, and when its body began: calls before it came first."""
+        now_s = time.perf_counter()
+        with self._changed:
+            began_s = max(sent_s, actor.ended_s)
+            actor.held.remove(function)
+            actor.ended_s = now_s
+            usual_s = self._usual_s.setdefault(function, now_s - began_s)
+            self._usual_s[function] += (now_s - began_s - usual_s) / 8
+            self._changed.notify_all()
+        if active.task is not None:
+            active.task.start_s, active.task.worker = began_s, actor.number
 
     def _run(self, actor: _Actor, function: TaskFunction, values: tuple[Any, ...]) -> Any:
         """Send a call, with its task until the actor has it, and wait for what it returns."""
@@ -314,34 +372,16 @@ class Ray(Place):
     def _run_alone(self, function: TaskFunction, values: tuple[Any, ...]) -> Any:
         """Run a body in a process of its own: if it ends that process, no other call is lost."""
         remote = self._ray.remote(num_cpus=0, max_retries=0)(run_copied)
-        reference = remote.remote(function, values)
-        self._alone.add(reference)
-        try:
-            return self._ray.get(reference)
-        finally:
-            self._alone.discard(reference)
+        with self._one_alone:  # beside the actors, which have the CPUs
+            with self._changed:
+                self._refuse_to_begin()
+                self._alone = remote.remote(function, values)
+            try:
+                return self._ray.get(self._alone)
+            finally:
+                self._alone = None
 
-    def _replace(self, actor: _Actor) -> None:
-        """Start another actor in the place of one that is lost."""
-        with self._changed:
-            if self._is_ending:
-                raise WorkerLost("the graph was ended")
-            if actor in self._actors:
-                self._actors.remove(actor)
-                self._start(actor.number)
-
-    def _give_back(self, actor: _Actor, function: TaskFunction, sent_s: float) -> None:
-        """Note that a call has ended, and when its body began: calls before it came first."""
-        now_s = time.perf_counter()
-        with self._changed:
-            began_s = max(sent_s, actor.ended_s)
-            actor.held.remove(function)
-            actor.ended_s = now_s
-            usual_s = self._usual_s.setdefault(function, now_s - began_s)
-            self._usual_s[function] += (now_s - began_s - usual_s) / 8
-            self._changed.notify()
-        if active.task is not None:
-            active.task.start_s, active.task.worker = began_s, actor.number
+    # Ending
 
     def interrupt(self) -> None:
         """End the actors, and what runs there."""
@@ -349,9 +389,9 @@ class Ray(Place):
             self._is_ending = True
             for actor in (*self._actors, *self._starting.values()):
                 self._ray.kill(actor.handle)
+            if self._alone is not None:
+                self._ray.cancel(self._alone, force=True)
             self._changed.notify_all()
-        for reference in list(self._alone):
-            self._ray.cancel(reference, force=True)
 
     def close(self) -> None:
         """End the actors, and leave the cluster."""

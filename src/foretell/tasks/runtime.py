@@ -100,25 +100,14 @@ class _Waiter:
             pass
 
 
-class _YieldingLock:
-    """A lock for moments: who finds it taken lets other threads run, and tries again.
+def let_others_release(lock: threading.Lock) -> None:
+    """Let other threads run while a lock is taken that is held for moments, before taking it.
 
-    A thread that blocks on a lock has to be woken when it is released, each time, while the thread
-    that woke it goes on and takes the lock again. That would take longer than the work.
+    A thread that blocks on a lock has to be woken each time it is released, while the thread that
+    woke it goes on and takes it again. That would take longer than the work.
     """
-
-    __slots__ = ("_release", "_take")
-
-    def __init__(self) -> None:
-        lock = threading.Lock()
-        self._take, self._release = lock.acquire, lock.release
-
-    def __enter__(self) -> None:
-        while not self._take(False):
-            time.sleep(0)
-
-    def __exit__(self, *_: object) -> None:
-        self._release()
+    while lock.locked():
+        time.sleep(0)
 
 
 class Runtime:
@@ -136,7 +125,7 @@ class Runtime:
         self, ready: Ready, call: Callable[[Task, int], Any], prepare: Callable[[], None]
     ) -> None:
         self.ready, self._call, self._prepare = ready, call, prepare
-        self.lock = _YieldingLock()
+        self.lock = threading.Lock()
         self.open: dict[int, Task] = {}
         self.n_top = 0  # open tasks that no other task submitted
         self.failed: list[Task] = []
@@ -198,6 +187,7 @@ class Runtime:
         task: Task | None = None
         while True:
             if task is None:
+                let_others_release(self.lock)
                 with self.lock:
                     task = self.take(worker)
                     if task is None:
@@ -234,6 +224,7 @@ class Runtime:
         if task.cpu_s > _SHORT_S:
             task.cpu_s = time.thread_time() - cpu_s
         active.task = outer
+        let_others_release(self.lock)
         with self.lock:
             self._n_ran += 1
             if task.cpu_s > _LONG_S:

@@ -127,6 +127,9 @@ def test_for_a_limit_that_nothing_can_keep_no_run_is_worth_its_cost():
         advice = advise(machines(), asked("a", "b", "c", deadline=deadline), data=rows)
         assert (advice.proposals == []) == is_hopeless
     assert "no affordable run has a chance above 5 % of leading to a plan" in repr(advice)
+    # Where there is nothing to choose, a run still narrows the interval.
+    alone = advise(machines(), asked("a", deadline="2s"), data=past(b=1))
+    assert proposed(alone) == [{"machine": "a"}]
 
 
 def test_a_plan_that_was_never_run_is_checked_before_it_is_the_end():

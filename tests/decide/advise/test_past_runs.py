@@ -48,6 +48,13 @@ def test_runs_are_sorted_by_how_they_ended():
 def test_a_run_without_a_result_failed_and_one_too_short_to_be_measured_did_not():
     rows = pd.DataFrame({"workers": [1, 2, 4], "kind": "x", "time_s": [5.0, np.nan, 0.0]})
     assert PastRuns.of(rows, [LAW]).broken["workers"].tolist() == [2]
+    assert PastRuns.of(rows.assign(status="ok"), [LAW]).broken.empty  # it was not measured
+
+
+def test_without_a_wall_time_the_limit_is_what_a_stopped_run_took():
+    rows = pd.DataFrame({"workers": [1, 2], "kind": "x", "time_s": [5.0, 60.0]})
+    rows["status"] = ["ok", "timed out"]
+    assert PastRuns.of(rows, [LAW]).limit_s.tolist() == [60.0]
 
 
 def test_a_status_in_other_words_does_not_say_how_runs_ended():

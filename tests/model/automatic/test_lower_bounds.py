@@ -162,12 +162,14 @@ def test_a_level_that_never_went_well_is_left_out_and_noted():
         ("cpu_time_s", True),
         ("energy_j", True),
         ("peak_memory_bytes", True),
+        ("images_per_s", False),
         ("other_load", False),  # a mean, which may fall until the end
         ("size", False),  # a setting
     ],
 )
 def test_only_what_grows_during_a_run_is_bounded_by_a_time_limit(runs, target, is_bounded):
-    more = dict.fromkeys(("cpu_time_s", "energy_j", "peak_memory_bytes", "other_load"), 1.0)
+    more = dict.fromkeys(("cpu_time_s", "energy_j", "peak_memory_bytes", "other_load",
+                          "images_per_s"), 1.0)  # fmt: skip
     dataset = read_dataset(measured(**more))
     kept, bounds = dataset.split_timed_out(target)
     n_late = int((runs["status"] == "timed out").sum())

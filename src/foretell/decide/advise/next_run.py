@@ -92,7 +92,7 @@ class _Adviser:
         choice = self._choice()
         far_chance = float(choice.much_better(_MUCH).sum())
         affordable = [] if self._is_precise else self._leading_to_a_plan(choice, self._affordable())
-        is_hopeless = choice.can_keep_limits < self.options.least_chance
+        is_hopeless = not self.is_target and choice.can_keep_limits < self.options.least_chance
         worths = {} if is_hopeless else self._worths(choice, affordable)
         best = max((w.chance for w in worths.values()), default=0.0)
         proposals: list[Proposal] = []

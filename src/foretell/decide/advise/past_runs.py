@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, as_numbers, describe_rows, read_dataset
 from foretell.errors import DatasetError
 from foretell.predictor import Predictor
+from foretell.spaces.quantities import TIME, quantity_of_name
 from foretell.spaces.rows import without
 from foretell.statuses import Status
 
@@ -46,8 +47,8 @@ class PastRuns:
     limit_s
         The time limits that they hit.
     broken
-        One row per configuration that failed in any other way and never went well. A run without
-        any result failed, too.
+        One row per configuration that failed in any other way and never went well. In a table that
+        does not say how runs ended, those without any result failed.
     """
 
     measured: pd.DataFrame
@@ -92,9 +93,11 @@ class PastRuns:
         counts = groups.size()
         measured = counts.index.to_frame(index=False)
         late = frame[status == Status.TIMED_OUT].drop_duplicates(columns).reset_index(drop=True)
-        is_wrong = frame[targets].isna().all(axis=1) | (status != Status.OK)
-        wrong = frame.loc[is_wrong & (status != Status.TIMED_OUT), columns].drop_duplicates()
-        limit_s = late["wall_time_s"] if "wall_time_s" in late else np.full(len(late), np.inf)
+        is_wrong = ~status.isin([Status.OK, Status.TIMED_OUT])
+        if not dataset.roles:  # only an empty result can say there that a run failed
+            is_wrong = frame[targets].isna().all(axis=1)
+        wrong = frame.loc[is_wrong, columns].drop_duplicates()
+        limit_s = _limits(late, targets)
         return cls(
             measured,
             counts.to_numpy().astype(float),
@@ -103,7 +106,7 @@ class PastRuns:
             bool((counts > 1).any()),
             late[columns],
             {target: late[target].to_numpy(dtype=float) for target in targets},
-            np.asarray(limit_s, dtype=float),
+            limit_s,
             without(wrong, measured).reset_index(drop=True),
         )
 
@@ -120,6 +123,15 @@ def _refuse_other_values(
                 f"{dataset.name}, column '{name}' must hold {what}; it has {told}. Correct them, "
                 "or drop those rows."
             )
+
+
+def _limits(late: pd.DataFrame, targets: Sequence[str]) -> Array:
+    """Return the time limits that runs hit: what they took; infinite where no column tells it."""
+    for name in ("wall_time_s", *targets):
+        kind, unit = quantity_of_name(name) or ("", 1.0)
+        if kind == TIME and name in late.columns:
+            return late[name].to_numpy(dtype=float) * unit
+    return np.full(len(late), np.inf)
 
 
 def _log_mean(values: pd.Series[float]) -> float:
