@@ -1,9 +1,9 @@
 """What isolation of tasks costs: five programs, plain, as tasks, in sandboxes, and sealed.
 
-    python -m benchmarks.secure_tasks [-o FILE] [--repeats 5] [--quick]
+    python -m benchmarks.secure_tasks [-o FILE] [--repeats 7] [--quick]
 
 Workers 1 and 2 are measured; more are simulated from the tasks that were measured. The machine
-should do nothing else; it takes about four minutes. Sandboxes are running before the clock starts.
+should do nothing else; it takes about six minutes. Sandboxes are running before the clock starts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -198,33 +199,46 @@ def simulated(graph):
 
 
 def measure(program, repeats):
+    """Run all variants in turns, so that a slower moment of the machine meets all alike."""
     from threadpoolctl import threadpool_limits
 
     owner = OwnerKey()
-    with threadpool_limits(1):
-        run_plain(program)
-        plain = [run_plain(program) for _ in range(repeats)]
-    found = {"name": program.name, "block": program.block,
-             "plain_s": statistics.median(plain), "variants": {}}  # fmt: skip
-    for name, options in VARIANTS.items():
-        own = {"measured": {}}
-        for workers in (1, 2):
-            runs = [run_graph(program, options, workers, owner) for _ in range(repeats)]
-            own["measured"][str(workers)] = statistics.median(took for took, _ in runs)
-            if workers == 1:
-                graph = runs[-1][1]
-                own["n_tasks"] = len(graph.tasks)
-                own["simulated"] = simulated(graph)
-        found["variants"][name] = own
-        shown = ", ".join(f"{w}: {1e3 * t:.1f} ms" for w, t in own["measured"].items())
-        print(f"{program.name}, block {program.block}, {name}: {shown}", flush=True)
+    plain, runs = [], {}
+    for _ in range(repeats):
+        with threadpool_limits(1):
+            run_plain(program)
+            plain.append(run_plain(program))
+        for name, workers in product(VARIANTS, (1, 2)):
+            run = run_graph(program, VARIANTS[name], workers, owner)
+            runs.setdefault((name, workers), []).append(run)
+    return {
+        "name": program.name, "block": program.block, "plain_s": statistics.median(plain),
+        "variants": {name: variant(runs[name, 1], runs[name, 2]) for name in VARIANTS},
+    }  # fmt: skip
+
+
+def shown(found):
+    for name, own in found["variants"].items():
+        times = ", ".join(f"{w}: {1e3 * t:.1f} ms" for w, t in own["measured"].items())
+        print(f"{found['name']}, block {found['block']}, {name}: {times}", flush=True)
     return found
+
+
+def variant(one, two):
+    """Put together the runs of a variant on one worker and on two."""
+    times = [[took for took, _ in runs] for runs in (one, two)]
+    of_median = min(one, key=lambda run: abs(run[0] - statistics.median(times[0])))[1]
+    return {
+        "measured": {"1": statistics.median(times[0]), "2": statistics.median(times[1])},
+        "range": {"1": [min(times[0]), max(times[0])], "2": [min(times[1]), max(times[1])]},
+        "n_tasks": len(of_median.tasks), "simulated": simulated(of_median),
+    }  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, default=FOLDER / "measured.json")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="small programs, to see that it works")
     given = parser.parse_args()
     found = {
@@ -234,7 +248,7 @@ def main():
             "versions": describe_versions(),
             "repeats": given.repeats,
         },
-        "programs": [measure(program, given.repeats) for program in programs(given.quick)],
+        "programs": [shown(measure(program, given.repeats)) for program in programs(given.quick)],
     }
     given.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -6,6 +6,7 @@ python docs/studies/secure_tasks.py
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,15 +40,31 @@ def facts(found: Found) -> str:
     about = found["about"]
     machine, versions = about["machine"], about["versions"]
     return (
-        f"Measured on {about['at']} UTC, {about['repeats']} runs of each (medians are shown), on "
-        f"{machine['n_usable']} cores of {machine['cpu']}; foretell {versions['foretell']}, Python "
-        f"{versions['python']}, numpy {versions['numpy']}."
+        f"Measured on {about['at']} UTC, {about['repeats']} runs of each in turns (medians are "
+        f"shown), on {machine['n_usable']} cores of {machine['cpu']}; foretell "
+        f"{versions['foretell']}, Python {versions['python']}, numpy {versions['numpy']}. "
+        f"{noise(found['programs'])}"
+    )
+
+
+def noise(programs: list[Found]) -> str:
+    """Say how much runs of the same thing differ."""
+    ratios = [
+        high / low
+        for program in programs
+        for own in program["variants"].values()
+        for low, high in own["range"].values()
+    ]
+    return (
+        f"The slowest run of a row took {statistics.median(ratios):.1f} times as long as its "
+        f"fastest (median of all rows; at most {max(ratios):.1f} times), so small differences mean "
+        "nothing."
     )
 
 
 def ms(seconds: float) -> str:
-    """Write milliseconds in three figures."""
-    return f"{1e3 * seconds:.3g}"
+    """Write milliseconds in three figures or more."""
+    return f"{1e3 * seconds:.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
 
 
 def change(time_s: float, base_s: float) -> str:
