@@ -308,7 +308,9 @@ def test_study_of_co_runs(tmp_path):
 
 def test_secure_tasks(tmp_path):
     def variant(one, two, four):
-        return {"measured": {"1": one, "2": two}, "n_tasks": 10, "simulated": {"4": four}}
+        ranges = {"1": [one, 2 * one], "2": [two, 3 * two]}
+        measured = {"measured": {"1": one, "2": two}, "range": ranges}
+        return {**measured, "n_tasks": 10, "simulated": {"4": four}}
 
     def program(name, block):
         variants = {
@@ -335,6 +337,7 @@ def test_secure_tasks(tmp_path):
     assert row[4] == "100, 50"
     assert row[5] == "300, 100 (+200 %, +100 %)"
     assert "| sandbox+sealed | 0.5× |" in results
+    assert "2.5 times as long as its fastest (median of all rows; at most 3.0 times)" in results
     assert "<svg" in (tmp_path / "secure-tasks-workers.svg").read_text()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +18,16 @@ from foretell.tasks.data import Dependencies
 from foretell.tasks.declare import TaskFunction, active
 from foretell.tasks.places import Place, open_place
 from foretell.tasks.policies import POLICIES, check_policy
-from foretell.tasks.runtime import FAILED, SKIPPED, Runtime, Task, let_others_release
+from foretell.tasks.runtime import (
+    FAILED,
+    SKIPPED,
+    Runtime,
+    Task,
+    keep_lock,
+    let_others_release,
+    share_lock,
+    switching,
+)
 from foretell.tasks.trace import Wait, bars_of, isolation_of, write_perfetto, write_table
 
 #: Where graphs are put that are opened in order to be foreseen; None where they are to run.
@@ -221,9 +229,9 @@ class Graph:
 
     def _share(self, is_shared: bool) -> None:
         """Let workers have Python's lock soon, or not."""
-        with _switching_lock:
+        with switching:
             if is_shared != self._is_sharing:
-                (_share_lock if is_shared else _keep_lock)()
+                (share_lock if is_shared else keep_lock)()
                 self._is_sharing = is_shared
 
     def _priority(self, function: TaskFunction, values: tuple[Any, ...]) -> int:
@@ -455,28 +463,6 @@ TURNS = (
     "Workers were busy together, but computed on one core. Bodies that keep Python's lock need "
     "processes, and very small ones larger blocks; if bodies wait for something else, all is well."
 )
-#: How often a thread gives Python's lock away while others wait for it, with short tasks about.
-_SWITCH_S = 2e-4
-_switching_lock = threading.Lock()
-_switching: list[float] = []  # the interval before, once for each graph that shares the lock
-
-
-def _share_lock() -> None:
-    """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time.
-
-    It makes empty tasks slower, so it is done only while tasks compute for a while.
-    """
-    _switching.append(sys.getswitchinterval())
-    sys.setswitchinterval(min(_SWITCH_S, _switching[0]))
-
-
-def _keep_lock() -> None:
-    before = _switching[0]
-    _switching.pop()
-    if not _switching:
-        sys.setswitchinterval(before)
-
-
 #: The libraries found when so many modules were loaded: looking for them takes a millisecond.
 _found: tuple[int, Any] = (-1, None)
 

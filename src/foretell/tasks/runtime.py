@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -108,6 +109,29 @@ def let_others_release(lock: threading.Lock) -> None:
     """
     while lock.locked():
         time.sleep(0)
+
+
+#: How often a thread gives Python's lock away while others wait for it, with short tasks about.
+_SWITCH_S = 2e-4
+switching = threading.Lock()
+_intervals: list[float] = []  # the interval before, once for each graph that shares the lock
+
+
+def share_lock() -> None:
+    """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time.
+
+    It makes empty tasks slower, so it is done only while tasks compute for a while.
+    """
+    _intervals.append(sys.getswitchinterval())
+    sys.setswitchinterval(min(_SWITCH_S, _intervals[0]))
+
+
+def keep_lock() -> None:
+    """Undo it; the last graph that shares the lock restores the interval."""
+    before = _intervals[0]
+    _intervals.pop()
+    if not _intervals:
+        sys.setswitchinterval(before)
 
 
 class Runtime:
