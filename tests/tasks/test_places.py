@@ -227,6 +227,21 @@ def test_an_error_in_the_program_ends_what_runs_on_ray(ray_cluster, tmp_path):
         raise RuntimeError("enough")
 
 
+class CannotStart:
+    def __init__(self):
+        raise ImportError("foretell is not installed here")
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_start_on_ray_are_told_and_not_waited_for(ray_cluster, monkeypatch):
+    monkeypatch.setattr("foretell.tasks.places.RayWorker", CannotStart)
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=2, on="ray"):
+        double(np.ones(3), np.zeros(3))
+    (error,) = caught.value.exceptions
+    assert isinstance(error, WorkerLost)
+    assert "foretell is not installed here" in str(error)
+
+
 @pytest.mark.slow
 def test_a_full_cluster_makes_tasks_of_ray_wait_and_not_hang(ray_cluster):
     import ray

@@ -198,6 +198,8 @@ class Processes(Place):
 _DEPTH, _BRIEF_S = 4, 0.02
 #: How often actors are looked after that have not started, where the cluster is full.
 _LOOK_S = 0.1
+#: How often an actor that cannot start is tried again: a node may have been lost just then.
+_MOST_RESTARTS = 2
 
 
 class RayWorker:
@@ -218,8 +220,8 @@ class RayWorker:
 class _Actor:
     """An actor of Ray: the tasks that it knows, the calls it holds, and when the last one ended."""
 
-    def __init__(self, handle: Any, number: int) -> None:
-        self.handle, self.number = handle, number
+    def __init__(self, handle: Any, number: int, n_restarts: int) -> None:
+        self.handle, self.number, self.n_restarts = handle, number, n_restarts
         self.known: set[int] = set()
         self.held: list[TaskFunction] = []
         self.ended_s = 0.0
@@ -241,6 +243,7 @@ class Ray(Place):
         self._actors: list[_Actor] = []
         self._starting: dict[Any, _Actor] = {}
         self._looked_s = 0.0
+        self._fault = ""
         self._waiting: list[tuple[int, float, int]] = []
         self._turn = count()
         self._usual_s: dict[TaskFunction, float] = {}
@@ -283,10 +286,10 @@ class Ray(Place):
 
     # Actors
 
-    def _start(self, number: int) -> None:
+    def _start(self, number: int, n_restarts: int = 0) -> None:
         """Start an actor; it takes calls from when it answers."""
         handle = self._ray.remote(num_cpus=1)(RayWorker).remote()
-        self._starting[handle.__ray_ready__.remote()] = _Actor(handle, number)
+        self._starting[handle.__ray_ready__.remote()] = _Actor(handle, number, n_restarts)
 
     def _look_after(self) -> None:
         """Take on the actors that have started; raise an error if the cluster can have none."""
@@ -299,8 +302,10 @@ class Ray(Place):
             actor = self._starting.pop(reference)
             try:
                 self._ray.get(reference)
-            except self._ray.exceptions.RayActorError:
-                self._start(actor.number)
+            except self._ray.exceptions.RayError as error:
+                self._fault = error_lines(error)[-1]
+                if actor.n_restarts < _MOST_RESTARTS:
+                    self._start(actor.number, actor.n_restarts + 1)
             else:
                 self._actors.append(actor)
         if not self._actors:
@@ -332,6 +337,8 @@ class Ray(Place):
                     self._refuse_to_begin()
                     if self._starting:
                         self._look_after()
+                    if not (self._actors or self._starting):
+                        raise WorkerLost(f"no worker starts on the Ray cluster: {self._fault}")
                     with_room = [actor for actor in self._actors if self._has_room(actor)]
                     if with_room and own == min(self._waiting):
                         actor = min(with_room, key=lambda actor: len(actor.held))
