@@ -152,7 +152,9 @@ class _Signature:
         kind, size = struct.unpack("<HI", reader.take(6))
         if kind != _PEM_CHAIN:
             raise IntegrityError(f"a quote must bring its chain of certificates, not data {kind}")
-        return cls(signature, key, qe_report, qe_signature, authentication, reader.take(size))
+        chain = reader.take(size)
+        reader.check_end()
+        return cls(signature, key, qe_report, qe_signature, authentication, chain)
 
 
 class _Reader:
@@ -165,6 +167,10 @@ class _Reader:
             raise IntegrityError("a quote is cut off")
         self._place += n
         return found
+
+    def check_end(self) -> None:
+        if self._place < len(self._content):
+            raise IntegrityError("the lengths in a quote do not add up")
 
 
 def _trusted_leaf(chain: bytes, roots: bytes, at: datetime) -> EllipticCurvePublicKey:
