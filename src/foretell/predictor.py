@@ -91,11 +91,30 @@ class Quantiles:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What choosing among many configurations needs: no texts, and any quantiles."""
+    """What choosing among many configurations needs: no texts, and any quantiles.
+
+    Attributes
+    ----------
+    supported
+        Where intervals rest on errors: inside the data, and outside in directions in which errors
+        were rehearsed, as far as these may be continued. None means everywhere but far outside.
+    """
 
     value: NDArray[np.float64]
     quantiles: Quantiles
     trust: NDArray[np.object_]
+    supported: NDArray[np.bool_] | None = None
+
+    @property
+    def is_far(self) -> NDArray[np.bool_]:
+        """Which configurations are far outside the data, or have an unknown level."""
+        found: NDArray[np.bool_] = (self.trust == TRUST_FAR) | (self.trust == TRUST_UNKNOWN)
+        return found
+
+    @property
+    def is_supported(self) -> NDArray[np.bool_]:
+        """Which configurations have an interval that rests on errors."""
+        return ~self.is_far if self.supported is None else self.supported
 
 
 @runtime_checkable

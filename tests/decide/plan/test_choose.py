@@ -60,7 +60,7 @@ def test_the_chosen_row_is_the_cheapest_that_is_allowed_and_keeps_the_limit(
 ):
     question = Question({"deadline": most_s}, confidence, (confidence,), allow_far)
     chooser = PlanChooser(question, "cost", ["time", "cost"])
-    found = chooser.chosen(figures_of(rows, [confidence]), confidence)
+    found = chooser.chosen(figures_of(rows, question.probabilities), confidence)
     factor = np.exp(0.1 * z(confidence))
     allowed = [
         (workers * seconds, seconds, workers)
@@ -76,14 +76,14 @@ def test_the_chosen_row_is_the_cheapest_that_is_allowed_and_keeps_the_limit(
 def test_a_shortlist_of_parts_answers_like_all_rows_at_once(rows, most_s, size):
     question = Question({"deadline": most_s}, 0.9, (0.5, 0.9), False)
     chooser = PlanChooser(question, "cost", ["time", "cost"])
-    whole, parts = figures_of(rows, (0.5, 0.9)), Shortlist(chooser)
+    whole, parts = figures_of(rows, question.probabilities), Shortlist(chooser)
     for start in range(0, len(rows), size):
-        parts.add(figures_of(rows[start : start + size], (0.5, 0.9)))
+        parts.add(figures_of(rows[start : start + size], question.probabilities))
     assert parts.n_seen == len(rows)
 
     def answers(figures):
         found = [chooser.chosen(figures, p) for p in (0.5, 0.9)]
-        found += [chooser.closest(figures), chooser.best_far(figures)]
+        found += [chooser.closest(figures), chooser.best_unsupported(figures)]
         found.append(chooser.without(figures, "deadline"))
         return [figures.frame.iloc[r].to_numpy().tolist() for r in found]
 

@@ -24,13 +24,15 @@ class Widening(Law):
     """A law that is less sure outside its data: the deviation of log errors there is larger."""
 
     outside_spread: float = 0.3
+    supported_to: float | None = None
 
     def outlook(self, frame, probabilities):
         found = super().outlook(frame, probabilities)
         spread = np.where(found.trust == "inside", self.spread, self.outside_spread)
         factors = np.exp(np.outer(spread, [z(p) for p in probabilities]))
         quantiles = Quantiles(tuple(probabilities), found.value[:, None] * factors)
-        return type(found)(found.value, quantiles, found.trust)
+        is_supported = self.supported_to and frame["workers"].to_numpy() <= self.supported_to
+        return type(found)(found.value, quantiles, found.trust, is_supported)
 
 
 ASKED = {"vary": {"workers": [32, 64, 100]}}  # 41.25 s and 25.625 s inside, 20 s outside
@@ -59,6 +61,44 @@ def test_a_plan_leaves_the_data_only_for_what_is_better_at_its_pessimistic_end(s
 )
 def test_the_risk_says_which_end_of_the_interval_counts_outside(more, expected):
     assert chosen(make_plan(Widening(), {**ASKED, **more})) == {"workers": expected}
+
+
+FAR = {"vary": {"workers": [32, 64, 200, 300]}}  # 25.625 s inside, 15 and 13.3 s far outside
+
+
+@pytest.mark.parametrize(
+    ("spread", "supported_to", "more", "expected"),
+    [
+        (0.2, 256, {}, 200),  # 95 % of runs stay below 20.8 s
+        (0.2, 128, {}, 64),  # no error was rehearsed there
+        (0.2, 128, {"risk": "even"}, 64),
+        (0.4, 256, {}, 64),  # 95 % stay below 29.0 s
+        (0.4, 256, {"risk": "even"}, 64),
+        (0.4, 256, {"risk": "bold"}, 64),
+        (0.4, 256, {"allow_far": True}, 300),
+        (0.4, 256, {"allow_far": True, "risk": "cautious"}, 64),
+        (0.2, 128, {"allow_far": True, "risk": "cautious"}, 300),
+    ],
+)
+def test_far_outside_only_a_supported_pessimistic_end_convinces(
+    spread, supported_to, more, expected
+):
+    law = Widening(outside_spread=spread, supported_to=supported_to)
+    assert chosen(make_plan(law, {**FAR, **more})) == {"workers": expected}
+
+
+def test_a_plan_that_is_far_outside_starts_with_a_warning():
+    plan = make_plan(Widening(outside_spread=0.2, supported_to=256), FAR)
+    assert repr(plan).startswith("Far outside the data")
+    assert plan.n_far == 1  # 300 workers
+    assert plan.far.configuration == {"workers": 300}
+
+
+def test_what_is_passed_over_far_outside_is_told_with_the_option_that_allows_it():
+    text = repr(make_plan(Widening(outside_spread=0.4, supported_to=256), FAR))
+    passed = next(line for line in text.splitlines() if "Passed over" in line)
+    assert "workers=200" in passed
+    assert passed.endswith("allow_far compares predictions.")
 
 
 def test_a_bold_plan_gambles_on_the_optimistic_end():

@@ -202,6 +202,20 @@ def test_near_is_as_far_as_was_rehearsed_along_each_column_and_way():
     assert inside.is_near(spot(0.01)).tolist() == [False]
 
 
+def test_intervals_are_supported_up_to_four_times_where_errors_were_rehearsed():
+    for place, is_supported in (
+        (spot(1.0), True),  # 4 times above, which was rehearsed
+        (spot(1.1), False),
+        (spot(-0.1), False),  # never asked below
+        (spot(size=-0.9), True),  # rehearsed to 2.6 times below; this is 3.5 times
+        (spot(size=-1.1), False),
+        (spot(size=0.1), False),
+        (spot(0.9, -0.9), True),
+        (spot(1.1, -0.9), False),
+    ):
+        assert GROWING.is_supported(place).tolist() == [is_supported], place.distance
+
+
 def far_out(ratios, configuration=None):
     """One fold above the nodes, with runs at these ratios."""
     ratios = np.array(ratios, dtype=float)

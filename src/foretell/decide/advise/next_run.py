@@ -197,7 +197,7 @@ class _Adviser:
         If all that may be chosen is far outside the data, smaller jobs must leave enough to run it.
         """
         leading = [run for run in affordable if choice.place_of[run] >= 0]
-        is_planned = not self.choices.is_far.all() or self.planner.chooser.question.allow_far
+        is_planned = self.planner.chooser.allowed(self.choices).any()
         if is_planned or not leading:
             return affordable
         left = self.budget.most - min(float(self._cost[run]) for run in leading)
@@ -255,7 +255,7 @@ class _Adviser:
                     field.see_at_least(place, float(np.log(least / known.value[place])))
             fields[kind] = field.first(n_choices + n_runs)
         chooser = self.planner.chooser
-        is_allowed = ~self.choices.is_far | chooser.question.allow_far
+        is_allowed = chooser.allowed(self.choices)
         return Choice(
             self.choices,
             chooser,

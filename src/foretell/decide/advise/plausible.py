@@ -55,6 +55,6 @@ def _hopeful(chooser: PlanChooser, figures: Figures) -> Rows:
     for word, most in chooser.question.limits.items():
         missed = np.maximum(missed, figures.at(LIMITS[word], OPTIMISTIC) / most)
     order = np.lexsort((figures.at(chooser.minimize, OPTIMISTIC), missed))
-    is_far = figures.is_far[order] & (not chooser.question.allow_far)
-    near, far = order[~is_far][:MOST_PLAUSIBLE], order[is_far][:_MOST_FAR]
+    is_allowed = chooser.allowed(figures)[order]
+    near, far = order[is_allowed][:MOST_PLAUSIBLE], order[~is_allowed][:_MOST_FAR]
     return np.concatenate([near, far])

@@ -112,7 +112,8 @@ class Account:
             values = np.nan_to_num(values) * (self.n_warm_up + _column(frame, _ATTEMPTS, 1.0))
             known[quantity] = Known(values, Quantiles((0.5,), values[:, None]))
         bill = Tariff.of(self.prices, Listed(frame)).bill(frame)
-        figures = Figures(frame, self.prices, known, bill, *np.zeros((2, len(frame)), dtype=bool))
+        is_inside = np.ones(len(frame), dtype=bool)  # they were run
+        figures = Figures(frame, self.prices, known, bill, ~is_inside, ~is_inside, is_inside)
         return figures.value(self.budget.kind)
 
 

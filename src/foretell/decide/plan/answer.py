@@ -104,7 +104,9 @@ class Plan:
         What looks better outside the data, or was never run, but is too uncertain for the risk
         that was asked for.
     far
-        A better configuration that lies far outside the data, and was not considered.
+        A better configuration that was not considered: no interval supports its prediction.
+    n_far
+        How many configurations were not considered for that reason.
     is_searched
         Whether the space was searched, not looked at as a whole.
     has_estimated_energy
@@ -267,7 +269,7 @@ class Answer:
         chooser = self.planner.chooser
         if chooser.question.allow_far:
             return None
-        far = chooser.best_far(self.figures)
+        far = chooser.best_unsupported(self.figures)
         bound = self._objective[chosen[0]] if len(chosen) else np.inf
         return self._candidate(far) if len(far) and self._objective[far[0]] < bound else None
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foretell.decide.question.prices import Bill, Prices, Tariff
 from foretell.errors import UsageError
-from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_UNKNOWN, Outlook, Predictor, Quantiles
+from foretell.predictor import TRUST_INSIDE, Outlook, Predictor, Quantiles
 from foretell.spaces.quantities import (
     CARBON,
     COST,
@@ -52,6 +52,8 @@ class Figures:
     is_outside, is_far
         Which configurations lie outside the data of some model; which of them far outside, or have
         an unknown level.
+    is_supported
+        Which configurations have intervals that rest on errors, for all models.
     """
 
     frame: pd.DataFrame
@@ -60,6 +62,7 @@ class Figures:
     bill: Bill
     is_outside: NDArray[np.bool_]
     is_far: NDArray[np.bool_]
+    is_supported: NDArray[np.bool_]
 
     def value(self, kind: str) -> Array:
         """Return the prediction of a quantity."""
@@ -99,7 +102,8 @@ class Figures:
         bill = self.bill.take(rows)
         known = {name: k.take(rows) for name, k in self.known.items()}
         frame = self.frame.iloc[rows].reset_index(drop=True)
-        return Figures(frame, self.prices, known, bill, self.is_outside[rows], self.is_far[rows])
+        masks = (self.is_outside[rows], self.is_far[rows], self.is_supported[rows])
+        return Figures(frame, self.prices, known, bill, *masks)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -118,9 +122,9 @@ def join(parts: Sequence[Figures]) -> Figures:
     columns = zip(*(vars(p.bill).values() for p in parts), strict=True)
     bill = Bill(*(np.concatenate(column) for column in columns))
     frame = pd.concat([p.frame for p in parts], ignore_index=True)
-    is_outside = np.concatenate([p.is_outside for p in parts])
-    is_far = np.concatenate([p.is_far for p in parts])
-    return Figures(frame, first.prices, known, bill, is_outside, is_far)
+    masks = zip(*((p.is_outside, p.is_far, p.is_supported) for p in parts), strict=True)
+    joined = (np.concatenate(mask) for mask in masks)
+    return Figures(frame, first.prices, known, bill, *joined)
 
 
 @dataclass(frozen=True)
@@ -147,13 +151,16 @@ class Assessor:
         """Predict a block of configurations."""
         known = {}
         is_outside, is_far = np.zeros((2, len(frame)), dtype=bool)
+        is_supported = np.ones(len(frame), dtype=bool)
         for kind, (predictor, unit) in self.predictors.items():
             outlook = predictor.outlook(frame, probabilities)
             known[kind] = _known(outlook, unit)
             is_outside |= outlook.trust != TRUST_INSIDE
-            is_far |= (outlook.trust == TRUST_FAR) | (outlook.trust == TRUST_UNKNOWN)
+            is_far |= outlook.is_far
+            is_supported &= outlook.is_supported
         bill = self.tariff.bill(frame)
-        return Figures(frame, self.tariff.prices, known, bill, is_outside, is_far)
+        masks = (is_outside, is_far, is_supported)
+        return Figures(frame, self.tariff.prices, known, bill, *masks)
 
     def known(self, frame: pd.DataFrame, probabilities: Sequence[float]) -> dict[str, Known]:
         """Return what models predict, for rows that may lack the columns of prices."""

@@ -54,15 +54,21 @@ class PlanChooser:
 
         It is the prediction of the objective; if it is doubtful, it is what the objective exceeds
         with the probability of the risk. A cautious plan leaves the data, or what was measured,
-        only for what is better even at its pessimistic end.
+        only for what is better even at its pessimistic end. Unless far configurations are allowed,
+        every plan is cautious about these.
         """
-        predicted = figures.value(self.minimize)
+        score = figures.value(self.minimize)
         is_doubtful = self.is_doubtful(figures)
-        if self.question.risk == EVEN or not is_doubtful.any():
-            return predicted
-        risked = figures.at(self.minimize, self.question.compared)
-        risked = np.where(np.isnan(risked), np.inf, risked)  # no interval: it may be anything
-        return np.where(is_doubtful, risked, predicted)
+        if self.question.risk != EVEN and is_doubtful.any():
+            score = np.where(is_doubtful, self._end(figures, self.question.compared), score)
+        if not self.question.allow_far and figures.is_far.any():
+            score = np.where(figures.is_far, self._end(figures, self.question.pessimistic), score)
+        return score
+
+    def _end(self, figures: Figures, probability: float) -> Array:
+        """Return the end of an interval; infinite without one, because it may be anything."""
+        found = figures.at(self.minimize, probability)
+        return np.where(np.isnan(found), np.inf, found)
 
     def is_doubtful(self, figures: Figures) -> Mask:
         """Say for which configurations a prediction alone is not enough."""
@@ -87,7 +93,7 @@ class PlanChooser:
 
     def worth_keeping(self, figures: Figures) -> Rows:
         """Return the rows that can matter for any part of the answer."""
-        kept = [self.best_far(figures), self.closest(figures), self.front(figures)]
+        kept = [self.best_unsupported(figures), self.closest(figures), self.front(figures)]
         kept.append(self.best_doubtful(figures))
         for certainty in self.question.certainties:
             n = N_KEPT if certainty == self.question.confidence else 1
@@ -95,43 +101,44 @@ class PlanChooser:
         kept += [self.without(figures, word) for word in self.question.limits]
         return np.unique(np.concatenate(kept))
 
-    def _allowed(self, figures: Figures) -> Mask:
-        return np.ones(len(figures), dtype=bool) if self.question.allow_far else ~figures.is_far
+    def allowed(self, figures: Figures) -> Mask:
+        """Say which configurations may be chosen, if limits are kept."""
+        return figures.is_supported | self.question.allow_far
 
     def closest(self, figures: Figures) -> Rows:
         """Return the row that exceeds the limits least; of several, the best."""
         excess = np.ones(len(figures))  # as a factor
         for word, most in self.question.limits.items():
             excess = np.maximum(excess, figures.at(LIMITS[word], self.question.confidence) / most)
-        excess = np.where(self._allowed(figures), excess, np.inf)
+        excess = np.where(self.allowed(figures), excess, np.inf)
         if not len(excess) or not np.isfinite(excess.min()):
             return np.zeros(0, dtype=np.int64)
         return self.best(figures, excess <= excess.min() * (1 + _TOLERANCE))
 
     def front(self, figures: Figures) -> Rows:
         """Return the rows that no other beats in time, cost and energy at once."""
-        rows = np.flatnonzero(self._allowed(figures))
+        rows = np.flatnonzero(self.allowed(figures))
         kinds = [kind for kind in _FRONT if kind in self.kinds] or [self.minimize]
         points = np.column_stack([figures.value(kind)[rows] for kind in kinds])
         return rows[pareto(points)]
 
     def chosen(self, figures: Figures, certainty: float, n: int = 1) -> Rows:
         """Return the best rows that may be chosen and keep all limits with a probability."""
-        return self.best(figures, self._allowed(figures) & self.holds(figures, certainty), n)
+        return self.best(figures, self.allowed(figures) & self.holds(figures, certainty), n)
 
     def without(self, figures: Figures, word: str) -> Rows:
         """Return the row that would be chosen without one of the limits."""
         among = self.holds(figures, self.question.confidence, but=word)
-        return self.best(figures, self._allowed(figures) & among)
+        return self.best(figures, self.allowed(figures) & among)
 
-    def best_far(self, figures: Figures) -> Rows:
-        """Return the row far outside the data with the best prediction that keeps all limits."""
-        among = self.holds(figures, self.question.confidence)
-        return self.best(figures, figures.is_far & among, by=figures.value(self.minimize))
+    def best_unsupported(self, figures: Figures) -> Rows:
+        """Return the row with the best prediction that no interval supports and keeps limits."""
+        among = self.holds(figures, self.question.confidence) & ~figures.is_supported
+        return self.best(figures, among, by=figures.value(self.minimize))
 
     def best_doubtful(self, figures: Figures) -> Rows:
         """Return the doubtful row with the best prediction, of those that may be chosen."""
-        among = self._allowed(figures) & self.holds(figures, self.question.confidence)
+        among = self.allowed(figures) & self.holds(figures, self.question.confidence)
         among &= self.is_doubtful(figures)
         return self.best(figures, among, by=figures.value(self.minimize))
 
@@ -203,6 +210,6 @@ class Shortlist:
     def add(self, figures: Figures) -> None:
         """Look at more configurations, and keep those that matter."""
         self.n_seen += len(figures)
-        self.n_far += int(figures.is_far.sum())
+        self.n_far += int((~figures.is_supported).sum())
         joined = join([figures] if self.figures is None else [self.figures, figures])
         self.figures = joined.take(self.keep(self.chooser, joined))

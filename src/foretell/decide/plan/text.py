@@ -207,8 +207,13 @@ def _passed_over(plan: Plan, found: PassedOver, write: Write) -> str:
         f"Passed over: {candidate_text(plan, other)}, {where}. "
         f"It is better than {_amount(plan, plan.chosen, plan.minimize)} with "
         f"{certainty_text(found.chance)}, and one run of it would settle that. "
-        f"{write(Option('risk', 'even'))} compares predictions."
+        f"{write(_gamble(other))} compares predictions."
     )
+
+
+def _gamble(doubtful: Candidate) -> Option:
+    """Return the option that lets a prediction alone decide."""
+    return Option("allow_far") if doubtful.trust == TRUST_FAR else Option("risk", "even")
 
 
 def _doubt(plan: Plan, chosen: Candidate, other: Candidate) -> str:
@@ -228,9 +233,9 @@ def _where(doubtful: Candidate) -> str:
 def _far(plan: Plan, write: Write) -> str:
     assert plan.far is not None
     return (
-        f"{plan.n_far:,} configurations lie far outside the data and were not considered; the best "
-        f"is {_settings(plan, plan.far)}: {_figure(plan, plan.far, plan.minimize)} "
-        f"({plan.far.outside}). "
+        f"{plan.n_far:,} configurations were not considered: they lie far outside the data, and no "
+        f"rehearsal supports an interval there. The best is {_settings(plan, plan.far)}: "
+        f"{_figure(plan, plan.far, plan.minimize)} ({plan.far.outside}). "
         f"{write(Option('allow_far'))} considers them."
     )
 

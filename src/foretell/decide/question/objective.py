@@ -57,7 +57,8 @@ class Question:
     certainties
         All probabilities for which a plan is made, in rising order.
     allow_far
-        Whether configurations far outside the data may be chosen.
+        Whether the risk also decides far outside the data, and what no interval supports may be
+        chosen. Otherwise what is far must be better at its pessimistic end.
     risk
         Configurations outside the data are compared by what they exceed with this probability.
     """
@@ -76,7 +77,17 @@ class Question:
     @property
     def probabilities(self) -> tuple[float, ...]:
         """All probabilities at which quantities must be known to answer."""
-        return tuple(sorted({*self.certainties, self.compared}))
+        return tuple(sorted({*self.certainties, self.compared, self.pessimistic}))
+
+    @property
+    def pessimistic(self) -> float:
+        """The upper end of the interval that is shown, or that of the confidence if wider."""
+        return round(1 - _cautious(self.confidence), 9)
+
+
+def _cautious(confidence: float) -> float:
+    """Return the share above the interval that is shown, or that of the confidence if wider."""
+    return min(_SHOWN, (1 - confidence) / 2)
 
 
 class PlanRequest(pydantic.BaseModel):
@@ -101,6 +112,9 @@ class PlanRequest(pydantic.BaseModel):
         configuration turns out worse than what it is compared by: 0.05 is cautious, 0.5 even, 0.95
         bold. With a confidence above 0.9, cautious is less than 0.05. None means cautious, or even
         with ``allow_far``.
+    allow_far
+        Whether the risk decides further outside the data than errors were rehearsed, too. Without
+        it, the choice there is always cautious, and only where intervals are supported.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
@@ -163,8 +177,7 @@ class PlanRequest(pydantic.BaseModel):
         """Return the risk as a probability."""
         risk = self.risk or ("even" if self.allow_far else CAUTIOUS)
         if risk == CAUTIOUS:
-            # Above the interval that is shown, or that of the confidence if this is wider.
-            return min(_SHOWN, (1 - self.confidence) / 2)
+            return _cautious(self.confidence)
         return _RISKS[risk] if isinstance(risk, str) else risk
 
     def question(self, without_intervals: Mapping[str, str | None] | None = None) -> Question:

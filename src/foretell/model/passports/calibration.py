@@ -50,6 +50,8 @@ _MOST_LEVELS_KNOWN = 100
 #: of two, one is enough.
 _CONFIRMING, _UNCONFIRMED_REACH = 3, 2.0
 _Widths = tuple[tuple[float, float], tuple[float, float], float, float]
+#: As far as intervals were found to hold on tables kept aside (docs/automatic-mode.md).
+CONTINUED_RATIO = 4.0
 _MOST_WIDTH = 10.0  # of the log of an interval's end
 _MOST_LOG_ERROR = 3.0
 #: No relative error counts for more than this.
@@ -159,11 +161,22 @@ class Calibration(pydantic.BaseModel):
 
     def is_near(self, spot: Spot) -> NDArray[np.bool_]:
         """Say which rows lie no further out, along each column, than errors were measured."""
+        return _is_within(spot, self._reach(spot))
+
+    def is_supported(self, spot: Spot) -> NDArray[np.bool_]:
+        """Say which rows lie within reach of intervals, along each column.
+
+        Where errors were measured, intervals are continued to a ratio at which they were found to
+        hold on tables of all kinds.
+        """
+        reach = self._reach(spot)
+        return _is_within(spot, np.where(reach > 1, np.maximum(reach, CONTINUED_RATIO), reach))
+
+    def _reach(self, spot: Spot) -> Array:
+        """Return the largest ratio at which errors are known, in the direction of each row."""
         reaches = [self.reaches.get(n, (1.0, 1.0)) for n in spot.names]
         below, above = np.array(reaches, dtype=float).reshape(len(spot.names), 2).T
-        reach = np.where(spot.distance > 0, above, below) * (1 + _TOLERANCE)
-        near = (spot.distance == 0) | (spot.ratio <= reach)
-        return np.asarray(near.all(axis=1))
+        return np.where(spot.distance > 0, above, below)
 
     def bounds(self, spot: Spot, level: float) -> tuple[Array, Array]:
         """Return the logs of the ends of an interval relative to the prediction."""
@@ -235,6 +248,11 @@ class Calibration(pydantic.BaseModel):
         by_column = np.where(spot.distance > 0, above, below) * spot.distance
         way = np.sqrt((by_column**2).sum(axis=1))
         return np.minimum(np.where(spot.is_beyond, self.base + way, 0.0), _MOST_WIDTH)
+
+
+def _is_within(spot: Spot, reach: Array) -> NDArray[np.bool_]:
+    is_within = (spot.distance == 0) | (spot.ratio <= reach * (1 + _TOLERANCE))
+    return np.asarray(is_within.all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,7 +152,12 @@ def outlook(
                 quantiles[:, j] = value * np.exp(_joined(high, doubt[:, j], spot))
             else:
                 quantiles[:, j] = value
-    return Outlook(value, Quantiles(tuple(probabilities), quantiles), _trust(model, spot))
+    return Outlook(
+        value,
+        Quantiles(tuple(probabilities), quantiles),
+        _trust(model, spot),
+        _is_supported(model, spot),
+    )
 
 
 def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
@@ -167,6 +172,13 @@ def _is_far(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
     if model.calibration is None:
         return spot.is_beyond
     return spot.is_beyond & ~model.calibration.is_near(spot)
+
+
+def _is_supported(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
+    """Say for which rows an interval rests on errors that were rehearsed, or continues these."""
+    if model.calibration is None:
+        return ~spot.is_beyond & ~spot.is_unknown
+    return model.calibration.is_supported(spot) & ~spot.is_unknown
 
 
 @dataclass(frozen=True, eq=False)
