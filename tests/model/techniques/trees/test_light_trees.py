@@ -110,15 +110,10 @@ def test_a_level_without_any_effect_has_no_negative_share(seed):
     LightTreesRegressor.from_state(fitted.to_state(), 3)
 
 
-def test_the_trees_are_those_of_scikit_learns_forest():
-    from sklearn.ensemble import ExtraTreesRegressor
-
+def test_fewer_trees_are_the_first_of_many():
     random = np.random.default_rng(0)
-    x = random.uniform(1, 9, (40, 1))
-    y, weight = random.lognormal(0, 1, 40), random.uniform(0.1, 3, 40)
-    grown = fit(x, y, weight, n_estimators=7).trees
-    forest = ExtraTreesRegressor(7, max_features=1.0, random_state=0)
-    forest.fit(np.log(x), np.log(y), sample_weight=weight)
-    for ours, theirs in zip(grown.trees, forest.estimators_, strict=True):
-        assert (ours.children_left == theirs.tree_.children_left).all()
-        assert (ours.n_node_samples == theirs.tree_.n_node_samples).all()
+    x, y = random.uniform(1, 9, (30, 2)), random.lognormal(0, 1, 30)
+    new = random.uniform(1, 9, (50, 2))
+    many = fit(x, y, n_estimators=60)
+    for n_trees in (1, 25, 26, 60):  # some are grown together
+        assert (many.at(n_trees).predict(new) == fit(x, y, n_estimators=n_trees).predict(new)).all()

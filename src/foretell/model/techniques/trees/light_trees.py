@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foretell.model.techniques._base import (
     Array,
@@ -23,7 +22,7 @@ from foretell.model.techniques._values import whole
 from foretell.model.techniques.laws.power_law import read_axes
 from foretell.model.techniques.points.axes import Axes
 from foretell.model.techniques.trees._flat import TreeRegressor, deviation_unit, training_features
-from foretell.model.techniques.trees._grown import GrownTrees
+from foretell.model.techniques.trees._random_trees import grow_random_trees
 
 #: More logarithms get no sums and differences: there would be too many to find the good ones.
 _MOST_COMBINED = 8
@@ -38,7 +37,7 @@ class LightTreesRegressor(Regressor):
     """
 
     axes: Axes
-    trees: Regressor
+    trees: TreeRegressor
     center: float
 
     def predict(self, x: Array) -> Array:
@@ -89,12 +88,13 @@ class LightTreesTechnique(LogTechnique):
         axes = Axes.of(rows.x, rows.groups)
         seen = training_features(_tree_columns(axes, rows.x))
         log_y = np.log(rows.y)
-        # About zero and of deviation one: otherwise scikit-learn takes rounding errors for splits
-        # that make things worse, and nodes for pure that are not.
+        # About zero and of deviation one: otherwise rounding errors look like splits that explain
+        # something, or nodes like pure ones.
         center = float(np.average(log_y, weights=rows.weight))
         unit = deviation_unit(log_y, rows.weight)
-        trees = _grow(seen, (log_y - center) / unit, rows.weight, params["n_estimators"], seed)
-        return LightTreesRegressor(axes, GrownTrees(trees, seen.shape[1], unit), center)
+        target, n_trees = (log_y - center) / unit, params["n_estimators"]
+        trees = grow_random_trees(seen, target, rows.weight, n_trees, seed)
+        return LightTreesRegressor(axes, replace(trees, value=trees.value * unit), center)
 
     def refit(
         self, rows: TrainingRows, params: Params, seed: int, start: Regressor | None
@@ -102,26 +102,6 @@ class LightTreesTechnique(LogTechnique):
         """Grow fewer trees, which are nearly as good."""
         few = min(params["n_estimators"], _REHEARSED_TREES)
         return self.fit(self.prepare(rows), {**params, "n_estimators": few}, seed)
-
-
-def _grow(x: NDArray[np.float32], y: Array, weight: Array, n_trees: int, seed: int) -> list[Any]:
-    """Grow the trees of scikit-learn's ExtraTreesRegressor, without what it does around each.
-
-    On few rows, copying and checking its settings takes longer than growing a tree.
-    """
-    from sklearn import config_context
-    from sklearn.tree import ExtraTreeRegressor
-
-    random = np.random.RandomState(seed)
-    of_tree = np.random.RandomState()  # seeded for each tree: to make one takes longer
-    # Fewer features than all would miss the one option that matters.
-    tree = ExtraTreeRegressor(max_features=1.0, random_state=of_tree)
-    trees = []
-    with config_context(skip_parameter_validation=True):
-        for _ in range(n_trees):
-            of_tree.seed(random.randint(np.iinfo(np.int32).max))
-            trees.append(tree.fit(x, y, sample_weight=weight, check_input=False).tree_)
-    return trees
 
 
 def _log_pairs(axes: Axes) -> list[tuple[int, int]]:
