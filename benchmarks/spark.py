@@ -375,7 +375,7 @@ def figures(bench: Bench) -> dict[str, Any]:
         measured = json.loads((bench.folder / f"{name}.json").read_text(encoding="utf-8"))
         predicted = predict(policy, known["classes"], known["speedup"], known["evict_s"])
         played = arriving.means(arrivals, as_played(name, predicted))
-        replayed = replay(policy, arrivals, measured.pop("times_s"), known["evict_s"])
+        replayed = replay(policy, arrivals, measured.pop("times_s"))
         results[name] = {
             "measured": measured, "predicted": predicted,
             "played_mean_s": dict(zip(NAMES, played, strict=True)),
@@ -391,15 +391,16 @@ def figures(bench: Bench) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def replay(
-    policy: Policy, arrivals: Sequence[Arrival], times_s: Sequence[float], evict_s: float
-) -> list[float]:
-    """Return the mean responses of a simulation with the very arrivals and times measured."""
+def replay(policy: Policy, arrivals: Sequence[Arrival], times_s: Sequence[float]) -> list[float]:
+    """Return the mean responses of a simulation with the very arrivals and times measured.
+
+    These times have in them what evictions cost.
+    """
     jobs = JobArrivals(
         np.array([a.at_s for a in arrivals]), np.array([a.level for a in arrivals]),
         np.array(times_s),
     )  # fmt: skip
-    classes = [PlayedClass(name, 1.0, constant(1.0), evict_s=evict_s) for name in NAMES]
+    classes = [PlayedClass(name, 1.0, constant(1.0)) for name in NAMES]
     played = play_queue(classes, policy.discipline, arrivals=jobs, n_jobs=len(arrivals))
     return [float(played.response_s[played.class_of == k].mean()) for k in range(len(NAMES))]
 

@@ -1,12 +1,12 @@
 """The measured part of the study of priorities: word counts on a real Spark, beside predictions.
 
-``measured_part`` makes its text and picture from the figures of two runs of ``benchmarks.spark``.
+``measured_part`` makes its text and picture from figures of ``benchmarks.spark``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,16 @@ FIGURES = {"processing_s": "processing", "mean_s": "mean response", "p95_s": "p9
 BARS = {"processing_s": 0.08, "mean_s": 0.15}
 
 
-def measured_part(path: Path, again: Path) -> tuple[str, dict[str, plt.Figure]]:
-    """Return the text of the section, and its picture; a second run is told in a sentence."""
-    found, second = (json.loads(p.read_text(encoding="utf-8")) for p in (path, again))
+def measured_part(path: Path, *earlier: Path) -> tuple[str, dict[str, plt.Figure]]:
+    """Return the text of the section, and its picture; earlier runs are told in a sentence."""
+    found, *others = (json.loads(p.read_text(encoding="utf-8")) for p in (path, *earlier))
     text = "\n".join(
         [
             _setting(found),
             _policies(found),
             f"![{PICTURE}](../pictures/priorities-spark.svg)\n",
             _predictions(found),
-            _again(second),
+            _earlier(others),
             _words(found),
         ]
     )
@@ -140,21 +140,17 @@ def _replayed_error(found: Mapping[str, Any]) -> float:
     )
 
 
-def _again(found: Mapping[str, Any]) -> str:
-    means, measured = _mean_errors(found), found["policies"]
-    base = measured["P"]["measured"]["low"]["mean_s"]
-    drops, sprints = (
-        signed(measured[name]["measured"]["low"]["mean_s"] / base - 1)
-        for name in ("DA(0,20)", "DiAS(0,20)")
-    )
+def _earlier(runs: Sequence[Mapping[str, Any]]) -> str:
+    told = [
+        f"{percent(means['processing_s'])} and {percent(means['mean_s'])} with a load of the "
+        f"machine of {_loads(found)}"
+        for found in runs
+        for means in [_mean_errors(found)]
+    ]
     return (
-        f"An earlier run, with a load of the machine of {_loads(found)}, other work beside it now "
-        "and then, and predictions that did not know what an eviction costs: the "
-        f"processing time was off by {percent(means['processing_s'])} on average, and the "
-        f"mean response by {percent(means['mean_s'])}. With constant times as long as they were "
-        "measured, and its arrivals, it would have been 7.4 %: most of that error was that jobs "
-        "took longer or shorter than in the profile. Low jobs were faster than with evictions: "
-        f"{drops} with DA(0,20), {sprints} with DiAS(0,20).\n"
+        "Earlier runs, with other work beside them and predictions that did not know what an "
+        f"eviction costs, were off by {', and by '.join(told)}. So the error of a mean response "
+        "over 80 jobs differs a lot from run to run, as the times of jobs do.\n"
     )
 
 
