@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from foretell.decide.queueing.service._base import Complex, Reals, ServiceTime
 
 _FIRST_STEPS, _NEWTON_STEPS, _MOST_STEPS = 20, 20, 4_000
-_TOLERANCE, _ENOUGH = 1e-15, 1e-13
+_TOLERANCE, _EXACT, _ENOUGH = 1e-15, 1e-13, 1e-9
 _STEP = 1e-5  # of finite differences; Newton's steps need few digits of a slope
 _WORST_CONDITION, _NUDGE = 1e10, 1e-8
 
@@ -54,28 +54,35 @@ def clearing(quiet: Reals, first: First, s: Complex) -> Clearing:
     """Return Q at all s, which is one axis; ``quiet`` is C."""
     base = quiet - s[:, None, None] * np.eye(len(quiet))
     found = _eigen(base)
-    for steps, most in ((_plain, _FIRST_STEPS), (_newton, 1), (_plain, _MOST_STEPS)):
-        is_left = ~_is_solved(base, first, found)
+    for improve, within in ((_some_steps, _EXACT), (_newton, _EXACT), (_many_steps, _ENOUGH)):
+        is_left = ~_is_solved(base, first, found, within)
         if is_left.any():
-            found.put(is_left, steps(base[is_left], first, found.at(is_left), most))
+            found.put(is_left, improve(base[is_left], first, found.at(is_left)))
     return found
 
 
-def _is_solved(base: Complex, first: First, found: Clearing) -> NDArray[np.bool_]:
+def _is_solved(base: Complex, first: First, found: Clearing, within: float) -> NDArray[np.bool_]:
     """Whether both sides of the equation of Q agree, for each s."""
     with np.errstate(invalid="ignore"):
         gap = np.abs(_step(base, first, found) - found.matrix).max(axis=(-2, -1))
-    solved: NDArray[np.bool_] = gap <= _ENOUGH * np.abs(base).max(axis=(-2, -1))
+    solved: NDArray[np.bool_] = gap <= within * np.abs(base).max(axis=(-2, -1))
     return solved
 
 
-def _plain(base: Complex, first: First, start: Clearing, most: int) -> Clearing:
-    """Put one side of the equation into the other, for those s that are not solved."""
-    found, is_left = start, np.ones(len(base), dtype=bool)
-    for _ in range(most):
-        found.put(is_left, _eigen(_step(base[is_left], first, found.at(is_left))))
-        is_left[is_left] = ~_is_solved(base[is_left], first, found.at(is_left))
-        if not is_left.any():
+def _some_steps(base: Complex, first: First, start: Clearing) -> Clearing:
+    """Put one side of the equation into the other a few times, which is enough for most s."""
+    found = start
+    for _ in range(_FIRST_STEPS):
+        found = _eigen(_step(base, first, found))
+    return found
+
+
+def _many_steps(base: Complex, first: First, start: Clearing) -> Clearing:
+    """Go on with that until all are solved."""
+    found = start
+    for _ in range(_MOST_STEPS):
+        found = _eigen(_step(base, first, found))
+        if _is_solved(base, first, found, _ENOUGH).all():
             break
     return found
 
@@ -99,7 +106,7 @@ def _eigen(matrices: Complex) -> Clearing:
     return Clearing(-values, right, np.linalg.inv(right))
 
 
-def _newton(base: Complex, first: First, start: Clearing, _most: int) -> Clearing:
+def _newton(base: Complex, first: First, start: Clearing) -> Clearing:
     """Improve each root by itself: −q is an eigenvalue of C − s·I + Σ Dᵢ·E[exp(−q·Sᵢ)].
 
     Plain steps slow down where the classes that go first take almost all of the time. What
@@ -121,7 +128,7 @@ def _newton(base: Complex, first: First, start: Clearing, _most: int) -> Clearin
         if (np.abs(change) <= _TOLERANCE * (np.abs(q) + np.abs(base).max())).all():
             break
     found = Clearing(q, right, _inverse(right))
-    is_wrong = ~_is_solved(base, first, found)
+    is_wrong = ~_is_solved(base, first, found, _ENOUGH)
     found.put(is_wrong, start.at(is_wrong))
     return found
 

@@ -23,7 +23,9 @@ _RADIUS, _NEAR, _N_CIRCLE = 0.02, 0.25, 8
 
 @dataclass(frozen=True, eq=False)
 class WorkAhead:
-    """Attributes
+    """The work ahead of jobs of one class, by what it is made of.
+
+    Attributes
     ----------
     cleared
         The clearing of all that is ahead, at s = 0, without its axis of s.
