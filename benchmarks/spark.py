@@ -1,6 +1,6 @@
 """Priorities on a real Spark: eviction, waiting, dropping and sprinting, measured and predicted.
 
-    python -m benchmarks.spark [--jobs 80] [-o examples/queue/spark.json]
+    python -m benchmarks.spark [--jobs 80] [--folder DIR] [--parts 1] [-o examples/queue/spark.json]
 
 Two classes of word counts over made-up XML, low to high 9:1, sizes as 1117 to 473, at 80 % load; 5
 partitions on 2 slots, so that 20 % dropped saves a wave, as 50 on 20 do. *Measured*: all times,
@@ -8,6 +8,9 @@ waste and errors, through the dispatcher and a Spark session in local mode. *Rea
 emulated hardware*: a sprint is a CPU quota that goes from a third to all of two cores. *Modelled*:
 energy, from the watts of the thesis. *Predicted*: from the event log of jobs that ran one after the
 other before, by `foretell queue learn` and the formulas; nothing is fitted to what they predict.
+
+A profile and five policies take two to four minutes each. With a folder, what is done is kept in
+it: the same command goes on with the parts that are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +38,10 @@ import foretell
 from benchmarks import arrivals as arriving
 from benchmarks.arrivals import Arrival
 from foretell.adapters.dispatcher.dispatcher import Dispatcher
+from foretell.decide.queueing.service.sample import constant
 from foretell.measure.running.machine import describe_machine
+from foretell.simulate.job_arrivals import JobArrivals
+from foretell.simulate.queue import PlayedClass, play_queue
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "queue"
 NAMES = ("low", "high")
@@ -47,7 +53,8 @@ N_FILES = 3
 TOP, KEPT_TOP = 1_000, 1_500
 WATTS = {"base_w": 180.0, "sprint_w": 270.0, "idle_w": 90.0}
 QUOTA = {"base_cpus": SLOTS / 3, "sprint_cpus": float(SLOTS)}
-N_WARM, N_PROFILED = 8, 14
+N_WARM, N_PROFILED, N_EVICTED = 8, 14, 8
+PROFILE = "profile"
 #: Java compiles quickly rather than well: a session is warm after few jobs.
 JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 BARS = {"processing": 0.08, "response": 0.15, "words": 0.05, "coverage": (0.93, 0.97)}
@@ -79,10 +86,26 @@ class Bench:
         from make_posts import make_posts
 
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(EXAMPLES / "word_counts.py", folder)
         for name, megabytes in MEGABYTES.items():
             for i in range(N_FILES):
                 make_posts(self.posts(name, i), megabytes, seed=i)
+
+    def done(self, name: str, part: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the figures of a part, which is done if it is not yet."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            shutil.rmtree(self.folder / name, ignore_errors=True)  # of one that was cut short
+            half = path.with_suffix(".half")
+            half.write_text(json.dumps(part(), indent=1), encoding="utf-8")
+            half.replace(path)
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    def missing(self) -> list[str]:
+        """List the parts that are not done."""
+        return [n for n in (PROFILE, *POLICIES) if not (self.folder / f"{n}.json").exists()]
 
     def posts(self, name: str, number: int) -> Path:
         return self.folder / f"{name}-{number % N_FILES}.xml"
@@ -143,21 +166,40 @@ def table(policy: Policy, classes: Sequence[Mapping[str, Any]], speedup: float) 
     }  # fmt: skip
 
 
-def profile(bench: Bench) -> tuple[list[dict[str, Any]], float]:
-    """Run jobs one after the other; learn the classes from the log, and how fast a sprint is."""
+def profile(bench: Bench, n_jobs: int) -> dict[str, Any]:
+    """Run jobs one after the other; learn the classes from the log, and how fast a sprint is.
+
+    Then evict some: what that costs is how much longer the job takes that did it.
+    """
     known = {"rate_per_h": 1, "service": {"mean_s": 1, "scv": 0}}
     names = [*NAMES, "sprinted"]
-    classes = [{"name": name, **known} for name in names]
-    classes[-1]["sprint_after_s"] = 0.0
-    queue = table(Policy(), classes[:2], 2.0) | {"class": classes}
-    with bench.dispatcher("profile", queue) as dispatcher:
+    classes = [{"name": name, **known} for name in (*names, "evicted", "evicting")]
+    classes[2]["sprint_after_s"] = 0.0
+    queue = table(Policy("repeat"), classes[:2], 2.0) | {"class": classes}
+    started_at = datetime.now(UTC).isoformat()
+    with bench.dispatcher(PROFILE, queue) as dispatcher:
         for i in range(N_PROFILED):
             for name in names:
                 finish(dispatcher, bench.job(name, "high" if name == "sprinted" else name, i))
-    found = foretell.learn_queue(bench.folder / "profile" / "events", order=names)
+        random = np.random.default_rng(14)
+        for i in range(N_EVICTED):
+            dispatcher.submit(bench.job("evicted", "low", i))
+            time.sleep(random.uniform(0.2, 0.8))
+            finish(dispatcher, bench.job("evicting", "high", i))
+    found = foretell.learn_queue(bench.folder / PROFILE / "events", order=names)
     learned = [c for c in found.values["class"] if c["name"] in NAMES]
-    times = bench.runs("profile").groupby("job_class")["wall_time_s"].mean()
-    return learned, max(1.01, float(times["high"] / times["sprinted"]))
+    runs = bench.runs(PROFILE)
+    times = runs.groupby("job_class")["wall_time_s"].mean()
+    speedup = max(1.01, float(times["high"] / times["sprinted"]))
+    evicting = runs[runs["job_class"] == "evicting"]["response_s"].mean()
+    classes = with_rates(learned, speedup)
+    plain = {name: predict(policy, classes, speedup) for name, policy in POLICIES.items()}
+    arrivals = choose_arrivals(plain, classes, n_jobs)
+    return {
+        "started_at": started_at, "n_jobs": n_jobs, "classes": classes, "speedup": speedup,
+        "evict_s": max(0.0, float(evicting - times["high"])),
+        "arrivals": [[arrival.at_s, arrival.level] for arrival in arrivals],
+    }  # fmt: skip
 
 
 def with_rates(classes: Sequence[Mapping[str, Any]], speedup: float) -> list[dict[str, Any]]:
@@ -171,9 +213,13 @@ def with_rates(classes: Sequence[Mapping[str, Any]], speedup: float) -> list[dic
     ]
 
 
-def predict(policy: Policy, classes: Sequence[Mapping[str, Any]], speedup: float) -> dict[str, Any]:
+def predict(
+    policy: Policy, classes: Sequence[Mapping[str, Any]], speedup: float, evict_s: float = 0.0
+) -> dict[str, Any]:
     """Predict processing, response and waste of a policy."""
-    found = foretell.predict_queue(table(policy, classes, speedup), discipline=policy.discipline)
+    queue = table(policy, classes, speedup)
+    queue["class"][0]["evict_s"] = evict_s
+    found = foretell.predict_queue(queue, discipline=policy.discipline)
     one = found.disciplines[0]
     assert one.figures is not None
     return {
@@ -218,7 +264,9 @@ def play(
         took_s = time.monotonic() - began
     runs = bench.runs(name)
     busy_s = float(runs["wall_time_s"].sum() + runs["wasted_s"].sum())
+    numbers = runs["name"].str.rpartition("-")[2].astype(int)
     return {
+        "times_s": runs["wall_time_s"].to_numpy()[np.argsort(numbers)].tolist(),
         **{
             k: {
                 "n": int((runs["job_class"] == k).sum()),
@@ -306,34 +354,72 @@ def report(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"load of the machine: {found['load_average']}"
 
 
+def measure(bench: Bench, part: str, n_jobs: int) -> None:
+    """Do one part: the profile, or a policy."""
+    if part == PROFILE:
+        bench.done(PROFILE, lambda: profile(bench, n_jobs))
+        return
+    known = bench.done(PROFILE, lambda: profile(bench, n_jobs))
+    queue = table(POLICIES[part], known["classes"], known["speedup"])
+    arrivals = [Arrival(*pair) for pair in known["arrivals"]]
+    bench.done(part, lambda: play(bench, part, queue, arrivals))
+
+
+def figures(bench: Bench) -> dict[str, Any]:
+    """Put what was measured beside what is predicted, for the policies that are done."""
+    known = json.loads((bench.folder / f"{PROFILE}.json").read_text(encoding="utf-8"))
+    arrivals = [Arrival(*pair) for pair in known["arrivals"]]
+    results = {}
+    for name in [name for name in POLICIES if name not in bench.missing()]:
+        policy = POLICIES[name]
+        measured = json.loads((bench.folder / f"{name}.json").read_text(encoding="utf-8"))
+        predicted = predict(policy, known["classes"], known["speedup"], known["evict_s"])
+        played = arriving.means(arrivals, as_played(name, predicted))
+        replayed = replay(policy, arrivals, measured.pop("times_s"))
+        results[name] = {
+            "measured": measured, "predicted": predicted,
+            "played_mean_s": dict(zip(NAMES, played, strict=True)),
+            "replayed_mean_s": dict(zip(NAMES, replayed, strict=True)),
+        }  # fmt: skip
+    return {
+        "started_at": known["started_at"], "machine": describe_machine(),
+        "versions": {"foretell": foretell.__version__, "pyspark": version("pyspark")},
+        "n_jobs": known["n_jobs"], "load": LOAD, "speedup": known["speedup"],
+        "evict_s": known["evict_s"], "classes": known["classes"], "policies": results,
+        "errors": compare(results), "words": word_errors(bench, "DA(0,20)"),
+        "load_average": [r["measured"]["load_average"] for r in results.values()],
+    }  # fmt: skip
+
+
+def replay(policy: Policy, arrivals: Sequence[Arrival], times_s: Sequence[float]) -> list[float]:
+    """Return the mean responses of a simulation with the very arrivals and times measured.
+
+    These times have in them what evictions cost.
+    """
+    jobs = JobArrivals(
+        np.array([a.at_s for a in arrivals]), np.array([a.level for a in arrivals]),
+        np.array(times_s),
+    )  # fmt: skip
+    classes = [PlayedClass(name, 1.0, constant(1.0)) for name in NAMES]
+    played = play_queue(classes, policy.discipline, arrivals=jobs, n_jobs=len(arrivals))
+    return [float(played.response_s[played.class_of == k].mean()) for k in range(len(NAMES))]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=80, help="jobs per policy")
+    parser.add_argument("--folder", type=Path, help="keeps what is done; a temporary one if none")
+    parser.add_argument("--parts", type=int, default=99, help="how many parts to do now")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file for all figures")
     args = parser.parse_args()
-    started_at = datetime.now(UTC).isoformat()
     with tempfile.TemporaryDirectory(prefix="foretell-bench-spark-") as name:
-        bench = Bench(Path(name))
-        learned, speedup = profile(bench)
-        classes = with_rates(learned, speedup)
-        predicted = {name: predict(policy, classes, speedup) for name, policy in POLICIES.items()}
-        arrivals = choose_arrivals(predicted, classes, args.jobs)
-        print(f"learned: {json.dumps(classes)}; a sprint is {speedup:.2f} times faster", flush=True)
-        results = {}
-        for name, policy in POLICIES.items():
-            measured = play(bench, name, table(policy, classes, speedup), arrivals)
-            played = arriving.means(arrivals, as_played(name, predicted[name]))
-            results[name] = {"measured": measured, "predicted": predicted[name],
-                             "played_mean_s": dict(zip(NAMES, played, strict=True))}  # fmt: skip
-            print(name, json.dumps(measured), flush=True)
-        found = {
-            "started_at": started_at, "machine": describe_machine(),
-            "versions": {"foretell": foretell.__version__, "pyspark": version("pyspark")},
-            "n_jobs": args.jobs, "load": LOAD, "speedup": speedup, "classes": classes,
-            "policies": results, "errors": compare(results),
-            "words": word_errors(bench, "DA(0,20)"),
-            "load_average": [r["measured"]["load_average"] for r in results.values()],
-        }  # fmt: skip
+        bench = Bench(args.folder or Path(name))
+        for part in bench.missing()[: args.parts]:
+            measure(bench, part, args.jobs)
+            print(f"{part} is done", flush=True)
+        if "DA(0,20)" in bench.missing():
+            return
+        found = figures(bench)
     print("\n".join(report(found)))
     if args.output is not None:
         args.output.write_text(json.dumps(found, indent=1) + "\n")

@@ -62,9 +62,8 @@ def main() -> None:
         "Latency and energy against P without a sprint:\n\n"
         f"{figure_of_sprints(*size, n_experiments)}\n"
     )
-    measured, more = measured_part(
-        EXAMPLES / "queue" / "spark.json", EXAMPLES / "queue" / "spark-again.json"
-    )
+    runs = ("spark.json", "spark-first.json", "spark-again.json")
+    measured, more = measured_part(*(EXAMPLES / "queue" / name for name in runs))
     results += f"## On a real Spark\n\n{measured}"
     pictures = {
         "priorities-two-classes": two_picture, "priorities-sprints": table_picture, **more,

@@ -128,7 +128,7 @@ def test_load_that_is_only_too_much_is_told_in_plain_words(quick):
     assert "It holds up to 2.9 times the load." in str(choose_drops({"class": [jobs]}))
 
 
-def test_bursts_are_simulated(quick):
+def test_plans_for_bursts_have_exact_figures(quick):
     matrices = {
         "kind": "mmap",
         "D0": [[-0.02, 0.002], [0.001, -0.004]],
@@ -139,8 +139,14 @@ def test_bursts_are_simulated(quick):
     found = choose_drops(
         {"slots": 2, "class": [{**c, "p95_s": 5000} for c in bare], "arrivals": matrices}
     )
-    assert found.is_simulated
+    assert not found.is_simulated
     assert found.chosen.options[0].drop == 0.2
+    played = BySimulation(found.queue, n_jobs=60_000, seed=1).play(
+        [c.rate_per_s for c in found.queue.classes], found.chosen.options
+    )
+    for name, response in zip(played.names, found.chosen.responses, strict=True):
+        simulated = played.figures_of(name).response
+        assert abs(response.mean_s - simulated.value) < 2 * simulated.half_width
 
 
 def test_runs_that_are_too_short_to_say_anything_are_refused():

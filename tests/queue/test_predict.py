@@ -157,17 +157,65 @@ def test_a_missing_model_is_named_with_the_class(tmp_path):
         foretell.predict_queue({"class": [job]})
 
 
-def test_bursts_are_simulated_and_wait_longer():
-    arrivals = {"kind": "mmap", "D0": [[-0.41, 0.01], [0.01, -0.01]], "D1": [[0.4, 0], [0, 0]]}
-    low = {k: v for k, v in LOW.items() if k != "rate_per_s"} | {"service": {"mean_s": 2, "scv": 1}}
-    found = foretell.predict_queue(
-        {"class": [low], "arrivals": arrivals}, discipline="resume", jobs_simulated=30_000
-    )
-    of = found.of("resume")
+BURSTS = {
+    "kind": "mmap",
+    "D0": [[-0.41, 0.01], [0.01, -0.01]],
+    "D1": [[0.3, 0], [0, 0]],
+    "D2": [[0.1, 0], [0, 0]],
+}
+
+
+def in_bursts(*, low_s=2.0, **sprint):
+    jobs = [("low", low_s), ("high", 1.0)]
+    classes = [{"name": name, "service": {"mean_s": s, "scv": 0.5}} for name, s in jobs]
+    return {"class": classes, "arrivals": BURSTS, "sprint": {"base_w": 100, **sprint}}
+
+
+def test_bursts_have_formulas_where_no_work_is_thrown_away():
+    found = foretell.predict_queue(in_bursts(), jobs_simulated=60_000, simulate=True)
+    for name in ("non-preemptive", "resume"):
+        of = found.of(name)
+        for formula, played in zip(of.figures.classes, of.played.classes, strict=True):
+            wide = 2 * played.response.half_width
+            assert abs(formula.mean_s - played.response.value) < wide
+        assert not any(name in note for note in found.notes)
+    low = found.of("resume").figures.classes[0]
+    alone = {"name": "low", "rate_per_s": 0.15, "service": {"mean_s": 2, "scv": 0.5}}
+    (poisson,) = foretell.predict_queue({"class": [alone]}).of("resume").figures.classes
+    assert low.wait_s > 3 * poisson.wait_s
+
+
+def test_evictions_in_bursts_are_simulated_and_that_is_said():
+    found = foretell.predict_queue(in_bursts(), discipline="repeat", jobs_simulated=30_000)
+    of = found.of("repeat")
     assert of.figures is None
-    assert any("simulated" in note for note in found.notes)
-    assert of.played.classes[0].response.value > 1.5 * 2 / (1 - 0.4)  # as with Poisson arrivals
-    assert "low" in str(found)
+    assert of.played.classes[0].waste > 0
+    assert "repeat: load 0." in str(found)
+    assert "energy of a job" in str(found)
+    (note,) = found.notes
+    assert "no formulas" in note
+    assert "that of low to ±" in note
+
+
+def test_bursts_whose_evictions_take_too_long_have_no_end():
+    found = foretell.predict_queue(in_bursts(low_s=5.8), jobs_simulated=30_000)
+    assert found.of("resume").figures.load == pytest.approx(0.92)
+    assert "grew to the end of a simulation" in found.of("repeat").refused
+    assert found.of("repeat").played is None
+    with pytest.raises(UsageError, match=r"1\.04 in sum"):
+        foretell.predict_queue(in_bursts(low_s=6.6))
+
+
+def test_seconds_of_sprints_are_told_by_class():
+    classes = in_bursts(speedup=2.0, sprint_w=150)
+    classes["class"][1]["sprint_after_s"] = 0.0
+    found = foretell.predict_queue(classes, discipline="resume", simulate=True)
+    low, high = found.of("resume").figures.classes
+    assert (low.sprint_s, high.sprint_s) == (0.0, pytest.approx(0.5))
+    assert found.of("resume").played.classes[1].sprint_s == pytest.approx(0.5, rel=0.02)
+    assert "sprint of a job" in str(found)
+    assert found.to_json()["disciplines"][0]["classes"][1]["sprint_s"] == pytest.approx(0.5)
+    assert "sprint of a job" not in str(foretell.predict_queue(in_bursts(), discipline="resume"))
 
 
 def test_what_is_assumed_and_what_runs_dry_is_said():
@@ -248,16 +296,6 @@ def test_power_of_sprints_that_run_dry_is_simulated_and_the_formula_says_what_it
     modelled = next(line for line in str(found).splitlines() if "modelled" in line)
     assert "never ran dry" in modelled
     assert "never ran dry" not in str(played_sprints())
-
-
-def test_bursts_show_the_load_of_their_simulation():
-    arrivals = {"kind": "mmap", "D0": [[-0.41, 0.01], [0.01, -0.01]], "D1": [[0.4, 0], [0, 0]]}
-    low = {"name": "low", "service": {"mean_s": 2, "scv": 1}}
-    classes = {"class": [low], "arrivals": arrivals, "sprint": {"base_w": 100}}
-    found = foretell.predict_queue(classes, discipline="resume", jobs_simulated=30_000)
-    assert found.of("resume").played.classes[0].load == pytest.approx(0.4, rel=0.1)
-    assert "resume: load 0." in str(found)
-    assert "energy of a job" in str(found)
 
 
 def test_time_with_a_sprint_says_so():

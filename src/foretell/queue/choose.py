@@ -25,6 +25,7 @@ from foretell.decide.queueing.choose import (
 )
 from foretell.decide.queueing.evaluate import PLANNED, ByEither, ByFormula
 from foretell.decide.queueing.job_class import JobClass
+from foretell.decide.queueing.marked.disciplines import has_formulas
 from foretell.decide.queueing.predict import QueueFigures, queue_figures
 from foretell.decide.queueing.queue_file import Queue, read_queue
 from foretell.decide.queueing.service._base import ServiceTime
@@ -63,7 +64,7 @@ class Today:
     is_of_file
         Whether the file says that jobs are evicted; otherwise this is what would happen.
     figures
-        None where the queue grows without limit, or arrivals are not Poisson.
+        None where the queue grows without limit, or there are no formulas for its arrivals.
     trouble
         Why there are no figures.
     is_endless
@@ -167,7 +168,7 @@ def choose_drops(
     )
     chosen = choice.chosen
     is_simulated = chosen is not None and is_played(chosen.options)
-    today = _today(queue, service_of, is_poisson=is_poisson)
+    today = _today(queue, service_of)
     notes = (*known.notes, *_notes(queue, choice))
     return QueueChoice(queue, choice, today, run_length, seed, is_simulated, notes)
 
@@ -175,15 +176,19 @@ def choose_drops(
 def _assessors(
     queue: Queue, seed: int, run_length: int, *, is_poisson: bool
 ) -> tuple[Assessors, Callable[[Plan], bool]]:
-    """Return who says what plans come to, and which plans are played rather than computed."""
+    """Return who says what plans come to, and which plans are played rather than computed.
+
+    Formulas for bursts are exact, but slow: many plans are compared by short simulations.
+    """
     few, some = (
         BySimulation(queue, n_jobs=n_jobs, seed=seed) for n_jobs in (_JOBS_PLAYED, _JOBS_CHECKED)
     )
     many: Evaluator = ByEither(ByFormula(few)) if is_poisson else few
+    has_exact = is_poisson or has_formulas(PLANNED, (), queue.arrivals.matrices())
     exact = WithBucket(
-        ByFormula(some) if is_poisson else some,
+        ByFormula(some, queue.arrivals) if has_exact else some,
         some,
-        has_budget=not is_poisson or queue.sprint.budget_j is not None,
+        has_budget=not has_exact or queue.sprint.budget_j is not None,
     )
     unlucky = UnluckyRun(run_length)
     checked, grown = (
@@ -194,7 +199,7 @@ def _assessors(
         Assessor(queue, exact, checked, unlucky),
         Assessor(queue, None, grown, unlucky),
     )
-    return assessors, lambda plan: not is_poisson or exact.is_simulated(plan)
+    return assessors, lambda plan: not has_exact or exact.is_simulated(plan)
 
 
 def _with_rates(queue: Queue, changes: Changes) -> Queue:
@@ -217,9 +222,7 @@ def _service(
     return time if factor == 1 else Scaled(time, factor)
 
 
-def _today(
-    queue: Queue, service_of: Callable[[JobClass, float | None], ServiceTime], *, is_poisson: bool
-) -> Today:
+def _today(queue: Queue, service_of: Callable[[JobClass, float | None], ServiceTime]) -> Today:
     """Return the queue of the file with evictions; with all tasks, if the file has none."""
     is_of_file = queue.discipline != PLANNED
     discipline = queue.discipline if is_of_file else EVICTING
@@ -228,13 +231,16 @@ def _today(
     else:
         times = [service_of(c, 0.0 if c.has_tasks else None) for c in queue.classes]
     streams = tuple(
-        Stream(c.name, c.rate_per_s, time) for c, time in zip(queue.classes, times, strict=True)
+        Stream(c.name, c.rate_per_s, time, c.evict_s)
+        for c, time in zip(queue.classes, times, strict=True)
     )
     today = Today(discipline, is_of_file, streams, None)
-    if not is_poisson:
+    matrices = queue.arrivals.matrices()
+    if matrices and not has_formulas(discipline, streams, matrices):
         return replace(today, trouble="arrivals are not Poisson")
     try:
-        return replace(today, figures=queue_figures(discipline, streams, queue.sprint))
+        figures = queue_figures(discipline, streams, queue.sprint, matrices)
+        return replace(today, figures=figures)
     except OverloadError as error:
         return replace(today, trouble=error.text, is_endless=True)
 

@@ -62,6 +62,7 @@ def play_streams(
             stream.rate_per_s,
             service,
             math.inf if job.sprint_after_s is None else job.sprint_after_s,
+            job.evict_s,
         )
         for job, stream, service in zip(queue.classes, streams, unsprinted(streams), strict=True)
     ]

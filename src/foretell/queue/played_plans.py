@@ -72,11 +72,8 @@ class BySimulation:
 
     def _arrivals(self, rates_per_s: Sequence[float]) -> Arrivals:
         """Return arrivals with these rates; a Markov process becomes faster as a whole."""
-        matrices = self.queue.arrivals.matrices()
-        if not matrices:
-            return PoissonArrivals(tuple(rates_per_s))
-        factor = sum(rates_per_s) / sum(c.rate_per_s for c in self.queue.classes)
-        return MarkedArrivals(tuple(factor * matrix for matrix in matrices))
+        matrices = self.queue.arrivals.with_rates(rates_per_s)
+        return MarkedArrivals(tuple(matrices)) if matrices else PoissonArrivals(tuple(rates_per_s))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,22 @@ from foretell.decide.queueing.disciplines import DISCIPLINES
 from foretell.decide.queueing.drop import error_at
 from foretell.decide.queueing.energy import QueueEnergy
 from foretell.decide.queueing.job_class import JobClass
+from foretell.decide.queueing.marked.disciplines import has_formulas
 from foretell.decide.queueing.predict import ClassFigures, QueueFigures, queue_figures
 from foretell.decide.queueing.queue_file import Queue, read_queue
-from foretell.decide.queueing.stability import OverloadError
+from foretell.decide.queueing.stability import OverloadError, check_work
 from foretell.decide.queueing.streams import Stream
 from foretell.decide.queueing.times import streams_of
 from foretell.errors import Option, UsageError, suggest
 from foretell.queue.play import PlayedDiscipline, play_streams
 from foretell.queue.services import known_times
-from foretell.wording import counted
+from foretell.wording import counted, rough_percent
 
 #: What is predicted where nothing else is asked for.
 USUAL = ("non-preemptive", "resume", "repeat")
 JOBS_SIMULATED = 200_000
+#: Half an interval of a simulated mean, from which on more jobs are recommended.
+_WIDE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,7 @@ class DisciplinePrediction:
     Attributes
     ----------
     figures
-        The figures by formula; None where they need Poisson arrivals, or the queue grows.
+        The figures by formula; None where there are none for such arrivals, or the queue grows.
     refused
         Why the queue grows without limit; empty otherwise.
     played
@@ -146,17 +150,13 @@ def predict_queue(
     known = known_times(queue)
     streams = streams_of(queue, known.by_class)
     found = [_predicted(queue, streams, name) for name in names]
-    refused = [d for d in found if d.refused]
-    if len(refused) == len(found):
-        raise OverloadError(refused[0].refused)
-    is_markov = queue.arrivals.kind != "poisson"
-    if simulate or is_markov or any(map(_has_gaps, found)):
-        asked = (jobs_simulated, seed)
-        found = [
-            replace(d, played=play_streams(queue, streams, d.name, *asked))
-            if not d.refused and (simulate or is_markov or _has_gaps(d)) else d
-            for d in found
-        ]  # fmt: skip
+    found = [
+        _played(d, partial(play_streams, queue, streams, d.name, jobs_simulated, seed))
+        if not d.refused and (simulate or d.figures is None or _has_gaps(d)) else d
+        for d in found
+    ]  # fmt: skip
+    if all(d.refused for d in found):
+        raise OverloadError(found[0].refused)
     notes = [*known.notes, *_notes(queue, found)]
     return QueuePrediction(queue, tuple(streams), tuple(found), tuple(notes))
 
@@ -176,11 +176,30 @@ def _disciplines(queue: Queue, given: str | Sequence[str] | None) -> list[str]:
 
 
 def _predicted(queue: Queue, streams: Sequence[Stream], name: str) -> DisciplinePrediction:
+    matrices = queue.arrivals.matrices()
     try:
-        figures = queue_figures(name, streams, queue.sprint)
+        if matrices and not has_formulas(name, streams, matrices):
+            check_work(name, streams)
+            return DisciplinePrediction(name, None)
+        figures = queue_figures(name, streams, queue.sprint, matrices)
     except OverloadError as error:
         return DisciplinePrediction(name, None, str(error))
-    return DisciplinePrediction(name, figures if queue.arrivals.kind == "poisson" else None)
+    return DisciplinePrediction(name, figures)
+
+
+def _played(
+    found: DisciplinePrediction, play: Callable[[], PlayedDiscipline]
+) -> DisciplinePrediction:
+    """Simulate a discipline; without formulas, that is what shows whether the queue has an end."""
+    played = play()
+    if found.figures is None and played.queue.is_growing:
+        return replace(
+            found,
+            refused=f"with the discipline {found.name}, the queue grew to the end of a simulation "
+            f"of {counted(played.n_jobs, 'job')}: with the work that is thrown away, the engine "
+            "cannot keep up; lower rates, drop tasks, or use another discipline",
+        )
+    return replace(found, played=played)
 
 
 def _has_gaps(found: DisciplinePrediction) -> bool:
@@ -196,13 +215,13 @@ def _notes(queue: Queue, found: Sequence[DisciplinePrediction]) -> list[str]:
             f"How tasks of {' and '.join(assumed)} vary is not given; 22 % (an SCV of 0.05) is "
             "assumed."
         )
-    if queue.arrivals.kind != "poisson":
-        notes.append("Arrivals are not Poisson, for which there are formulas: all is simulated.")
     for d in found:
         if _has_gaps(d):
             notes.append(f"{d.name}: times have jumps; quantiles are those of the simulation.")
         if d.figures is not None:
             notes += _limits(d.figures)
+        elif d.played is not None:
+            notes += _only_played(d.name, d.played)
         notes += _unplayed(d)
     return notes
 
@@ -231,6 +250,19 @@ def _unplayed(found: DisciplinePrediction) -> list[str]:
     ]
 
 
+def _only_played(name: str, played: PlayedDiscipline) -> list[str]:
+    """Say that there are no formulas, and for which classes more jobs should be simulated."""
+    told = f"{name}: no formulas are known for these arrivals; figures are simulated."
+    wide = [
+        f"that of {c.name} to ±{rough_percent(c.response.half_width / c.response.value)}"
+        for c in played.classes
+        if c.response.half_width > _WIDE * c.response.value
+    ]
+    if wide:
+        told += f" Means are known to 1 % only with more jobs: {', '.join(wide)}."
+    return [told]
+
+
 def _limits(figures: QueueFigures) -> list[str]:
     notes = [
         f"{figures.discipline}: {c.name} has no finite mean: its longest jobs are interrupted "
@@ -249,7 +281,7 @@ def _limits(figures: QueueFigures) -> list[str]:
 
 
 def _class(figures: ClassFigures) -> dict[str, Any]:
-    names = ("load", "wait_s", "mean_s", "p50_s", "p95_s", "p99_s", "waste")
+    names = ("load", "wait_s", "mean_s", "p50_s", "p95_s", "p99_s", "waste", "sprint_s")
     values = {name: getattr(figures, name) for name in names}
     return {
         "class": figures.name,

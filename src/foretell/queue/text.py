@@ -43,8 +43,9 @@ def _discipline_lines(found: QueuePrediction, of: DisciplinePrediction) -> list[
     own = " (that of the file)" if of.name == found.queue.discipline else ""
     if of.refused:
         return [f"{of.name}{own}: {of.refused}."]
-    rows = _table_rows(of)
-    lines = [f"{of.name}{own}{_summary(of)}", *_aligned([_header(of), *rows])]
+    sprints = any(job.sprint_after_s is not None for job in found.queue.classes)
+    rows = _table_rows(of, sprints=sprints)
+    lines = [f"{of.name}{own}{_summary(of)}", *_aligned([_header(of, sprints=sprints), *rows])]
     return [*lines, *_energy_line(of.figures), *_played_energy_line(of.played)]
 
 
@@ -61,41 +62,45 @@ def _summary(of: DisciplinePrediction) -> str:
     return f": {', '.join(parts)}"
 
 
-def _header(of: DisciplinePrediction) -> tuple[str, ...]:
+def _header(of: DisciplinePrediction, *, sprints: bool) -> tuple[str, ...]:
     has_energy = of.figures is not None and of.figures.energy is not None
     has_energy = has_energy or (of.played is not None and of.played.power is not None)
-    return (*_HEADER, "energy of a job") if has_energy else _HEADER
+    more = (("sprint of a job",) if sprints else ()) + (("energy of a job",) if has_energy else ())
+    return (*_HEADER, *more)
 
 
-def _table_rows(of: DisciplinePrediction) -> list[tuple[str, ...]]:
+def _table_rows(of: DisciplinePrediction, *, sprints: bool) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     n = len(of.figures.classes) if of.figures else len(of.played.classes if of.played else ())
     for k in reversed(range(n)):
         if of.figures is not None:
-            rows.append(_row(of.figures, k))
+            rows.append(_row(of.figures, k, sprints=sprints))
         if of.played is not None:
             played = of.played.classes[k]
-            rows.append(_played_row(played, "  simulated" if of.figures else plain(played.name)))
+            label = "  simulated" if of.figures else plain(played.name)
+            rows.append(_played_row(played, label, sprints=sprints))
     return rows
 
 
-def _row(figures: QueueFigures, k: int) -> tuple[str, ...]:
+def _row(figures: QueueFigures, k: int, *, sprints: bool) -> tuple[str, ...]:
     c: ClassFigures = figures.classes[k]
     cells = (
         plain(c.name), number(c.load, 3),
         *(_time(t) for t in (c.wait_s, c.mean_s, c.p50_s, c.p95_s, c.p99_s)),
         rough_percent(c.waste) if c.waste else "0",
+        *([_time(c.sprint_s) if c.sprint_s else "0"] if sprints else []),
     )  # fmt: skip
     if figures.energy is None:
         return cells
     return (*cells, write_quantity(figures.energy.job_j[k], ENERGY))
 
 
-def _played_row(c: PlayedFigures, label: str) -> tuple[str, ...]:
+def _played_row(c: PlayedFigures, label: str, *, sprints: bool) -> tuple[str, ...]:
     estimates = (c.wait, c.response, c.p50, c.p95, c.p99)
     cells = (
         label, number(c.load, 3), *(_estimate(e) for e in estimates),
         rough_percent(c.waste) if c.waste else "0",
+        *([_time(c.sprint_s) if c.sprint_s else "0"] if sprints else []),
     )  # fmt: skip
     return cells if math.isnan(c.job_j) else (*cells, write_quantity(c.job_j, ENERGY))
 

@@ -25,6 +25,8 @@ NON_PREEMPTIVE, RESUME, REPEAT, REDRAW = "non-preemptive", "resume", "repeat", "
 PLAYED_DISCIPLINES = (NON_PREEMPTIVE, RESUME, REPEAT, REDRAW)
 _WARM_UP = 0.05  # of the jobs: the first find an engine that is emptier than usual
 _N_REDRAWN = 1024
+#: The share of time after the last arrival from which on a queue has no end; and with few jobs.
+_LEFT, _LEFT_BY_CHANCE = 0.01, 5.0
 
 
 class Service(Protocol):
@@ -36,12 +38,16 @@ class Service(Protocol):
 
 @dataclass(frozen=True)
 class PlayedClass:
-    """Jobs of one priority: how many come, how long they take, and when they begin to sprint."""
+    """Jobs of one priority: how many come, how long they take, and when they begin to sprint.
+
+    ``evict_s`` is what the engine takes to make way when one of them is interrupted.
+    """
 
     name: str
     rate_per_s: float
     service: Service
     sprint_after_s: float = math.inf
+    evict_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class ClassFigures:
         The share of that time that was lost by evictions.
     job_j
         The mean joules of one of them; NaN where the power of the engine is not known.
+    sprint_s
+        How long the engine sprinted for one of them on average.
     """
 
     name: str
@@ -68,6 +76,7 @@ class ClassFigures:
     load: float
     waste: float
     job_j: float
+    sprint_s: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +137,14 @@ class PlayedQueue:
         return self.busy_s / self.span_s if self.span_s else 0.0
 
     @property
+    def is_growing(self) -> bool:
+        """Whether work was left at the last arrival that only a queue without end leaves."""
+        if not len(self.end_s):
+            return False
+        left = 1 - float(self.arrival_s[-1]) / self.span_s
+        return left > _LEFT + _LEFT_BY_CHANCE / math.sqrt(len(self.end_s))
+
+    @property
     def waste(self) -> float:
         """The share of the engine's time that was lost by evictions."""
         return float(self.wasted_s.sum()) / self.busy_s if self.busy_s else 0.0
@@ -156,16 +173,17 @@ class PlayedQueue:
             p50, p95, p99, *self._use_of(name),
         )  # fmt: skip
 
-    def _use_of(self, name: str) -> tuple[float, float, float]:
-        """Return load, waste and mean joules of a class, over all of its jobs."""
+    def _use_of(self, name: str) -> tuple[float, float, float, float]:
+        """Return load, waste, mean joules and mean sprint of a class, over all of its jobs."""
         own = self.class_of == self.names.index(name)
         engine_s, n = float(self.engine_s[own].sum()), int(own.sum())
         load = engine_s / self.span_s if self.span_s else 0.0
         waste = float(self.wasted_s[own].sum()) / engine_s if engine_s else 0.0
+        sprint_s = float(self.sprints_s[own].sum()) / n if n else 0.0
         if not n or not self.power.base_w:
-            return load, waste, math.nan
-        extra_j = self.power.extra_w * float(self.sprints_s[own].sum())
-        return load, waste, (self.power.base_w * engine_s + extra_j) / n
+            return load, waste, math.nan, sprint_s
+        job_j = self.power.base_w * engine_s / n + self.power.extra_w * sprint_s
+        return load, waste, job_j, sprint_s
 
     def _settled(self, name: str) -> NDArray[np.bool_]:
         is_late = np.arange(len(self.class_of)) >= _WARM_UP * len(self.class_of)
@@ -240,6 +258,7 @@ class _Play:
         self.names = tuple(c.name for c in classes)
         self.discipline, self.power, self.jobs = discipline, power, jobs
         self.after_s = [c.sprint_after_s for c in classes]
+        self.evict_s = [c.evict_s for c in classes]
         self.redrawn = [
             _redrawn(c, np.random.default_rng([seed, 2, k])) for k, c in enumerate(classes)
         ]
@@ -345,6 +364,7 @@ class _Play:
         self.n_evictions += 1
         k = self.class_of[job]
         self.buffers[k].appendleft(job)
+        self._make_way(job, self.evict_s[k])
         if self.discipline == RESUME:
             self.left_s[job] = max(self.left_s[job] - stay.work(self.power.speedup), 0.0)
             self.attained_s[job] += stay.length_s
@@ -352,3 +372,10 @@ class _Play:
         self.wasted_s[job] += stay.length_s
         if self.discipline == REDRAW:
             self.left_s[job] = next(self.redrawn[k])
+
+    def _make_way(self, job: int, evict_s: float) -> None:
+        """Let some time pass in which the engine ends a job, and nothing starts."""
+        self.engine_s[job] += evict_s
+        self.wasted_s[job] += evict_s
+        self.now_s += evict_s
+        self._admit(self.now_s)

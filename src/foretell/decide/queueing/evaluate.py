@@ -10,6 +10,7 @@ import numpy as np
 from foretell.decide.queueing.assess import Evaluator, Plan, Response
 from foretell.decide.queueing.many import responses_of_many
 from foretell.decide.queueing.predict import queue_figures
+from foretell.decide.queueing.queue_file import ArrivalsTable
 from foretell.decide.queueing.streams import Stream
 
 PLANNED = "non-preemptive"
@@ -56,10 +57,12 @@ class ByFormula:
     ----------
     otherwise
         Who answers where a distribution has jumps, so that no formula can be trusted.
+    arrivals
+        How jobs arrive; a Markov process becomes faster or slower as a whole.
     """
 
-    def __init__(self, otherwise: Evaluator) -> None:
-        self.otherwise = otherwise
+    def __init__(self, otherwise: Evaluator, arrivals: ArrivalsTable | None = None) -> None:
+        self.otherwise, self.arrivals = otherwise, arrivals or ArrivalsTable()
 
     def responses(
         self, rates_per_s: Sequence[float], plans: Sequence[Plan]
@@ -70,7 +73,8 @@ class ByFormula:
     def _of_plan(self, rates_per_s: Sequence[float], plan: Plan) -> Sequence[Response]:
         pairs = enumerate(zip(rates_per_s, plan, strict=True))
         streams = [Stream(str(k), rate, option.service) for k, (rate, option) in pairs]
-        found = [Response(c.mean_s, c.p95_s) for c in queue_figures(PLANNED, streams).classes]
+        figures = queue_figures(PLANNED, streams, matrices=self.arrivals.with_rates(rates_per_s))
+        found = [Response(c.mean_s, c.p95_s) for c in figures.classes]
         if any(math.isnan(response.p95_s) for response in found):
             return self.otherwise.responses(rates_per_s, [plan])[0]
         return found

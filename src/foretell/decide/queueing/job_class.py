@@ -202,6 +202,8 @@ class JobClass(pydantic.BaseModel):
         The share of tasks that is dropped.
     sprint_after_s
         After how long a job sprints; None for never.
+    evict_s
+        What the engine takes to make way when a job of the class is interrupted.
     max_error, mean_s, p95_s, weight, error
         Limits of a choice, how much the class counts in it, and errors measured at drop ratios.
     """
@@ -229,6 +231,7 @@ class JobClass(pydantic.BaseModel):
     only: str | None = None
     drop: Drop = 0.0
     sprint_after_s: TimeOut | None = None
+    evict_s: Seconds = 0.0
     max_error: ErrorLimit | None = None
     mean_s: Positive | None = None
     p95_s: Positive | None = None

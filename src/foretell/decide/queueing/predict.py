@@ -11,6 +11,7 @@ from foretell.decide.queueing.disciplines import Discipline
 from foretell.decide.queueing.energy import QueueEnergy, queue_energy
 from foretell.decide.queueing.inversion import Distribution
 from foretell.decide.queueing.queue_file import SprintTable
+from foretell.decide.queueing.service._base import Reals
 from foretell.decide.queueing.stability import stable_discipline
 from foretell.decide.queueing.streams import Stream
 
@@ -34,6 +35,8 @@ class ClassFigures:
         which are NaN where the formulas cannot be trusted.
     waste
         The share of the engine's time for them that is thrown away.
+    sprint_s
+        The mean time that the engine sprints for a job, if the budget never runs dry.
     response
         The distribution of the response time; None where it cannot be trusted.
     """
@@ -48,6 +51,7 @@ class ClassFigures:
     p95_s: float
     p99_s: float
     waste: float
+    sprint_s: float
     response: Distribution | None
 
 
@@ -63,9 +67,17 @@ class QueueFigures:
 
 
 def queue_figures(
-    discipline: str, streams: Sequence[Stream], power: SprintTable | None = None
+    discipline: str,
+    streams: Sequence[Stream],
+    power: SprintTable | None = None,
+    matrices: Sequence[Reals] = (),
 ) -> QueueFigures:
     """Predict all classes under a discipline; an OverloadError says why there is no end.
+
+    Parameters
+    ----------
+    matrices
+        Those of the arrivals, D0 and one for each class; none for Poisson arrivals.
 
     >>> from foretell.decide.queueing.service.fitted import fitted_time
     >>> alone = [Stream("jobs", 0.5, fitted_time(1.0, 1.0))]
@@ -73,7 +85,7 @@ def queue_figures(
     >>> round(jobs.mean_s, 6), round(jobs.p95_s, 4)    # exponential, with twice the mean
     (2.0, 5.9915)
     """
-    found = stable_discipline(discipline, streams)
+    found = stable_discipline(discipline, streams, matrices)
     classes = tuple(class_figures(found, k) for k in range(len(streams)))
     useful = sum(s.rate_per_s * found.useful_s(k) for k, s in enumerate(found.streams))
     energy = queue_energy(found, power or SprintTable())
@@ -97,6 +109,7 @@ def class_figures(found: Discipline, k: int) -> ClassFigures:
         p95,
         p99,
         _wasted(found.useful_s(k), gross),
+        found.sprint_s(k),
         response,
     )
 

@@ -159,6 +159,11 @@ class ArrivalsTable(pydantic.BaseModel):
         stationary = long_run(matrices)
         return [float(stationary @ matrix.sum(axis=1)) for matrix in matrices[1:]]
 
+    def with_rates(self, rates_per_s: Sequence[float]) -> list[NDArray[np.float64]]:
+        """Return the matrices of the process that is so much faster or slower as a whole."""
+        factor = sum(rates_per_s) / sum(self.rates_per_s() or rates_per_s)
+        return [factor * matrix for matrix in self.matrices()]
+
 
 def long_run(matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return how likely each state of a Markov process is in the long run.

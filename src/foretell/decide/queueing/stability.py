@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from foretell.decide.queueing.disciplines import DISCIPLINES, Discipline
+from foretell.decide.queueing.marked.disciplines import MARKED
+from foretell.decide.queueing.service._base import Reals
 from foretell.decide.queueing.streams import Stream, total_rate
 from foretell.errors import UsageError
 from foretell.wording import number
@@ -18,9 +20,17 @@ class OverloadError(UsageError):
     """Jobs arrive faster than the engine can finish them, so that no response time exists."""
 
 
-def stable_discipline(name: str, streams: Sequence[Stream]) -> Discipline:
-    """Return the discipline with these classes; refuse a queue that grows without limit."""
-    found = DISCIPLINES.get(name)(streams)
+def stable_discipline(
+    name: str, streams: Sequence[Stream], matrices: Sequence[Reals] = ()
+) -> Discipline:
+    """Return the discipline with these classes; refuse a queue that grows without limit.
+
+    Parameters
+    ----------
+    matrices
+        Those of the arrivals, if they are not Poisson; for the disciplines in `MARKED`.
+    """
+    found = MARKED[name](streams, matrices) if matrices else DISCIPLINES.get(name)(streams)
     for k, stream in enumerate(streams):
         if not found.gross_s(k) > 0:
             raise UsageError(
@@ -31,16 +41,22 @@ def stable_discipline(name: str, streams: Sequence[Stream]) -> Discipline:
         if math.isinf(found.gross_s(k)) and math.isfinite(stream.service.decay_rate):
             raise _diverging(found, k, name)
     if found.load >= 1:
-        raise _overloaded(found, name)
+        raise _overloaded(found, name, largest_factor(name, streams))
     return found
 
 
-def _overloaded(found: Discipline, name: str) -> OverloadError:
+def check_work(name: str, streams: Sequence[Stream]) -> None:
+    """Refuse a queue that would grow without limit even if no work were thrown away."""
+    found = DISCIPLINES.get("resume")(streams)
+    if found.load >= 1:
+        raise _overloaded(found, name, 1 / found.load)
+
+
+def _overloaded(found: Discipline, name: str, factor: float) -> OverloadError:
     streams = found.streams
     loads = [
         f"{s.name} {number(s.rate_per_s * found.gross_s(k), 3)}" for k, s in enumerate(streams)
     ]
-    factor = largest_factor(name, streams)
     rates = ", ".join(f"{s.name} {rate_text(factor * s.rate_per_s)}" for s in streams)
     total = number(found.load, 3) if math.isfinite(found.load) else "beyond all bounds"
     return OverloadError(

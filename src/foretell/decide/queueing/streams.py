@@ -13,11 +13,18 @@ from foretell.decide.queueing.service._base import Complex, ServiceTime
 
 @dataclass(frozen=True)
 class Stream:
-    """Jobs of one class that arrive at random with a rate, and the time of one alone."""
+    """Jobs of one class that arrive at random with a rate, and the time of one alone.
+
+    Attributes
+    ----------
+    evict_s
+        What the engine takes to make way when one of them is interrupted.
+    """
 
     name: str
     rate_per_s: float
     service: ServiceTime
+    evict_s: float = 0.0
 
     @property
     def load(self) -> float:

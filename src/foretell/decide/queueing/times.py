@@ -43,6 +43,7 @@ def streams_of(queue: Queue, known: Known) -> list[Stream]:
             job.name,
             job.rate_per_s,
             sprinted(queue, class_time(queue, job, known), job.sprint_after_s),
+            job.evict_s,
         )
         for job in queue.classes
     ]

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from foretell.decide.queueing.disciplines import DISCIPLINES
+from foretell.decide.queueing.marked.disciplines import MARKED
 from foretell.decide.queueing.queue_file import read_queue
+from foretell.decide.queueing.service.fitted import fitted_time
 from foretell.decide.queueing.service.phases_left import _generator, _start
 from foretell.decide.queueing.times import streams_of
 
+from ..marked.bursts import random_bursts
 from ..systems import streams
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # it uses matrices, which numpy warns of
@@ -38,9 +41,10 @@ def butools():
     return {"non-preemptive": plain.MMAPPH1NPPR, "resume": preemptive.MMAPPH1PRPR}
 
 
-def means_by_butools(function, classes):
+def means_by_butools(function, classes, matrices=()):
     rates = [c.rate_per_s for c in classes]
-    arrivals = [np.matrix([[-sum(rates)]]), *(np.matrix([[rate]]) for rate in rates)]
+    matrices = matrices or [[[-sum(rates)]], *([[rate]] for rate in rates)]
+    arrivals = [np.matrix(matrix) for matrix in matrices]
     starts = [np.matrix(_start(c.service.parts)) for c in classes]
     generators = [np.matrix(_generator(c.service.parts).toarray()) for c in classes]
     found = function(arrivals, starts, generators, "stMoms", 1, "prec", 1e-14)
@@ -84,4 +88,17 @@ def test_means_are_those_of_butools(butools, name, system):
     found = DISCIPLINES.get(name)(classes)
     expected = means_by_butools(butools[name], classes)
     for k, mean in enumerate(expected):
+        assert found.mean_response(k) == pytest.approx(mean, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["non-preemptive", "resume"])
+@pytest.mark.parametrize(
+    ("seed", "n_states", "scvs", "load"),
+    [(1, 2, (0.25, 2.0), 0.7), (2, 3, (1.0, 0.5, 2.0), 0.9), (3, 4, (0.2, 0.2), 0.95)],
+)
+def test_means_of_bursts_are_those_of_butools(butools, name, seed, n_states, scvs, load):
+    services = [fitted_time(2.0 / (k + 1), scv) for k, scv in enumerate(scvs)]
+    matrices, classes = random_bursts(seed, n_states, services, load)
+    found = MARKED[name](classes, matrices)
+    for k, mean in enumerate(means_by_butools(butools[name], classes, matrices)):
         assert found.mean_response(k) == pytest.approx(mean, rel=1e-8)

@@ -86,3 +86,27 @@ def test_sprints_and_their_time_agree_with_our_own_simulation(name):
     for k, of_class in enumerate(plain):
         mean, wide = interval(played.responses_of(of_class.name))
         assert abs(found.mean_response(k) - mean) < wide + 0.01 * mean
+
+
+@pytest.mark.parametrize("name", ["resume", "repeat", "redraw"])
+def test_time_to_make_way_agrees_with_our_own_simulation(name):
+    plain = streams((0.1, 1.5, 0.2), (0.12, 1.0, 1.0), (0.15, 0.8, 0.5))
+    classes = [
+        replace(c, evict_s=evict_s) for c, evict_s in zip(plain, (0.6, 0.3, 9.0), strict=True)
+    ]
+    played = play_queue(
+        [PlayedClass(c.name, c.rate_per_s, c.service, evict_s=c.evict_s) for c in classes], name,
+        n_jobs=150_000, seed=4,
+    )  # fmt: skip
+    found, without = queue_figures(name, classes), queue_figures(name, plain)
+    assert found.load == pytest.approx(played.load, rel=0.02)
+    assert found.waste == pytest.approx(played.waste, abs=0.003)
+    for figures, before in zip(found.classes, without.classes, strict=True):
+        simulated = played.figures_of(figures.name)
+        for value, estimate in (
+            (figures.wait_s, simulated.wait), (figures.mean_s, simulated.response),
+        ):  # fmt: skip
+            assert abs(value - estimate.value) < 2 * estimate.half_width + 0.003 * value
+        share = np.mean(played.responses_of(figures.name) <= figures.p95_s)
+        assert share == pytest.approx(0.95, abs=0.006)
+        assert figures.mean_s > 1.05 * before.mean_s

@@ -20,8 +20,8 @@ from foretell.decide.queueing.streams import Stream, total_rate
 class Redraw(Preemptive):
     """What happens if times are luck: each attempt is a new draw, and short ones get through."""
 
-    def gross_s(self, k: int) -> float:
-        """Return how long the engine works on a job, with all attempts."""
+    def attempts_s(self, k: int) -> float:
+        """Return how long a job runs, with all attempts."""
         own, rate = self.streams[k], total_rate(self.above(k))
         if not rate:
             return own.service.mean
@@ -45,8 +45,8 @@ class Redraw(Preemptive):
         ended = service.left.share - float(service.left.transform(z)[0].real)
         return math.exp(-rate * service.after_s) * ended / rate / service.tilted(rate)[0]
 
-    def _completion_moments(self, own: Stream, rate_above: float, busy: Two) -> Two:
-        b1, b2 = busy
+    def _completion_moments(self, own: Stream, rate_above: float, away: Two) -> Two:
+        b1, b2 = away
         done, tilted, tilted_square = own.service.tilted(rate_above)
         if done <= 0:
             return math.inf, math.inf
@@ -62,9 +62,9 @@ class Redraw(Preemptive):
         )  # fmt: skip
         return first, second
 
-    def _completion(self, own: Stream, s: Complex, rate_above: float, busy: Complex) -> Complex:
+    def _completion(self, own: Stream, s: Complex, rate_above: float, away: Complex) -> Complex:
         done = own.service.transform(s + rate_above)
-        found: Complex = done / (1 - rate_above * busy / (s + rate_above) * (1 - done))
+        found: Complex = done / (1 - rate_above * away / (s + rate_above) * (1 - done))
         return found
 
 

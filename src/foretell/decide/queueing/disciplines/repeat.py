@@ -20,8 +20,8 @@ from foretell.decide.queueing.streams import Stream, total_rate
 class Repeat(Preemptive):
     """What an engine does that evicts: long jobs are interrupted most, and lose most."""
 
-    def gross_s(self, k: int) -> float:
-        """Return how long the engine works on a job; infinite where repeating diverges."""
+    def attempts_s(self, k: int) -> float:
+        """Return how long a job runs; infinite where repeating diverges."""
         own, rate = self.streams[k], total_rate(self.above(k))
         if not rate:
             return own.service.mean
@@ -41,12 +41,12 @@ class Repeat(Preemptive):
         z = np.array([-rate / service.speedup], dtype=complex)
         return (float(service.left.transform(z)[0].real) - service.left.share) / rate
 
-    def _completion_moments(self, own: Stream, rate_above: float, busy: Two) -> Two:
+    def _completion_moments(self, own: Stream, rate_above: float, away: Two) -> Two:
         if rate_above >= own.service.decay_rate:
             return math.inf, math.inf
-        b1, b2 = busy
+        b1, b2 = away
         if own.service.is_small(rate_above):
-            return _rare_moments(own.service, rate_above, busy)
+            return _rare_moments(own.service, rate_above, away)
         once, tilted, _ = own.service.tilted(-rate_above)
         gap = 1 / rate_above + b1
         first = (once - 1) * gap
@@ -60,18 +60,18 @@ class Repeat(Preemptive):
         )
         return first, second
 
-    def _completion(self, own: Stream, s: Complex, rate_above: float, busy: Complex) -> Complex:
+    def _completion(self, own: Stream, s: Complex, rate_above: float, away: Complex) -> Complex:
         """Return the mean over the time of the job, of what is known for each time."""
         times, weights = own.service.quadrature()
-        again = rate_above * busy / (s + rate_above)
+        again = rate_above * away / (s + rate_above)
         survived = np.exp(-(s[..., None] + rate_above) * times)
         found: Complex = (survived / (1 - again[..., None] * (1 - survived))) @ weights
         return found
 
 
-def _rare_moments(service: ServiceTime, rate: float, busy: Two) -> Two:
+def _rare_moments(service: ServiceTime, rate: float, away: Two) -> Two:
     """Return the moments of completions, without differences of numbers near 1."""
-    b1, b2 = busy
+    b1, b2 = away
     gap = 1 / rate + b1
     lost = service.small_mean(rate, of_exp)
     lost_square = service.small_mean(rate, lambda n: (2**n - 2) * of_exp(n))

@@ -1,0 +1,1 @@
+"""Exact formulas for jobs that arrive by a Markov process with states, in bursts (MMAP)."""
