@@ -18,14 +18,17 @@ import sys
 import time
 from typing import Any
 
-from foretell.corun.running.tree import AMOUNTS, COUNTERS, Forest, machine_times
+from foretell.corun.running.tree import AMOUNTS, COUNTERS, Forest
+from foretell.corun.running.whole_machine import PRESSURES, machine_times
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 #: Samples may take this share of the time of one core, and so much more at the beginning: a short
 #: job needs samples, too. If they take longer, there are fewer.
 _MOST_COST, _FIRST_COST_S = 0.01, 0.05
 _MOST_SAMPLES = 4096
-COLUMNS = (*COUNTERS, *AMOUNTS, "other_cpu_time_s", "disk_busy_s", "disk_bytes")
+#: What is sampled of the whole machine beside its CPU time, by anyone.
+_OF_MACHINE = ("disk_busy_s", "disk_bytes", "network_bytes", *PRESSURES.values())
+COLUMNS = (*COUNTERS, *AMOUNTS, "other_cpu_time_s", *_OF_MACHINE)
 
 
 class _Job:
@@ -161,8 +164,8 @@ class Runner:
         reading["cpu_time_s"] += job.reaped_s
         since = {name: machine[name] - job.before[name] for name in machine}
         other = max(0.0, since["busy_s"] - since["jobs_s"] - since["own_s"])
-        reading |= {"other_cpu_time_s": other, "disk_busy_s": since["disk_s"]}
-        reading["disk_bytes"] = since["disk_bytes"]
+        reading["other_cpu_time_s"] = other
+        reading |= {name: since[name] for name in _OF_MACHINE}
         row = [self._now() - job.began, *(reading[name] for name in COLUMNS)]
         if job.rows and row[0] <= job.rows[-1][0]:
             return
