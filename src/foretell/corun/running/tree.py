@@ -49,7 +49,7 @@ class Forest:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = str(proc)
-        self._strangers: set[int] = set()
+        self._strangers: set[str] = set()  # names in /proc that are of no job
         self._job_of: dict[int, int] = {}
         self._alive: dict[int, _Process] = {}
         self._ended: dict[int, dict[str, float]] = {}
@@ -62,9 +62,12 @@ class Forest:
 
     def look(self) -> None:
         """Look at all processes of the trees."""
-        here = {int(name) for name in os.listdir(self._proc) if name.isdigit()}  # noqa: PTH208
-        self._strangers &= here
-        for pid in sorted(here - self._strangers - self._alive.keys()):
+        names = set(os.listdir(self._proc))  # noqa: PTH208
+        self._strangers &= names
+        others = names - self._strangers
+        self._strangers |= {name for name in others if not name.isdigit()}
+        here = {int(name) for name in others if name.isdigit()}
+        for pid in sorted(here - self._alive.keys()):
             self._meet(pid)
         for pid in list(self._alive):
             if pid not in here or not self._read(pid):
@@ -79,7 +82,7 @@ class Forest:
         # A session begins with a job: processes whose parent has ended keep it.
         job = self._job_of.get(parent, self._job_of.get(session))
         if job is None:
-            self._strangers.add(pid)
+            self._strangers.add(str(pid))
         else:
             self._job_of[pid] = job
             self._alive[pid] = _Process(parent)

@@ -16,10 +16,21 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 PRESSURES = {"cpu": "cpu_pressure_s", "io": "io_pressure_s", "memory": "memory_pressure_s"}
 
 
+_OPEN: dict[str, int] = {}
+_MOST_BYTES = 1 << 16
+
+
+def _content(path: str) -> bytes:
+    """Read a file of the kernel, which stays open: opening it takes longer than reading it."""
+    if path not in _OPEN:
+        _OPEN[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return os.pread(_OPEN[path], _MOST_BYTES, 0)
+
+
 def machine_times() -> dict[str, float]:
     """Return what the whole machine has done so far; NaN where its kernel does not tell."""
-    with open("/proc/stat", "rb") as file:  # noqa: PTH123
-        user, nice, system, _, _, irq, soft, steal = map(int, file.readline().split()[1:9])
+    first = _content("/proc/stat").partition(b"\n")[0]
+    user, nice, system, _, _, irq, soft, steal = map(int, first.split()[1:9])
     busy = (user + nice + system + irq + soft) * _TICK_S
     throttled = {"throttled_s": throttled_s(_cpu_statistics())}
     of_cpus = {"busy_s": busy, "steal_s": steal * _TICK_S, **throttled}
@@ -46,10 +57,10 @@ def throttled_s(file: Path | None) -> float:
     if file is None:
         return 0.0
     with contextlib.suppress(OSError, ValueError):
-        found = dict(line.split() for line in file.read_text().splitlines())
-        if "throttled_usec" in found:  # version 2
-            return int(found["throttled_usec"]) * 1e-6
-        return int(found.get("throttled_time", 0)) * 1e-9
+        found = dict(line.split() for line in _content(str(file)).splitlines())
+        if b"throttled_usec" in found:  # version 2
+            return int(found[b"throttled_usec"]) * 1e-6
+        return int(found.get(b"throttled_time", 0)) * 1e-9
     return 0.0
 
 
@@ -66,9 +77,9 @@ def _disks() -> frozenset[str]:
 def _disk_times() -> dict[str, float]:
     """Return the time that the busiest disk had requests, and the bytes of all of them."""
     busy_ms, n_bytes = 0, 0
-    with contextlib.suppress(OSError), open("/proc/diskstats") as file:  # noqa: PTH123
-        for fields in map(str.split, file):
-            if fields[2] in _disks():
+    with contextlib.suppress(OSError):
+        for fields in map(bytes.split, _content("/proc/diskstats").splitlines()):
+            if fields[2].decode() in _disks():
                 busy_ms = max(busy_ms, int(fields[12]))
                 n_bytes += 512 * (int(fields[5]) + int(fields[9]))
     return {"disk_busy_s": busy_ms / 1e3, "disk_bytes": float(n_bytes)}
@@ -81,10 +92,10 @@ def network_bytes(proc: Path = Path("/proc")) -> float:
     """
     total = 0
     try:
-        lines = (proc / "net/dev").read_text().splitlines()[2:]
-        for name, _, counts in (line.partition(":") for line in lines):
+        lines = _content(f"{proc}/net/dev").splitlines()[2:]
+        for name, _, counts in (line.partition(b":") for line in lines):
             fields = counts.split()
-            total += 0 if name.strip() == "lo" else int(fields[0]) + int(fields[8])
+            total += 0 if name.strip() == b"lo" else int(fields[0]) + int(fields[8])
     except (OSError, ValueError, IndexError):
         return math.nan
     return float(total)
@@ -96,6 +107,6 @@ def pressures(proc: Path = Path("/proc")) -> dict[str, float]:
     for name, column in PRESSURES.items():
         found[column] = math.nan
         with contextlib.suppress(OSError, ValueError, IndexError):
-            some = (proc / "pressure" / name).read_text().splitlines()[0]
-            found[column] = int(some.rpartition("total=")[2]) * 1e-6
+            some = _content(f"{proc}/pressure/{name}").splitlines()[0]
+            found[column] = int(some.rpartition(b"total=")[2]) * 1e-6
     return found
