@@ -298,7 +298,9 @@ def main() -> None:
     runs = pd.read_csv(study.runs)
     machine = read_machine(study.runs.with_name("this.machine"))
     gru = None if study.is_quick else GruOptions()
-    scores = score_co_runs(study.runs.parent, machine=machine, gru=gru)
+    scores = score_co_runs(
+        study.runs.parent, machine=machine, gru=gru, ablations=not study.is_quick
+    )
     with drawing():
         pictures = {
             "co-runs-matrix": draw_matrix(runs),

@@ -6,6 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
+import foretell
 from foretell.cli._main import cli
 from foretell.cluster.models import load_predictors, open_estimates, reload_models
 from foretell.cluster.place import place_task
@@ -13,6 +14,8 @@ from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.estimates import Estimates, type_models
 from foretell.decide.placement.tasks import read_task
 from foretell.errors import ForetellError, ModelError, UsageError
+
+from ..corun.jobs import made_up
 
 
 def test_predictions_are_those_of_the_models_with_intervals_and_trust(cluster_file):
@@ -238,3 +241,43 @@ def test_the_group_alone_lists_its_commands():
 def test_a_weight_outside_the_range_is_refused_in_python():
     with pytest.raises(UsageError, match=r"H: must be a number from 0 to 1, not 1\.5"):
         place_task(NODES, "cpu=1", H=1.5)
+
+
+def profiled(tmp_path, cores):
+    """Write the profile of a job that keeps so many cores busy; return the name of its file."""
+    foretell.write_profile(made_up("job", cores=cores), tmp_path / f"{cores}.profile")
+    return f"{cores}.profile"
+
+
+def crowded(tmp_path):
+    """Write a cluster of two alike nodes, on the first of which a wide job runs."""
+    path = tmp_path / "cluster.toml"
+    path.write_text(
+        f'[profiles]\nwide = "{profiled(tmp_path, 2.0)}"\n'
+        '[[node]]\nname = "a"\nrunning = ["wide"]\n'
+        '[[node_type]]\nname = "n"\nnodes = ["a", "b"]\ncapacity = { cpu = 2 }\n'
+        "time_s = 100\nenergy_j = 50\n"
+    )
+    return path
+
+
+def test_a_task_with_a_profile_is_placed_beside_neighbors_that_slow_it_least(tmp_path):
+    path = crowded(tmp_path)
+    assert place_task(path, "cpu=1").chosen.node == "a"
+    found = place_task(path, "cpu=1,profile=wide")
+    assert [(n.node, n.slowdown) for n in found.nodes] == [("b", 1.0), ("a", pytest.approx(2.0))]
+    assert found.nodes[1].estimate.time.value == pytest.approx(200.0)
+    assert found.nodes[1].estimate.energy.value == 50.0
+    assert found.to_json()["nodes"][1]["slowdown"] == pytest.approx(2.0)
+    assert re.search(r"slower .*\nb .* 1\.00×.*\na .* 2\.00×", str(found))
+    assert "slower" not in str(place_task(path, "cpu=1"))
+
+
+def test_a_profile_may_also_be_a_file_and_must_be_one_of_the_two(tmp_path):
+    path = crowded(tmp_path)
+    narrow = tmp_path / profiled(tmp_path, 1.0)
+    slowdowns = [n.slowdown for n in place_task(path, f"cpu=1,profile={narrow}").nodes]
+    assert slowdowns == [1.0, pytest.approx(1.5)]
+    done = CliRunner().invoke(cli, ["cluster", "place", str(path), "--task", "profile=wyde"])
+    assert done.exit_code == 2
+    assert "wyde cannot be read" in done.output

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from foretell.cluster.models import open_estimates
+from foretell.cluster.profiles import profiles_of
 from foretell.decide.placement.answer import Placement, place
 from foretell.decide.placement.choose import Chooser, PolicyChoice, read_policy
 from foretell.decide.placement.cluster import Cluster, read_cluster
+from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.tasks import Task, read_h, read_task
 
 
@@ -29,7 +31,8 @@ def place_task(
     cluster
         A cluster file, or a dict of its shape.
     task
-        What it needs and its features: ``"cpu=2,memory=1Gi,iterations=800"``, or a dict.
+        What it needs and its features: ``"cpu=2,memory=1Gi,iterations=800"``, or a dict. With a
+        feature ``profile``, times are those beside the tasks that run on a node.
     H
         The weight of energy: 1 is energy alone, 0 speed alone; by default that of the task, or of
         the cluster file.
@@ -50,4 +53,6 @@ def place_task(
     chosen = policy if policy is not None else read.policy.score
     choice = read_policy(chosen) if isinstance(chosen, str) else chosen
     estimates, _ = open_estimates(read)
-    return place(Chooser(read, estimates, choice, seed), choice, asked)
+    chooser = Chooser(read, estimates, choice, seed)
+    chooser.neighbors = Neighbors.of(read, chooser.fleet, profiles_of(read, [asked]))
+    return place(chooser, choice, asked)

@@ -1,21 +1,29 @@
-"""Profiles that tasks name, so that a simulation knows how tasks slow one another."""
+"""Profiles that tasks name, so that placement knows how tasks slow one another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from foretell.corun.profile import read_profile
 from foretell.decide.corun.jobs import JobNeeds
-from foretell.decide.placement.neighbors import PROFILE
-from foretell.simulate.arrivals import Arrival
+from foretell.decide.placement.cluster import Cluster
+from foretell.decide.placement.neighbors import profile_of
+from foretell.decide.placement.tasks import Task
 
 _MOST_CORES = 100_000  # a node has fewer: needs are capped by what it has
 
 
-def profiles_of(arrivals: Sequence[Arrival]) -> dict[str, JobNeeds]:
-    """Return what the jobs need whose profiles tasks name; empty if none does."""
-    names = dict.fromkeys(str(arrival.task.features.get(PROFILE, "")) for arrival in arrivals)
+def profiles_of(cluster: Cluster, tasks: Iterable[Task] = ()) -> dict[str, JobNeeds]:
+    """Return what jobs need whose profiles the cluster file has, or tasks name; maybe none.
+
+    A task names a profile of the cluster file, or any other file.
+    """
+    files = {name: cluster.folder / file for name, file in cluster.profiles.items()}
+    for name in filter(None, map(profile_of, tasks)):
+        files.setdefault(name, Path(name))
     return {
-        name: replace(read_profile(name).needs(_MOST_CORES), name=name) for name in names if name
+        name: replace(read_profile(file).needs(_MOST_CORES), name=name)
+        for name, file in files.items()
     }

@@ -172,7 +172,9 @@ def run_policies(
     is_exact, n_tasks, n_own, n_nodes = True, 0, 0, 0
     for seed in seeds:
         own = made_up(trace, seed) if arrivals is None else list(arrivals)
-        scene = Scene(cluster, own, estimates, truth, trace.noise, profiles_of(own))
+        scene = Scene(
+            cluster, own, estimates, truth, trace.noise, profiles_of(cluster, (a.task for a in own))
+        )
         n_tasks, n_nodes = len(own), len(cluster.nodes()[0])
         n_own = sum(arrival.task.H is not None for arrival in own)
         played = [scene.play(choice, seed) for choice in choices]

@@ -128,7 +128,7 @@ class _Play:
         self.waiting = Waiting()
         self.mover = Mover(cluster.migration, self.chooser)
         self.moves = cluster.migration.enabled if choice.moves is None else choice.moves
-        self.neighbors = Neighbors(self.fleet, scene.profiles) if scene.profiles else None
+        self.neighbors = Neighbors.of(cluster, self.fleet, scene.profiles)
         self.chooser.neighbors = self.neighbors
         if self.neighbors is not None and self.moves:
             raise UsageError(

@@ -14,7 +14,9 @@ from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.state import open_state
 from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import ADDED
+from foretell.corun.profile import write_profile
 
+from ...corun.jobs import made_up
 from .kubelets import pod
 
 TYPES = {"fast": ("iterations / 10", "iterations * 10"), "frugal": ("iterations", "iterations")}
@@ -79,6 +81,18 @@ def opened(clock):
         return state, scores
 
     return make
+
+
+def test_nodes_whose_pods_slow_a_pod_score_less(opened, tmp_path):
+    write_profile(made_up("wide", cores=4.0), tmp_path / "wide.profile")
+    profiles = {"wide": str(tmp_path / "wide.profile")}
+    state, scores = opened({"a": "fast", "b": "fast"}, {**CLUSTER, "profiles": profiles})
+    see(state, task("there", at="a", iterations=100, profile="wide"))
+    see(state, task("p", iterations=100, H=0, profile="wide"))
+    found = scores(task("p"))
+    assert found["a"] < found["b"] == 10
+    see(state, task("calm", iterations=100, H=0))
+    assert len(set(scores(task("calm")).values())) == 1
 
 
 def test_the_best_node_follows_the_weight_of_the_pod(opened):

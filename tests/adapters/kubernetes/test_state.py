@@ -6,6 +6,9 @@ from foretell.adapters.kubernetes.pods import read_pod
 from foretell.adapters.kubernetes.state import open_state
 from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
+from foretell.corun.profile import write_profile
+
+from ...corun.jobs import made_up
 
 CLUSTER = {
     "policy": {"H": 0},
@@ -69,6 +72,54 @@ def test_the_chooser_of_the_simulator_picks_the_node(world):
     assert world.state.choose(world.record("p")) == "f1"
     world.pods.change(ADDED, pod("q", annotations={"foretell/H": "1"}))
     assert world.state.choose(world.record("q")) == "s1"
+
+
+@pytest.fixture
+def crowded(tmp_path):
+    """Return a world of two alike nodes, of whose pods profiles are known."""
+    write_profile(made_up("wide", cores=4.0), tmp_path / "wide.profile")
+    found = World({**CLUSTER, "profiles": {"wide": str(tmp_path / "wide.profile")}})
+    found.nodes.replace([node("f1", "fast"), node("f2", "fast")])
+    return found
+
+
+def wide(name, **more):
+    return pod(name, annotations={"foretell/profile": "wide"}, **more)
+
+
+def test_a_pod_goes_where_the_pods_that_are_there_slow_it_least(crowded):
+    crowded.pods.change(ADDED, wide("there", where="f1"))
+    crowded.pods.change(ADDED, wide("p"))
+    assert crowded.state.choose(crowded.record("p")) == "f2"
+    crowded.nodes.change(ADDED, node("s1", "slow"))  # everything is counted anew
+    assert crowded.state.choose(crowded.record("p")) == "f2"
+    crowded.state.assume(crowded.record("p"), "f2")
+    crowded.pods.change(ADDED, wide("q"))
+    crowded.pods.change(MODIFIED, wide("there", where="f1", phase="Succeeded"))
+    assert crowded.state.choose(crowded.record("q")) == "f1"
+
+
+def test_a_profile_that_a_pod_or_its_namespace_is_given_later_counts(crowded):
+    crowded.pods.change(ADDED, pod("there", where="f1"))
+    weighed = {"foretell/profile": "wide", "foretell/H": "0.5"}  # of equals, the fuller node
+    crowded.pods.change(ADDED, pod("p", annotations=weighed))
+    assert crowded.state.choose(crowded.record("p")) == "f1"
+    crowded.pods.change(MODIFIED, wide("there", where="f1"))
+    assert crowded.state.choose(crowded.record("p")) == "f2"
+    crowded.pods.change(MODIFIED, pod("there", where="f1"))
+    assert crowded.state.choose(crowded.record("p")) == "f1"
+    given = {"metadata": {"name": "n", "annotations": {"foretell/profile": "wide"}}}
+    crowded.namespaces.change(ADDED, given)
+    assert crowded.state.choose(crowded.record("p")) == "f2"
+
+
+def test_a_profile_that_the_cluster_file_does_not_name_is_complained_of(crowded, tmp_path):
+    """No pod can have the scheduler read a file of its choice."""
+    file = str(tmp_path / "wide.profile")
+    crowded.pods.change(ADDED, pod("p", annotations={"foretell/profile": file}))
+    _, complaints = crowded.state.task(crowded.record("p"))
+    assert len(complaints) == 1 and "[profiles]" in complaints[0]
+    assert crowded.state.choose(crowded.record("p")) == "f1"
 
 
 def test_nodes_are_counted_by_type_and_those_without_one_are_named(world):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from foretell.corun.models.cases import read_measurement
+from foretell.corun.models.gru.convolutions import ConvolutionModel
 from foretell.corun.models.gru.model import GruModel
 from foretell.corun.models.gru.nearest import NearestTrace
 from foretell.corun.models.gru.network import (
@@ -18,9 +19,9 @@ from foretell.corun.models.gru.network import (
 )
 from foretell.corun.models.gru.sequences import HORIZON, STEPS, sequence_of, target_of
 from foretell.corun.models.gru.train import (
+    Data,
     GruOptions,
-    _Data,
-    _Training,
+    Training,
     masked,
     train_network,
 )
@@ -44,8 +45,8 @@ def pairs(cases):
 
 def test_numpy_says_what_pytorch_says(pairs):
     options = GruOptions(epochs=1)
-    data = _Data(pairs, options)
-    training = _Training(data, options)
+    data = Data(pairs, options)
+    training = Training(data, options)
     arrays = check_arrays({**training._state(), "center": data.center, "scale": data.scale})
     with torch.no_grad():
         metrics, completion, eos = training._decode(torch.tensor([0]), 0.0)
@@ -74,8 +75,9 @@ def test_a_shift_is_leading_zeros_and_a_running_job_begins_with_what_is_done(cas
     assert sequence_of(running, 0).inputs[0, 3] >= running.jobs[0].progress
 
 
-def test_it_learns_pairs_that_follow_a_rule(pairs):
-    model = GruModel(GruOptions(epochs=25))
+@pytest.mark.parametrize("kind", [GruModel, ConvolutionModel])
+def test_it_learns_pairs_that_follow_a_rule(pairs, kind):
+    model = kind(GruOptions(epochs=25))
     model.fit(pairs)
     errors = [
         abs(predicted / measured - 1)

@@ -54,6 +54,23 @@ while any(open(f"/proc/{{p}}/stat").read().rpartition(")")[2].split()[3] == str(
     assert job.cpu_time_s >= 0.75
 
 
+def test_each_time_that_a_job_wakes_up_counts_as_a_switch():
+    sleeps = python("import time\nfor _ in range(40): time.sleep(0.01)\ntime.sleep(0.3)")
+    (job,) = run_together([JobOrder("a", sleeps)]).jobs
+    switches = job.trace.columns["n_switches"]
+    assert switches[-1] >= 40
+    assert (np.diff(switches) >= 0).all()
+
+
+def test_pressure_and_bytes_of_networks_are_sampled_where_the_kernel_tells():
+    (job,) = run_together([JobOrder("a", spin(0.3))]).jobs
+    told = {"cpu": "cpu_pressure_s", "io": "io_pressure_s", "memory": "memory_pressure_s"}
+    for name, column in told.items():
+        values = job.trace.columns[column]
+        assert np.isfinite(values).all() == Path("/proc/pressure", name).exists()
+    assert (np.diff(job.trace.columns["network_bytes"]) >= 0).all()
+
+
 def test_jobs_start_at_their_times_and_are_told_apart():
     orders = [JobOrder("a", spin(0.5)), JobOrder("b", spin(0.2), start_s=0.3)]
     first, second = run_together(orders).jobs

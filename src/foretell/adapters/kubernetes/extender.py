@@ -30,7 +30,6 @@ from foretell.adapters.kubernetes.upkeep.upkeep import Upkeep
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.decide.placement.choose import Chooser
 from foretell.decide.placement.estimates import TypeEstimates
-from foretell.decide.placement.fleet import Candidates
 from foretell.decide.placement.tasks import Task
 from foretell.errors import ForetellError
 
@@ -262,7 +261,7 @@ def _scores(
     preference = np.zeros(len(places), dtype=np.int64)
     if len(there):
         need, H = fleet.taken(task.needs), chooser.weight(task)
-        candidates = Candidates(fleet, places[there], need, estimates, chooser.energy)
+        candidates = chooser.beside(task, need, places[there], estimates)
         scores[there], is_known[there] = chooser.scores(candidates, H)
         shown[there] = chooser.policy.shown(scores[there])
         preference[there] = chooser.preference(candidates, H)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,15 +21,25 @@ from foretell.adapters.kubernetes.nodes import (
     live_cluster,
     read_node,
 )
-from foretell.adapters.kubernetes.pods import Pod, foretell_annotations, read_pod, read_pod_task
+from foretell.adapters.kubernetes.pods import (
+    PREFIX,
+    Pod,
+    foretell_annotations,
+    read_pod,
+    read_pod_task,
+)
+from foretell.adapters.kubernetes.records import Record
 from foretell.adapters.kubernetes.rules import NodeRules
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.cluster.models import open_estimates
+from foretell.cluster.profiles import profiles_of
+from foretell.decide.corun.jobs import JobNeeds
 from foretell.decide.placement.choose import Allowed, Chooser, PolicyChoice, read_policy
 from foretell.decide.placement.cluster import Cluster, read_cluster
 from foretell.decide.placement.estimates import Estimates
 from foretell.decide.placement.fleet import Fleet
 from foretell.decide.placement.moves import Running
+from foretell.decide.placement.neighbors import PROFILE, Neighbors, profile_of
 from foretell.decide.placement.tasks import Task
 from foretell.decide.placement.waiting import Waiter, Waiting
 from foretell.machines import Resources
@@ -38,38 +47,6 @@ from foretell.machines import Resources
 #: Takes a pod and its JSON, which is None once the pod is gone.
 Listener = Callable[[Pod, Object | None], None]
 _MOST_RULES = 1_000  # sets of rules whose nodes are remembered
-
-
-@dataclass(eq=False)
-class Record:
-    """A pod, and what is known of it here.
-
-    Attributes
-    ----------
-    order
-        Its place in the order of arrival.
-    seen_s, placed_s
-        When it was first seen, and since when it has a node, by the monotonic clock.
-    assumed
-        The node that it is being bound to; empty if that is not under way.
-    own
-        The node that is kept free for it; empty if none is.
-    """
-
-    pod: Pod
-    order: int
-    seen_s: float
-    placed_s: float = 0.0
-    assumed: str = ""
-    own: str = ""
-    counted: str = ""  # the node whose room it takes
-    target: str = ""  # the node that a move chose for it
-    _task: tuple[Mapping[str, str], Task, list[str]] | None = field(default=None, repr=False)
-
-    @property
-    def where(self) -> str:
-        """The node that it is bound to or assumed to be on; empty if there is none."""
-        return "" if self.pod.is_finished else self.pod.node or self.assumed
 
 
 class State:
@@ -96,8 +73,9 @@ class State:
         *,
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
+        profiles: Mapping[str, JobNeeds] | None = None,
     ) -> None:
-        self.cluster, self.clock = cluster, clock
+        self.cluster, self.clock, self.profiles = cluster, clock, profiles or {}
         self.types = NodeTypes(cluster)
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -149,13 +127,24 @@ class State:
                 fleet.reserved[self.index[record.own]] = True
         self._allowed.clear()
         self._chooser.fleet = fleet
+        if self.profiles:
+            self._chooser.neighbors = neighbors = Neighbors(fleet, self.profiles)
+            for record in placed:
+                neighbors.add(self.index[record.counted], record.order, self.task(record)[0])
         self._is_stale = False
 
     def task(self, record: Record) -> tuple[Task, list[str]]:
         """Return the task that a pod is, and what is wrong with its annotations."""
         annotations = self.namespaces.get(record.pod.namespace, {})
         if record._task is None or record._task[0] is not annotations:
-            record._task = (annotations, *read_pod_task(record.pod, annotations))
+            task, complaints = read_pod_task(record.pod, annotations)
+            name = profile_of(task)
+            if name and name not in self.profiles:
+                complaints.append(
+                    f"annotation {PREFIX}{PROFILE} must be one of [profiles] in the cluster file, "
+                    f"not {name}; slowdowns by neighbors are not known"
+                )
+            record._task = (annotations, task, complaints)
         return record._task[1], record._task[2]
 
     def allowed(self, pod: Pod) -> Allowed:
@@ -356,10 +345,15 @@ class State:
             return
         fleet = self._chooser.fleet
         need = fleet.taken(record.pod.needs)
+        neighbors = self._chooser.neighbors
         if where in self.index:
             fleet.take(self.index[where], need)
+            if neighbors is not None:
+                neighbors.add(self.index[where], record.order, self.task(record)[0])
         if freed in self.index:
             fleet.give_back(self.index[freed], need)
+            if neighbors is not None:
+                neighbors.remove(self.index[freed], record.order)
 
     def _notify(self, *, room: bool = False, arrived: bool = False) -> None:
         self.n_room += room
@@ -420,6 +414,8 @@ class State:
         record.pod = pod
         if record._task is not None and not is_new:
             record._task = None
+        if self.profiles and had and old.annotations != pod.annotations:
+            self._is_stale = True  # it may have another profile
         if pod.node or pod.is_finished:
             record.assumed = ""
             self.reserve(record, "")
@@ -450,6 +446,7 @@ class State:
         name, found = item["metadata"]["name"], foretell_annotations(item)
         if self.namespaces.get(name) != found:
             self.namespaces[name] = found
+            self._is_stale |= bool(self.profiles)  # its pods may have other profiles
             self._notify(arrived=True)  # its pods may be decided now, or otherwise
 
     def drop_namespace(self, name: str) -> None:
@@ -469,7 +466,10 @@ def open_state(
     NodeTypes(cluster)  # refuses types whose nodes cannot be found, before models are loaded
     chosen = cluster.policy.score if policy is None else policy
     choice = read_policy(chosen) if isinstance(chosen, str) else chosen
-    return State(cluster, open_estimates(cluster)[0], choice, seed=seed, clock=clock)
+    return State(
+        cluster, open_estimates(cluster)[0], choice, seed=seed, clock=clock,
+        profiles=profiles_of(cluster),
+    )  # fmt: skip
 
 
 def _is_open(pod: Pod) -> bool:

@@ -24,8 +24,12 @@ _gru = click.option(
 @option.path_argument("folder")
 @_machine
 @_gru
+@click.option(
+    "--ablations", is_flag=True,
+    help="Judge what was tried and is never used, too: minutes, and the extra torch.",
+)  # fmt: skip
 @option.json("Print all errors as JSON.")
-def score(folder: Path, machine: Path | None, gru: bool, as_json: bool) -> None:
+def score(folder: Path, machine: Path | None, gru: bool, ablations: bool, as_json: bool) -> None:
     """Judge every model beside every baseline, on the co-runs of FOLDER.
 
     FOLDER is what `foretell corun measure` wrote. Every co-run is predicted by a model that never
@@ -34,7 +38,8 @@ def score(folder: Path, machine: Path | None, gru: bool, as_json: bool) -> None:
     from foretell.corun.models.gru.train import GruOptions
     from foretell.corun.models.score import score_co_runs
 
-    found = score_co_runs(folder, machine=machine, gru=GruOptions() if gru else None)
+    options = GruOptions() if gru else None
+    found = score_co_runs(folder, machine=machine, gru=options, ablations=ablations)
     if as_json:
         echo_json(found.to_json())
     else:

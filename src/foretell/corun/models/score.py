@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foretell.corun.machine import Machine, chosen_machine
-from foretell.corun.models.baselines import Fluid
+from foretell.corun.models.baselines import CoRunModel, Fluid
 from foretell.corun.models.cases import Measurement, read_measurement
 from foretell.corun.models.fitted import FittedCoRuns
 from foretell.corun.models.gru.train import GruOptions, train_network
@@ -32,7 +32,7 @@ from foretell.wording import counted, percent, rough_percent
 
 _LEAST_CASES = 3
 _GRU = "GRU"
-_GRU_FOLDS, _GRU_AT_ONCE = 3, 4
+_SLOW_FOLDS, _SLOW_AT_ONCE = 3, 4  # programs that a model which takes long leaves out
 _LEAST_GAIN = 0.002  # of the mean relative error: a smaller one is not worth a learned part
 
 
@@ -168,6 +168,7 @@ def score_co_runs(
     *,
     machine: Machine | Path | str | None = None,
     gru: GruOptions | None = None,
+    ablations: bool = False,
 ) -> CoRunScores:
     """Judge every model on measured co-runs, beside every baseline.
 
@@ -175,16 +176,31 @@ def score_co_runs(
     ----------
     gru
         How the sequence-to-sequence model is trained, which takes minutes; None leaves it out.
+    ablations
+        Whether to judge what was tried and is never used, which takes minutes as well: convolutions
+        in the place of the recurrent network, and automatic mode in the place of the elastic net.
     """
     data = _measured(folder, machine)
     found = {model.name: out_of_sample(model, data.cases) for model in MODELS}
+    for name, make in _slow(gru, ablations).items():
+        found[name] = out_of_sample(make, data.cases, n_folds=_SLOW_FOLDS, at_once=_SLOW_AT_ONCE)
+    return CoRunScores(data, found)
+
+
+def _slow(gru: GruOptions | None, ablations: bool) -> dict[str, Callable[[], CoRunModel]]:
+    """Return the models that are asked for and take long to train."""
+    found: dict[str, Callable[[], CoRunModel]] = {}
     if gru is not None:
         from foretell.corun.models.gru.model import GruModel
 
-        found[GruModel.name] = out_of_sample(
-            lambda: GruModel(gru), data.cases, n_folds=_GRU_FOLDS, at_once=_GRU_AT_ONCE
-        )
-    return CoRunScores(data, found)
+        found[GruModel.name] = lambda: GruModel(gru)
+    if ablations:
+        from foretell.corun.models.automatic import AutomaticResidual
+        from foretell.corun.models.gru.convolutions import ConvolutionModel
+
+        found[ConvolutionModel.name] = lambda: ConvolutionModel(gru)
+        found[AutomaticResidual.name] = AutomaticResidual
+    return found
 
 
 def fit_co_runs(

@@ -18,14 +18,17 @@ import sys
 import time
 from typing import Any
 
-from foretell.corun.running.tree import AMOUNTS, COUNTERS, Forest, machine_times
+from foretell.corun.running.tree import AMOUNTS, COUNTERS, Forest
+from foretell.corun.running.whole_machine import PRESSURES, machine_times
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-#: Samples may take this share of the time of one core, and so much more at the beginning: a short
-#: job needs samples, too. If they take longer, there are fewer.
-_MOST_COST, _FIRST_COST_S = 0.01, 0.05
+#: Samples may take this share of the time of one core, or there are fewer. The first ones are free:
+#: a short job needs samples, too.
+_MOST_COST, _N_FREE = 0.01, 12
 _MOST_SAMPLES = 4096
-COLUMNS = (*COUNTERS, *AMOUNTS, "other_cpu_time_s", "disk_busy_s", "disk_bytes")
+#: What is sampled of the whole machine beside its CPU time, by anyone.
+_OF_MACHINE = ("disk_busy_s", "disk_bytes", "network_bytes", *PRESSURES.values())
+COLUMNS = (*COUNTERS, *AMOUNTS, "other_cpu_time_s", *_OF_MACHINE)
 
 
 class _Job:
@@ -67,7 +70,7 @@ class Runner:
         self._forest = Forest()
         self._started = time.monotonic()
         self._interval_s = float(order["interval_s"])
-        self._cost_s = 0.0
+        self._n_samples, self._cost_s = 0, 0.0
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self._wake, False)
@@ -82,9 +85,10 @@ class Runner:
         while not all(job.is_over for job in self._jobs):
             self._start_due()
             if self._now() >= next_sample:
-                self._cost_s += self._sample()
-                paid_s = (self._cost_s - _FIRST_COST_S) / _MOST_COST
-                next_sample = max(self._now() + self._interval_s, paid_s)
+                took_s, self._n_samples = self._sample(), self._n_samples + 1
+                if self._n_samples > _N_FREE:
+                    self._cost_s += took_s
+                next_sample = max(self._now() + self._interval_s, self._cost_s / _MOST_COST)
             self._wait(next_sample)
             self._reap()
             self._stop_late()
@@ -161,8 +165,8 @@ class Runner:
         reading["cpu_time_s"] += job.reaped_s
         since = {name: machine[name] - job.before[name] for name in machine}
         other = max(0.0, since["busy_s"] - since["jobs_s"] - since["own_s"])
-        reading |= {"other_cpu_time_s": other, "disk_busy_s": since["disk_s"]}
-        reading["disk_bytes"] = since["disk_bytes"]
+        reading["other_cpu_time_s"] = other
+        reading |= {name: since[name] for name in _OF_MACHINE}
         row = [self._now() - job.began, *(reading[name] for name in COLUMNS)]
         if job.rows and row[0] <= job.rows[-1][0]:
             return

@@ -5,18 +5,18 @@ Only the standard library is used: the process that watches jobs must itself cos
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 #: What is sampled of a tree. Counters are totals since the start, amounts are those of the moment.
 COUNTERS = (
-    "cpu_time_s", "wait_time_s", "read_bytes", "written_bytes", "n_page_faults",
+    "cpu_time_s", "wait_time_s", "read_bytes", "written_bytes", "n_page_faults", "n_switches",
 )  # fmt: skip
 AMOUNTS = ("n_processes", "n_threads", "n_runnable", "memory_bytes")
+#: Counters that no parent is credited with when a process ends.
+_OF_ENDED = ("wait_time_s", "n_switches", "read_bytes", "written_bytes")
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: In larger trees, waits of single threads and bytes of single processes are not looked at: that
@@ -35,6 +35,7 @@ class _Process:
     threads: int = 1
     is_runnable: bool = False
     wait_s: float = 0.0
+    switches: float = 0.0
     read: float = 0.0
     written: float = 0.0
 
@@ -48,7 +49,7 @@ class Forest:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = str(proc)
-        self._strangers: set[int] = set()
+        self._strangers: set[str] = set()  # names in /proc that are of no job
         self._job_of: dict[int, int] = {}
         self._alive: dict[int, _Process] = {}
         self._ended: dict[int, dict[str, float]] = {}
@@ -57,13 +58,16 @@ class Forest:
         """Watch a tree from now on; ``pid`` is its first process, and names it."""
         self._job_of[pid] = pid
         self._alive[pid] = _Process(0)
-        self._ended[pid] = dict.fromkeys(("wait_time_s", "read_bytes", "written_bytes"), 0.0)
+        self._ended[pid] = dict.fromkeys(_OF_ENDED, 0.0)
 
     def look(self) -> None:
         """Look at all processes of the trees."""
-        here = {int(name) for name in os.listdir(self._proc) if name.isdigit()}  # noqa: PTH208
-        self._strangers &= here
-        for pid in sorted(here - self._strangers - self._alive.keys()):
+        names = set(os.listdir(self._proc))  # noqa: PTH208
+        self._strangers &= names
+        others = names - self._strangers
+        self._strangers |= {name for name in others if not name.isdigit()}
+        here = {int(name) for name in others if name.isdigit()}
+        for pid in sorted(here - self._alive.keys()):
             self._meet(pid)
         for pid in list(self._alive):
             if pid not in here or not self._read(pid):
@@ -78,7 +82,7 @@ class Forest:
         # A session begins with a job: processes whose parent has ended keep it.
         job = self._job_of.get(parent, self._job_of.get(session))
         if job is None:
-            self._strangers.add(pid)
+            self._strangers.add(str(pid))
         else:
             self._job_of[pid] = job
             self._alive[pid] = _Process(parent)
@@ -113,22 +117,27 @@ class Forest:
             if found.threads > 1:
                 names = os.listdir(f"{self._proc}/{pid}/task")  # noqa: PTH208
                 threads = [f"{pid}/task/{name}/schedstat" for name in names[:_MOST_DETAILED]]
-            found.wait_s = max(found.wait_s, sum(map(self._wait_s, threads)))
+            waits, switches = zip(*map(self._schedule, threads), strict=True)
+            found.wait_s = max(found.wait_s, sum(waits))
+            found.switches = max(found.switches, sum(switches))
         except (OSError, KeyError, ValueError):
             return  # it has ended, or this kernel does not tell
 
-    def _wait_s(self, name: str) -> float:
+    def _schedule(self, name: str) -> tuple[float, float]:
+        """Return how long a thread has waited for a core, and how often it was given one."""
         try:
             with open(f"{self._proc}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
-                return int(file.read().split()[1]) * 1e-9
-        except (OSError, IndexError, ValueError):
-            return 0.0
+                _, wait_ns, n_times = file.read().split()
+                return int(wait_ns) * 1e-9, float(n_times)
+        except (OSError, ValueError):
+            return 0.0, 0.0
 
     def _forget(self, pid: int) -> None:
         """Keep what was last seen of a process that ended, where its parent is not credited."""
         found = self._alive.pop(pid)
         ended = self._ended[self._job_of[pid]]
         ended["wait_time_s"] += found.wait_s
+        ended["n_switches"] += found.switches
         if pid == self._job_of[pid]:
             ended["read_bytes"] += found.read
             ended["written_bytes"] += found.written
@@ -142,6 +151,7 @@ class Forest:
             "wait_time_s": ended["wait_time_s"] + _total(p.wait_s for p in own),
             "read_bytes": ended["read_bytes"] + _total(p.read for p in own),
             "written_bytes": ended["written_bytes"] + _total(p.written for p in own),
+            "n_switches": ended["n_switches"] + _total(p.switches for p in own),
             "n_page_faults": _total(p.faults for p in own),
             "n_processes": float(len(own)),
             "n_threads": _total(float(p.threads) for p in own),
@@ -160,60 +170,3 @@ class Forest:
 
 def _total(values: Iterable[float]) -> float:
     return float(sum(values))
-
-
-def machine_times() -> dict[str, float]:
-    """Return what the whole machine has done so far: busy, stolen, and its disks' busy time."""
-    with open("/proc/stat", "rb") as file:  # noqa: PTH123
-        user, nice, system, _, _, irq, soft, steal = map(int, file.readline().split()[1:9])
-    busy = (user + nice + system + irq + soft) * _TICK_S
-    throttled = {"throttled_s": throttled_s(_cpu_statistics())}
-    return {"busy_s": busy, "steal_s": steal * _TICK_S, **throttled, **_disk_times()}
-
-
-@cache
-def _cpu_statistics() -> Path | None:
-    """Return the file in which the control group of this process counts its limits, if any."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, place = line.split(":", 2)
-            if controllers == "" or "cpu" in controllers.split(","):
-                root = "/sys/fs/cgroup" if controllers == "" else "/sys/fs/cgroup/cpu"
-                for folder in (f"{root}{place}", root):
-                    file = Path(folder, "cpu.stat")
-                    if file.exists() and "throttled" in file.read_text():
-                        return file
-    return None
-
-
-def throttled_s(file: Path | None) -> float:
-    """Return how long a limit on CPU time has held processes back so far."""
-    if file is None:
-        return 0.0
-    with contextlib.suppress(OSError, ValueError):
-        found = dict(line.split() for line in file.read_text().splitlines())
-        if "throttled_usec" in found:  # version 2
-            return int(found["throttled_usec"]) * 1e-6
-        return int(found.get("throttled_time", 0)) * 1e-9
-    return 0.0
-
-
-@cache
-def _disks() -> frozenset[str]:
-    """Return the names of whole disks."""
-    try:
-        names = os.listdir("/sys/block")  # noqa: PTH208
-    except OSError:
-        return frozenset()
-    return frozenset(name for name in names if not name.startswith(("loop", "ram")))
-
-
-def _disk_times() -> dict[str, float]:
-    """Return the time that the busiest disk had requests, and the bytes of all of them."""
-    busy_ms, n_bytes = 0, 0
-    with contextlib.suppress(OSError), open("/proc/diskstats") as file:  # noqa: PTH123
-        for fields in map(str.split, file):
-            if fields[2] in _disks():
-                busy_ms = max(busy_ms, int(fields[12]))
-                n_bytes += 512 * (int(fields[5]) + int(fields[9]))
-    return {"disk_s": busy_ms / 1e3, "disk_bytes": float(n_bytes)}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.decide.placement.choose import Chooser, PolicyChoice
+from foretell.decide.placement.choose import Array, Chooser, PolicyChoice, Ranking
 from foretell.decide.placement.estimates import Estimate, Figure
 from foretell.decide.placement.fleet import Amounts, Fleet
 from foretell.decide.placement.tasks import Task
@@ -17,6 +17,7 @@ from foretell.wording import plain
 
 _MOST_SHOWN = 20
 _HEADER: tuple[str, ...] = ("node", "type", "time (90 %)", "energy (90 %)", "score", "trust")
+_SLOWER = "slower"  # a column, between energy and score, where profiles tell
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class RankedNode:
         The energy that the policy counts, which may include power of the node.
     is_known
         Whether the score rests on predictions; otherwise it is the median of the others.
+    slowdown
+        How many times longer the task takes than alone, beside what runs there, which is in the
+        estimate; None if no profile tells.
     """
 
     node: str
@@ -37,6 +41,7 @@ class RankedNode:
     energy_j: float
     score: float
     is_known: bool
+    slowdown: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,22 +98,26 @@ def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
         excluded = dict.fromkeys(fleet.names, f"it has no {unknown}")
         return Placement(task, choice.name, H, chooser.energy, (), excluded, could_fit=False)
     ranking = chooser.rank(task, need)
-    candidates = ranking.candidates
     shown = chooser.policy.shown(ranking.scores)
-    nodes = [
-        RankedNode(
-            fleet.names[candidates.nodes[i]],
-            fleet.types[candidates.types[i]].name,
-            candidates.estimates.by_type[candidates.types[i]],
-            float(candidates.energy_j[i]),
-            float(shown[i]),
-            bool(ranking.is_known[i]),
-        )
-        for i in ranking.order
-    ]
+    nodes = [_ranked(ranking, shown, i) for i in ranking.order]
     excluded = _excluded(fleet, need, {node.node for node in nodes})
     could_fit = bool(fleet.could_ever_fit(need).any())
     return Placement(task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit)
+
+
+def _ranked(ranking: Ranking, shown: Array, i: int) -> RankedNode:
+    candidates, fleet = ranking.candidates, ranking.candidates.fleet
+    estimate = candidates.estimates.by_type[candidates.types[i]]
+    slowdown = None if candidates.slowdown is None else float(candidates.slowdown[i])
+    return RankedNode(
+        fleet.names[candidates.nodes[i]],
+        fleet.types[candidates.types[i]].name,
+        estimate if slowdown is None else estimate.slowed(slowdown),
+        float(candidates.energy_j[i]),
+        float(shown[i]),
+        bool(ranking.is_known[i]),
+        slowdown,
+    )
 
 
 def _excluded(fleet: Fleet, need: Amounts, kept: set[str]) -> dict[str, str]:
@@ -140,6 +149,7 @@ def _node_json(node: RankedNode) -> dict[str, Any]:
         **numbers("time", "s", node.estimate.time),
         **numbers("energy", "j", node.estimate.energy),
         "counted_energy_j": node.energy_j if math.isfinite(node.energy_j) else None,
+        "slowdown": node.slowdown,
         "score": node.score,
         "trust": node.estimate.trust,
         "remark": node.estimate.remark,
@@ -174,7 +184,10 @@ def _table(placement: Placement) -> list[str]:
     for node in shown:
         rows.append(_row(node, is_blind, node.type not in told))
         told.add(node.type)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER) - 1)]
+    if any(node.slowdown is not None for node in shown):
+        cells = [_SLOWER, *(f"{node.slowdown or 1:.2f}×" for node in shown)]
+        rows = [(*row[:4], cell, *row[4:]) for row, cell in zip(rows, cells, strict=True)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     lines = []
     for n, row in enumerate(rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.placement.cluster import Cluster, Energy, PolicyTable
-from foretell.decide.placement.estimates import Estimates
+from foretell.decide.placement.estimates import Estimate, Estimates, TypeEstimates
 from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
 from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.optimum import Problem
@@ -167,8 +167,42 @@ class Chooser:
         nodes = self.fleet.fitting(need, own)
         if allowed is not None:
             nodes = nodes[allowed[nodes]]
+        return self.beside(task, need, nodes)
+
+    def beside(
+        self,
+        task: Task,
+        need: Amounts,
+        nodes: NDArray[np.int64],
+        estimates: TypeEstimates | None = None,
+    ) -> Candidates:
+        """Return what is predicted of a task on some nodes, beside what runs there."""
         slowdown = None if self.neighbors is None else self.neighbors.slowdowns(task, nodes)
-        return Candidates(self.fleet, nodes, need, self.estimates.of(task), self.energy, slowdown)
+        found = self.estimates.of(task) if estimates is None else estimates
+        return Candidates(self.fleet, nodes, need, found, self.energy, slowdown)
+
+    def predicted(self, task: Task, node: int) -> Estimate:
+        """Return what is predicted of a task on a node, beside what runs there."""
+        found = self.estimates.of(task).by_type[int(self.fleet.type_of[node])]
+        if self.neighbors is None:
+            return found
+        slowdowns = self.neighbors.slowdowns(task, np.array([node]))
+        return found if slowdowns is None else found.slowed(float(slowdowns[0]))
+
+    def staying(self, task: Task, need: Amounts, node: int) -> tuple[float, float]:
+        """Return the whole time and energy of a task where it runs, as its neighbors are now.
+
+        Energy is what counts by the policy, as if the task had yet to be placed.
+        """
+        slowdown = 1.0 if self.neighbors is None else self.neighbors.slowdown_there(task, node)
+        self.fleet.give_back(node, need)
+        here = Candidates(
+            self.fleet, np.array([node]), need, self.estimates.of(task), self.energy,
+            np.array([slowdown]),
+        )  # fmt: skip
+        found = float(here.time_s[0]), float(here.energy_j[0])
+        self.fleet.take(node, need)
+        return found
 
     def choose(
         self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
@@ -220,8 +254,14 @@ class Chooser:
     def assign(
         self, tasks: Sequence[tuple[Task, Amounts]], allowed: Sequence[Allowed] | None = None
     ) -> list[int | None] | None:
-        """Place several tasks at once, if the policy does that."""
+        """Place several tasks at once, if the policy does that.
+
+        Tasks with profiles are placed one after the other: what one of them costs depends on where
+        the others are.
+        """
         if self.policy.together == "none" or len(tasks) < 2:
+            return None
+        if self.neighbors is not None and any(self.neighbors.knows(task) for task, _ in tasks):
             return None
         return self.policy.assign(self.problem(tasks, allowed))
 

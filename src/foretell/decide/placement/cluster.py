@@ -287,13 +287,20 @@ class NodeTypeTable(pydantic.BaseModel):
 
 
 class NodeTable(pydantic.BaseModel):
-    """The state of one node: what is in use already, and whether it can take tasks."""
+    """The state of one node: what is in use already, and whether it can take tasks.
+
+    Attributes
+    ----------
+    running
+        The profiles of tasks that run there, by their names in [profiles]; they slow others.
+    """
 
     model_config = _STRICT
 
     name: str
     used: dict[str, Amount] = {}
     ready: bool = True
+    running: list[str] = []
 
     @pydantic.field_validator("used")
     @classmethod
@@ -308,7 +315,13 @@ class NodeTable(pydantic.BaseModel):
 
 
 class Cluster(pydantic.BaseModel):
-    """A cluster: its node types with their nodes, and how tasks are placed."""
+    """A cluster: its node types with their nodes, and how tasks are placed.
+
+    Attributes
+    ----------
+    profiles
+        Files of profiles of co-runs, by the names that tasks give as their profile.
+    """
 
     model_config = _STRICT
 
@@ -318,6 +331,7 @@ class Cluster(pydantic.BaseModel):
     trace: TraceTable | None = None
     node_type: Annotated[list[NodeTypeTable], pydantic.Field(min_length=1)]
     node: list[NodeTable] = []
+    profiles: dict[str, str] = {}
     _folder: Path = pydantic.PrivateAttr(default=Path())
 
     @pydantic.model_validator(mode="after")
@@ -334,6 +348,11 @@ class Cluster(pydantic.BaseModel):
                 raise ValueError(f"[[node]]: there is no node '{name}'. {suggest(name, nodes)}")
             if n > 1:
                 raise ValueError(f"[[node]]: '{name}' is described {n} times; keep one")
+        for unknown in (p for node in self.node for p in node.running if p not in self.profiles):
+            raise ValueError(
+                f"[[node]]: running: [profiles] has no '{unknown}'. "
+                f"{suggest(unknown, self.profiles)}"
+            )
         for node in self.nodes()[0]:
             if not node.used.fits_in(node.type.capacity):
                 raise ValueError(

@@ -227,6 +227,10 @@ class Estimate:
         """The lesser trust of the two."""
         return max(self.time.trust, self.energy.trust, key=_order)
 
+    def slowed(self, factor: float) -> Estimate:
+        """Return it with a longer time: slower work takes the same energy of its own."""
+        return Estimate(self.time.scaled(factor), self.energy)
+
     @property
     def remark(self) -> str:
         """What is to be said about the predictions: why there are none, or how far out they are."""

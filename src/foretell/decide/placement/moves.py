@@ -64,10 +64,7 @@ class Mover:
         """
         if not self._may_move(running, now_s):
             return None
-        fleet = self.chooser.fleet
-        estimates = self.chooser.estimates.of(running.task)
-        time_s = float(estimates.time_s[fleet.type_of[running.node]])
-        energy_j = self._energy_here(running)
+        time_s, energy_j = self.chooser.staying(running.task, running.need, running.node)
         if not (math.isfinite(time_s) and math.isfinite(energy_j)):
             return None
         done = (now_s - running.started_s) / time_s
@@ -102,17 +99,6 @@ class Mover:
             and now_s - running.started_s >= self.rules.min_age_s
             and now_s - last >= self.rules.cooldown_s
         )
-
-    def _energy_here(self, running: Running) -> float:
-        """Return the energy that counts for the whole task where it is, by the policy's scope."""
-        chooser, node = self.chooser, running.node
-        estimates = chooser.estimates.of(running.task)
-        chooser.fleet.give_back(node, running.need)  # as if it had yet to be placed
-        here = Candidates(
-            chooser.fleet, np.array([node]), running.need, estimates, chooser.energy
-        ).energy_j
-        chooser.fleet.take(node, running.need)
-        return float(here[0])
 
     def _best(self, targets: Candidates, running: Running, stay: _Cost, share: float) -> int | None:
         """Return the best target if it beats staying by the margin, and surely."""

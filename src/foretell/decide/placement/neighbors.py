@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.corun.fluid import steady_speeds
 from foretell.decide.corun.jobs import Capacity, JobNeeds
+from foretell.decide.placement.cluster import Cluster
 from foretell.decide.placement.fleet import Fleet
 from foretell.decide.placement.tasks import Task
 
 Array = NDArray[np.float64]
 #: The feature of a task that names its profile.
 PROFILE = "profile"
+_MOST_KNOWN = 100_000
 
 
 class Neighbors:
@@ -33,42 +35,79 @@ class Neighbors:
         self._fleet = fleet
         self._needs = {name: job.steady() for name, job in needs.items()}
         self._capacities = [Capacity(max(1, int(t.capacity.cpus))) for t in fleet.types]
-        self._here: dict[int, dict[int, JobNeeds]] = {}
-        self._known: dict[tuple[int, tuple[str, ...]], tuple[float, ...]] = {}
+        self._always: dict[int, tuple[str, ...]] = {}
+        self._tasks: dict[int, dict[int, str]] = {}
+        self._here: dict[int, tuple[str, ...]] = {}  # the names on a node, sorted
+        self._known: dict[tuple[int, tuple[str, ...]], dict[str, float]] = {}
+
+    @classmethod
+    def of(cls, cluster: Cluster, fleet: Fleet, needs: Mapping[str, JobNeeds]) -> Neighbors | None:
+        """Return what runs on nodes by the cluster file; None where nothing has a profile."""
+        if not needs:
+            return None
+        found = cls(fleet, needs)
+        places = {name: i for i, name in enumerate(fleet.names)}
+        for state in cluster.node:
+            found._always[places[state.name]] = tuple(state.running)
+            found._note(places[state.name])
+        return found
 
     def add(self, node: int, number: int, task: Task) -> None:
         """Note that a task starts on a node."""
-        job = self._job(task)
-        if job is not None:
-            self._here.setdefault(node, {})[number] = job
+        if self.knows(task):
+            self._tasks.setdefault(node, {})[number] = profile_of(task)
+            self._note(node)
 
     def remove(self, node: int, number: int) -> None:
         """Note that a task has left a node."""
-        self._here.get(node, {}).pop(number, None)
+        if self._tasks.get(node, {}).pop(number, None) is not None:
+            self._note(node)
+
+    def knows(self, task: Task) -> bool:
+        """Whether a task has a profile."""
+        return profile_of(task) in self._needs
 
     def speeds(self, node: int) -> dict[int, float]:
         """Return the speed of each task with a profile on a node; 1 is as alone."""
-        here = self._here.get(node, {})
-        return dict(zip(here, self._speeds(node, list(here.values())), strict=True))
+        here = self._tasks.get(node)
+        if not here:
+            return {}
+        by_name = self._speeds(node, self._here[node])
+        return {number: by_name[name] for number, name in here.items()}
 
     def slowdowns(self, task: Task, nodes: NDArray[np.int64]) -> Array | None:
         """Return how many times longer a task would take on some nodes, beside what runs there."""
-        job = self._job(task)
-        if job is None:
+        if not self.knows(task):
             return None
-        found = np.ones(len(nodes))
-        for place, node in enumerate(nodes):
-            here = self._here.get(int(node))
+        found, name = np.ones(len(nodes)), profile_of(task)
+        for place, node in enumerate(nodes.tolist()):
+            here = self._here.get(node)
             if here:
-                found[place] = 1 / self._speeds(int(node), [job, *here.values()])[0]
+                found[place] = 1 / self._speeds(node, tuple(sorted((name, *here))))[name]
         return found
 
-    def _job(self, task: Task) -> JobNeeds | None:
-        return self._needs.get(str(task.features.get(PROFILE, "")))
+    def slowdown_there(self, task: Task, node: int) -> float:
+        """Return how many times longer a task takes on the node where it runs."""
+        name, here = profile_of(task), self._here.get(node, ())
+        return 1 / self._speeds(node, here)[name] if name in here else 1.0
 
-    def _speeds(self, node: int, jobs: Sequence[JobNeeds]) -> tuple[float, ...]:
+    def _note(self, node: int) -> None:
+        tasks = self._tasks.get(node, {}).values()
+        self._here[node] = tuple(sorted((*self._always.get(node, ()), *tasks)))
+
+    def _speeds(self, node: int, names: tuple[str, ...]) -> dict[str, float]:
+        """Return the speeds of jobs by name: those of one name are equally fast."""
         kind = int(self._fleet.type_of[node])
-        key = (kind, tuple(job.name for job in jobs))
-        if key not in self._known:
-            self._known[key] = tuple(steady_speeds(jobs, self._capacities[kind]))
-        return self._known[key]
+        found = self._known.get((kind, names))
+        if found is None:
+            jobs = [self._needs[name] for name in names]
+            found = dict(zip(names, steady_speeds(jobs, self._capacities[kind]), strict=True))
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[kind, names] = found
+        return found
+
+
+def profile_of(task: Task) -> str:
+    """Return the name of the profile that a task gives; empty if it gives none."""
+    return str(task.features.get(PROFILE, ""))

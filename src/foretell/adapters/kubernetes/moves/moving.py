@@ -20,7 +20,8 @@ from foretell.adapters.kubernetes.moves.steps import (
     by_owner,
 )
 from foretell.adapters.kubernetes.pods import COPY_OF, MOVES, Owner, Pod, read_migratable
-from foretell.adapters.kubernetes.state import Record, State
+from foretell.adapters.kubernetes.records import Record
+from foretell.adapters.kubernetes.state import State
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.closeable import Closeable
 from foretell.decide.placement.moves import Mover, Running

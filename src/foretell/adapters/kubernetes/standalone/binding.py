@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foretell.adapters.kubernetes.client import Api, ApiError
-from foretell.adapters.kubernetes.state import Record, State
+from foretell.adapters.kubernetes.records import Record
+from foretell.adapters.kubernetes.state import State
 from foretell.adapters.kubernetes.watching import LOG
 from foretell.closeable import Closeable
 

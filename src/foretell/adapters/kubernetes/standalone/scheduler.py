@@ -15,8 +15,9 @@ from foretell.adapters.kubernetes.client import Api
 from foretell.adapters.kubernetes.events import FAILED, SCHEDULED, WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
+from foretell.adapters.kubernetes.records import Record
 from foretell.adapters.kubernetes.standalone.binding import Binder, Binding, Outcome
-from foretell.adapters.kubernetes.state import Record, State
+from foretell.adapters.kubernetes.state import State
 from foretell.adapters.kubernetes.watching import LOG, BackOff, Watches
 from foretell.decide.placement.estimates import Estimate
 from foretell.decide.placement.moves import Running
@@ -301,6 +302,7 @@ class Standalone:
                 found.no_room[alike] = self._why_not(record)
             self._let_wait(record, found, found.no_room[alike])
             return None
+        predicted = state.chooser.predicted(task, state.index[node])
         state.reserve(record, "")
         state.assume(record, node)
         self._last_placed = max(self._last_placed, record.order)
@@ -310,7 +312,7 @@ class Standalone:
             node,
             state.fleet.types[kind].name,
             state.chooser.weight(task),
-            state.chooser.estimates.of(task).by_type[kind],
+            predicted,
         )
 
     def _still_fits(self, record: Record, node: str | None) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,23 +56,29 @@ class GruOptions:
 
 def train_network(cases: Sequence[Case], options: GruOptions | None = None) -> dict[str, Array]:
     """Train a network on pairs, and return its arrays."""
-    try:
-        import torch
-    except ImportError:
+    chosen = options or GruOptions()
+    with one_thread():
+        return Training(Data(cases, chosen), chosen).run()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Train on one thread: sums come out the same, and other processes keep their cores."""
+    if find_spec("torch") is None:
         raise UsageError(
             "the sequence-to-sequence model is trained with PyTorch; install foretell[torch]"
-        ) from None
-    chosen = options or GruOptions()
-    data = _Data(cases, chosen)
+        )
+    import torch
+
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums come out the same, and other processes keep their cores
+    torch.set_num_threads(1)
     try:
-        return _Training(data, chosen).run()
+        yield
     finally:
         torch.set_num_threads(threads)
 
 
-class _Data:
+class Data:
     """All jobs of all cases, as arrays."""
 
     def __init__(self, cases: Sequence[Case], options: GruOptions) -> None:
@@ -115,26 +123,31 @@ def _only(values: Array, metric: int | None, starts: tuple[int, ...]) -> Array:
     return found
 
 
-class _Training:
+class Training:
     """Epochs over the rows, until rows that are held out get no better."""
 
-    def __init__(self, data: _Data, options: GruOptions) -> None:
+    def __init__(self, data: Data, options: GruOptions) -> None:
         import torch
 
         self._data, self._options = data, options
         torch.manual_seed(options.seed)
-        self._parts = torch.nn.ModuleDict(
+        self._parts = self._make_parts()
+        self._optimizer = torch.optim.Adam(self._parts.parameters(), lr=options.rate)
+        self._draw = np.random.default_rng(options.seed)
+
+    def _make_parts(self) -> torch.nn.ModuleDict:
+        import torch
+
+        return torch.nn.ModuleDict(
             {
                 "encoder": torch.nn.GRU(N_INPUTS, HIDDEN, batch_first=True),
                 "decoder": torch.nn.GRUCell(N_FED_BACK + HIDDEN, HIDDEN),
                 "head": torch.nn.Linear(2 * HIDDEN, N_OUTPUTS),
             }
         )
-        self._optimizer = torch.optim.Adam(self._parts.parameters(), lr=options.rate)
-        self._draw = np.random.default_rng(options.seed)
 
     def run(self) -> dict[str, Array]:
-        """Train, and return the best arrays."""
+        """Train, and return the best arrays, which the parts keep."""
         import torch
 
         best, since, kept = float("inf"), 0, self._state()
@@ -154,6 +167,7 @@ class _Training:
                 best, kept = held, self._state()
             if since >= self._options.patience and forced == 0:
                 break
+        self._parts.load_state_dict({n: torch.tensor(a) for n, a in kept.items()})
         return {**kept, "center": self._data.center, "scale": self._data.scale}
 
     def _state(self) -> dict[str, Array]:

@@ -1,0 +1,112 @@
+"""The whole machine as its kernel counts it: CPU time, disks, network, and pressure; by /proc.
+
+Only the standard library is used: the process that watches jobs must itself cost little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from functools import cache
+from pathlib import Path
+
+_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+#: Seconds in which some process waited for a resource, by its file in /proc/pressure (PSI).
+PRESSURES = {"cpu": "cpu_pressure_s", "io": "io_pressure_s", "memory": "memory_pressure_s"}
+
+
+_OPEN: dict[str, int] = {}
+_MOST_BYTES = 1 << 16
+
+
+def _content(path: str) -> bytes:
+    """Read a file of the kernel, which stays open: opening it takes longer than reading it."""
+    if path not in _OPEN:
+        _OPEN[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return os.pread(_OPEN[path], _MOST_BYTES, 0)
+
+
+def machine_times() -> dict[str, float]:
+    """Return what the whole machine has done so far; NaN where its kernel does not tell."""
+    first = _content("/proc/stat").partition(b"\n")[0]
+    user, nice, system, _, _, irq, soft, steal = map(int, first.split()[1:9])
+    busy = (user + nice + system + irq + soft) * _TICK_S
+    throttled = {"throttled_s": throttled_s(_cpu_statistics())}
+    of_cpus = {"busy_s": busy, "steal_s": steal * _TICK_S, **throttled}
+    return {**of_cpus, **_disk_times(), "network_bytes": network_bytes(), **pressures()}
+
+
+@cache
+def _cpu_statistics() -> Path | None:
+    """Return the file in which the control group of this process counts its limits, if any."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, place = line.split(":", 2)
+            if controllers == "" or "cpu" in controllers.split(","):
+                root = "/sys/fs/cgroup" if controllers == "" else "/sys/fs/cgroup/cpu"
+                for folder in (f"{root}{place}", root):
+                    file = Path(folder, "cpu.stat")
+                    if file.exists() and "throttled" in file.read_text():
+                        return file
+    return None
+
+
+def throttled_s(file: Path | None) -> float:
+    """Return how long a limit on CPU time has held processes back so far."""
+    if file is None:
+        return 0.0
+    with contextlib.suppress(OSError, ValueError):
+        found = dict(line.split() for line in _content(str(file)).splitlines())
+        if b"throttled_usec" in found:  # version 2
+            return int(found[b"throttled_usec"]) * 1e-6
+        return int(found.get(b"throttled_time", 0)) * 1e-9
+    return 0.0
+
+
+@cache
+def _disks() -> frozenset[str]:
+    """Return the names of whole disks."""
+    try:
+        names = os.listdir("/sys/block")  # noqa: PTH208
+    except OSError:
+        return frozenset()
+    return frozenset(name for name in names if not name.startswith(("loop", "ram")))
+
+
+def _disk_times() -> dict[str, float]:
+    """Return the time that the busiest disk had requests, and the bytes of all of them."""
+    busy_ms, n_bytes = 0, 0
+    with contextlib.suppress(OSError):
+        for fields in map(bytes.split, _content("/proc/diskstats").splitlines()):
+            if fields[2].decode() in _disks():
+                busy_ms = max(busy_ms, int(fields[12]))
+                n_bytes += 512 * (int(fields[5]) + int(fields[9]))
+    return {"disk_busy_s": busy_ms / 1e3, "disk_bytes": float(n_bytes)}
+
+
+def network_bytes(proc: Path = Path("/proc")) -> float:
+    """Return the bytes that all networks received and sent; NaN if that cannot be read.
+
+    The kernel does not count them by process. Those that never leave the machine are left out.
+    """
+    total = 0
+    try:
+        lines = _content(f"{proc}/net/dev").splitlines()[2:]
+        for name, _, counts in (line.partition(b":") for line in lines):
+            fields = counts.split()
+            total += 0 if name.strip() == b"lo" else int(fields[0]) + int(fields[8])
+    except (OSError, ValueError, IndexError):
+        return math.nan
+    return float(total)
+
+
+def pressures(proc: Path = Path("/proc")) -> dict[str, float]:
+    """Return how long some process has waited for CPU time, disks and memory; NaN if not told."""
+    found = {}
+    for name, column in PRESSURES.items():
+        found[column] = math.nan
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            some = _content(f"{proc}/pressure/{name}").splitlines()[0]
+            found[column] = int(some.rpartition(b"total=")[2]) * 1e-6
+    return found
