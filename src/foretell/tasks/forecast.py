@@ -162,9 +162,10 @@ def foresee(
     looks: dict[int, _Look] = {}
     notes: list[str] = []
     for settings, rows, policy, submit_s in shapes.calls:
-        if chosen.overhead_s is None:  # dependencies of arrays take longer than those of keys
-            overhead = replace(overhead, submit_s=max(overhead.submit_s, submit_s))
-        look = _Look(rows, policy, overhead, models, means)
+        own = overhead
+        if not isinstance(chosen.overhead_s, float | int):  # keys are found sooner than arrays
+            own = replace(overhead, submit_s=max(overhead.submit_s, submit_s))
+        look = _Look(rows, policy, own, models, means)
         for count in counts:
             cells.append(look.cell(settings, count))
             looks[id(cells[-1])] = look
@@ -174,15 +175,15 @@ def foresee(
     notes += _overhead_notes(cells, shapes.varied)
     if any("sandbox" in row.isolation for _, rows, *_ in shapes.calls for row in rows):
         notes.append(PROTECTION)
-    own = [cell for cell in cells if cell.settings == best.settings]
+    alike = [cell for cell in cells if cell.settings == best.settings]
     with_interval = look.with_interval(best, chosen.seed)
     return GraphForecast(
         with_interval,
         tuple(with_interval if cell is best else cell for cell in cells),
         shapes.varied,
         look.policy,
-        overhead.task_s,
-        _helps_to(own),
+        look.overhead.task_s,
+        _helps_to(alike),
         look.bars(best),
         "recorded" if models is None else "modelled",
         tuple(dict.fromkeys(notes)),
@@ -275,7 +276,7 @@ class _Look:
         self, rows: list[Row], policy: str, overhead: Overhead, models: Models | None,
         means: Means | None = None,
     ) -> None:  # fmt: skip
-        self.rows, self.policy, self._overhead = rows, policy, overhead
+        self.rows, self.policy, self.overhead = rows, policy, overhead
         self._models, self._means = models, means
         self.graph = TaskGraph.of([row.before for row in rows], [row.is_wait for row in rows])
         self.notes: list[str] = []
@@ -306,18 +307,18 @@ class _Look:
         if workers not in self._overheads:
             own = [t for t, row in zip(self.times(workers).time_s, self.rows, strict=True)
                    if not row.is_wait]  # fmt: skip
-            self._overheads[workers] = replace(self._overhead, patience_s=patience_s(own))
+            self._overheads[workers] = replace(self.overhead, patience_s=patience_s(own))
         return self._overheads[workers]
 
     def cell(self, settings: Mapping[str, Scalar], workers: int) -> Cell:
         times = self.times(workers).time_s.tolist()
         ranks = upward_ranks(times, self.graph.after)
         n = sum(not row.is_wait for row in self.rows)
-        work, spent = sum(times), n * self._overhead.task_s
+        work, spent = sum(times), n * self.overhead.task_s
         self._played[workers] = played = self.play(times, ranks, workers)
         makespan = played.makespan_s
         path = max(ranks, default=0.0)
-        wake_s = self._overhead.wake_s
+        wake_s = self.overhead.wake_s
         slept = n * wake_s + sum(t for t in times if t < wake_s)  # those run one at a time
         low, high = max(work / workers, path), work / workers + path + spent + slept
         assert low * (1 - 1e-9) <= makespan <= high * (1 + 1e-9), (low, makespan, high)

@@ -69,8 +69,10 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
     outcomes: list[dict[str, Any]] = []
     try:
         failure = _run_all(program, given, outcomes)
-    finally:  # also after Ctrl-C
+    except KeyboardInterrupt:  # what ended is kept
         _tell(program, outcomes, output, given, as_json=as_json)
+        raise
+    _tell(program, outcomes, output, given, as_json=as_json)
     if failure is not None:
         raise NothingUsableError(failure)
     if any(outcome["n_failed"] for outcome in outcomes):
