@@ -4,8 +4,8 @@
     python -m benchmarks.task_forecasts judge FOLDER [PROGRAM...]
 
 *measure* runs programs on one worker and on two, for which the machine must do nothing else, and
-keeps their traces. *judge* fits models on some of them, and foresees the others: the model of the
-runtime was made with the matrix product and Stream, and is judged on Cholesky and heat as well.
+keeps their traces. *judge* fits models on some of them, and foresees the others. Traces of all four
+programs were looked at when the runtime was modelled: only their blocks are unseen.
 """
 
 from __future__ import annotations
