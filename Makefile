@@ -80,9 +80,12 @@ bench-tune: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.deploy
 
 # The cost of empty tasks beside other runtimes, how true forecasts of graphs are, what sandboxes and sealed data cost, and
-# 100,000 random programs; for which the machine should do nothing else. About half an hour.
+# 100,000 random programs, in parts that can be resumed; for which the machine should do nothing else. About half an hour.
 bench-tasks: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tasks
+	$(BIN)/python -m benchmarks.task_forecasts measure benchmarks/output/task-forecasts
+	$(BIN)/python -m benchmarks.task_forecasts judge benchmarks/output/task-forecasts
+	$(BIN)/python -m benchmarks.random_graphs
 	$(BIN)/python -m benchmarks.secure_tasks
 
 # How good and how fast predictions of co-runs are, on the co-runs in examples/; a minute or two.

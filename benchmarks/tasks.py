@@ -1,41 +1,40 @@
 """How fast the task runtime is, how true forecasts of graphs are, and what isolation costs.
 
-    python -m benchmarks.tasks [overhead] [cholesky] [forecast] [sandbox] [graphs] [-o FILE]
+    python -m benchmarks.tasks [overhead] [cholesky] [speed] [sandbox] [-o FILE]
 
 *overhead*: empty tasks with dependencies, beside executors of the standard library, Dask and Ray.
-*cholesky*: a factorization by blocks on one and two workers, beside LAPACK. *forecast*: blocks and
-workers that were never run. *sandbox*: calls and megabytes. *graphs*: random programs, in parallel
-and in order. The machine should do nothing else; all parts take about eight minutes.
+*cholesky*: a factorization by blocks on one and two workers, beside LAPACK and the best schedule.
+*speed*: how long it takes to foresee ten thousand tasks. *sandbox*: calls and megabytes. The
+machine should do nothing else; all parts take about two minutes. How true forecasts are is told by
+``benchmarks.task_forecasts``, and random programs are compared by ``benchmarks.random_graphs``.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import statistics
 import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 import foretell
+from benchmarks.task_programs import by_blocks, cholesky, positive_definite
 from foretell.tasks import Graph, OwnerKey, foresee, task
+from foretell.tasks.trace import write_table
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "examples" / "tasks"))
 sys.path.insert(0, str(ROOT / "examples" / "secure-tasks"))
 sys.path.insert(0, str(ROOT))
 
-import cholesky  # noqa: E402 - of the examples
-import kernels  # noqa: E402
+import kernels  # noqa: E402 - of the examples
 
 N_EMPTY = 5_000
-BLOCKS = (64, 128, 256, 512)
-UNSEEN = (96, 160, 192, 320, 384)
 SIZE = 2048
 
 
@@ -128,122 +127,68 @@ def ray_overhead(n=300):
         cluster.close()
 
 
-def matrix_of(n):
-    random = np.random.default_rng(0)
-    found = random.standard_normal((n, n))
-    found += found.T
-    found[np.diag_indices(n)] += 4 * n**0.5
-    return found
-
-
-def factorization(matrix, block, workers):
-    """Factorize a matrix by blocks; return the time it took, and the graph."""
-    blocks = cholesky.blocks_of(matrix, block)
+def factorization(block, workers):
+    """Factorize a matrix by blocks; return the time it took with its graph, and the graph."""
+    gc.collect()
+    gc.freeze()  # what earlier rounds left is none of this one's business
+    blocks = by_blocks.blocks_of(positive_definite(SIZE), block)
     started = time.perf_counter()
-    graph = cholesky.factorize(blocks, len(matrix) // block, workers)
+    graph = by_blocks.factorize(blocks, SIZE // block, workers)
     return time.perf_counter() - started, graph
 
 
-def lapack(matrix):
+def lapack():
     """Factorize a matrix with LAPACK on two threads; return the time it took."""
     from scipy.linalg.lapack import dpotrf
     from threadpoolctl import threadpool_limits
 
-    own = np.array(matrix, order="F")
+    own = np.array(positive_definite(SIZE), order="F")
     with threadpool_limits(2):
         started = time.perf_counter()
         dpotrf(own, lower=1, overwrite_a=1, clean=0)
         return time.perf_counter() - started
 
 
+def scheduled(graph, workers):
+    """Return what the tasks of a run would take without any overhead, the longest way first."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = graph.trace(Path(folder) / "run.csv")
+        return foresee(path, workers=workers, overhead_s=0.0).best.makespan_s
+
+
 def factorize_all(n_rounds=15):
     """Factorize in turns, so that a slower moment of the machine meets all alike."""
-    matrix = matrix_of(SIZE)
-    rounds = [
-        (factorization(matrix, 256, 1)[0], factorization(matrix, 256, 2)[0], lapack(matrix))
-        for _ in range(n_rounds)
-    ]
-    one, two, whole = map(statistics.median, zip(*rounds, strict=True))
+    rounds = [(factorization(256, 1), factorization(256, 2), lapack()) for _ in range(n_rounds)]
+    one = statistics.median(r[0][0] for r in rounds)
+    two = statistics.median(r[1][0] for r in rounds)
+    whole = statistics.median(r[2] for r in rounds)
+    graphs = [[r[k][1] for r in rounds] for k in (0, 1)]
+    cpu = [statistics.median(sum(t.cpu_s for t in g.tasks) for g in own) for own in graphs]
+    best = [statistics.median(scheduled(g, 2) for g in own) for own in graphs]
     return {"one worker, s": one, "two workers, s": two, "speed-up": one / two,
-            "LAPACK on two threads, s": whole, "beside LAPACK": two / whole}  # fmt: skip
+            "LAPACK on two threads, s": whole, "beside LAPACK": two / whole,
+            "fastest two workers, s": min(r[1][0] for r in rounds),
+            "fastest LAPACK, s": min(r[2] for r in rounds),
+            "CPU time of tasks on one worker, s": cpu[0], "on two, s": cpu[1],
+            "two workers without overhead, tasks as on one, s": best[0],
+            "tasks as on two, s": best[1]}  # fmt: skip
 
 
-def forecasts():
-    """Fit on some runs, and foresee others: blocks never run, and workers never run."""
-    from foretell.tasks.trace import write_table
-
-    matrix, graphs = matrix_of(SIZE), {}
-    for _ in range(5):  # in turns, so that a slower moment of the machine meets all alike
-        for workers, block in product((1, 2), sorted({*BLOCKS, *UNSEEN})):
-            graph = factorization(matrix, block, workers)[1]
-            graphs.setdefault((workers, block), []).append(graph)
-    measured = {key: statistics.median(g.time_s for g in own) for key, own in graphs.items()}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        seen = [g for (_, block), own in graphs.items() if block in BLOCKS for g in own[1:3]]
-        alone = [g for (workers, _), own in graphs.items() if workers == 1 for g in own[1:3]]
-        models = {}
-        for key, own in (("blocks", seen), ("workers", alone)):
-            write_table(own, folder / f"{key}.csv")
-            fitted = foretell.fit_model(folder / f"{key}.csv", target="cpu_time_s",
-                                        output=folder / key)  # fmt: skip
-            models[key] = fitted.best
-        computed = {
-            block: statistics.median(sum(t.cpu_s for t in g.tasks) for g in graphs[1, block])
-            for block in UNSEEN
-        }
-        found = judged(measured, models) | by_cpu_time(computed, models["blocks"])
-        return found | {"rounds of one setting differ by": noise_of(graphs)}
-
-
-def noise_of(graphs):
-    """Return how far a round is from the median of its setting, as a share; the median of all."""
-    off = []
-    for own in graphs.values():
-        times = np.array([graph.time_s for graph in own])
-        off += list(np.abs(times / np.median(times) - 1))
-    return float(np.median([one for one in off if one > 0]))
-
-
-def by_cpu_time(computed, model):
-    """Compare forecasts for one worker with CPU times, which other programs change little."""
-    off = {}
-    for block, cpu_s in computed.items():
-        found = foresee(cholesky.main, model=model, workers=1, overhead_s=0.0,
-                        fix={"n": SIZE, "block": block}).best  # fmt: skip
-        off[block] = round(found.makespan_s / cpu_s - 1, 4)
-    mean = float(np.mean(np.abs(list(off.values()))))
-    return {"off on blocks never run, by CPU time": off, "mean error of these": mean}
-
-
-def judged(measured, models):
-    def off(model, block, workers):
-        found = foresee(cholesky.main, model=model, workers=workers,
-                        fix={"n": SIZE, "block": block}).best  # fmt: skip
-        inside = found.lower_s <= measured[workers, block] <= found.upper_s
-        return found.makespan_s, found.makespan_s / measured[workers, block] - 1, inside
-
-    by_block = {b: off(models["blocks"], b, 2) for b in UNSEEN}
-    by_workers = {b: off(models["workers"], b, 2) for b in sorted({*BLOCKS, *UNSEEN})}
-    two = {block: time_s for (workers, block), time_s in measured.items() if workers == 2}
-    foreseen = {b: off(models["blocks"], b, 2)[0] for b in two}
-    chosen = min(foreseen, key=foreseen.get)
-    started = time.perf_counter()
-    large = foresee(cholesky.main, model=models["blocks"], workers=2, overhead_s=1e-5,
-                    fix={"n": 38 * 53, "block": 53})  # fmt: skip
-    took = time.perf_counter() - started
-    return {
-        "measured, s": {f"{w} workers, block {b}": t for (w, b), t in measured.items()},
-        "off on blocks never run": {b: round(o[1], 4) for b, o in by_block.items()},
-        "off on workers never run": {b: round(o[1], 4) for b, o in by_workers.items()},
-        "mean error on blocks": float(np.mean([abs(o[1]) for o in by_block.values()])),
-        "mean error on workers": float(np.mean([abs(o[1]) for o in by_workers.values()])),
-        "inside the 90 % interval": sum(o[2] for o in by_block.values()) / len(by_block),
-        "chosen block": chosen,
-        "regret": two[chosen] / min(two.values()) - 1,
-        "tasks foreseen": large.best.n_tasks,
-        "foreseeing them, s": took,
-    }
+def speed():
+    """Foresee ten thousand tasks, with a model that was fitted on a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        graphs = [factorization(block, 1)[1] for block in (64, 128, 256, 512)]
+        write_table(graphs, Path(folder) / "runs.csv")
+        model = foretell.fit_model(Path(folder) / "runs.csv", target="cpu_time_s").best
+    gc.collect()
+    gc.freeze()
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        found = foresee(cholesky, model=model, workers=2, overhead_s=1e-5,
+                        fix={"n": 39 * 53, "block": 53})  # fmt: skip
+        times.append(time.perf_counter() - started)
+    return {"tasks foreseen": found.best.n_tasks, "foreseeing them, s": statistics.median(times)}
 
 
 def sandboxes():
@@ -276,34 +221,7 @@ def sandboxes():
         sandbox.close()
 
 
-def random_graphs(n=100_000):
-    """Compare random programs in parallel and in order, as the tests do with fewer."""
-    from hypothesis import HealthCheck, given, settings
-    from hypothesis import strategies as st
-    from tests.tasks.random_programs import fresh, in_order, play, programs
-
-    counts = {"threads": n, "processes": max(n // 200, 5)}
-    done = dict.fromkeys(counts, 0)
-    for on, most in counts.items():
-
-        @settings(max_examples=most, deadline=None, database=None,
-                  suppress_health_check=list(HealthCheck))  # fmt: skip
-        @given(program=programs, workers=st.integers(1, 3),
-               policy=st.sampled_from(["critical", "breadth", "work"]))  # fmt: skip
-        def same(program, workers, policy):
-            arrays = fresh()
-            with Graph(workers=workers, policy=policy, on=on):  # noqa: B023
-                play(program, arrays)
-            for found, expected in zip(arrays, in_order(program), strict=True):
-                np.testing.assert_array_equal(found, expected)
-            done[on] += 1  # noqa: B023
-
-        same()
-    return {f"programs that gave the same on {on}": count for on, count in done.items()}
-
-
-PARTS = {"overhead": overhead, "cholesky": factorize_all, "forecast": forecasts,
-         "sandbox": sandboxes, "graphs": random_graphs}  # fmt: skip
+PARTS = {"overhead": overhead, "cholesky": factorize_all, "speed": speed, "sandbox": sandboxes}
 
 
 def show(name, found):
@@ -321,13 +239,11 @@ def show(name, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
-    parser.add_argument("--graphs", type=int, default=100_000, help="random programs on threads")
     parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
     found = {}
     for name in given.parts or PARTS:
-        part = PARTS[name]
-        found[name] = part(given.graphs) if name == "graphs" else part()
+        found[name] = PARTS[name]()
         show(name, found[name])
     if given.output is not None:
         given.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

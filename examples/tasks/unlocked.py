@@ -17,7 +17,6 @@ from ctypes import (
     pythonapi,
 )
 
-import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 _name = PYFUNCTYPE(c_char_p, py_object)(("PyCapsule_GetName", pythonapi))
@@ -62,9 +61,11 @@ def divide(a, lower):
 
 
 def take_root(a):
-    """Replace a by the lower triangle that gives a if it is multiplied by itself, transposed."""
+    """Replace the lower half of a by the factor that gives a, times itself transposed.
+
+    The upper half stays as it is, as LAPACK leaves it: no task reads it.
+    """
     n, fault = byref(c_int(len(a))), c_int()
     _dpotrf(b"L", n, _address_of(a), n, byref(fault))
     if fault.value:
         raise ValueError("the matrix is not positive definite")
-    a[np.triu_indices(len(a), 1)] = 0

@@ -31,6 +31,11 @@ def main(n: int = 3, size: int = 100):
 def broken():
     with Graph(workers=1):
         fails("x")
+
+def interrupted(k: int):
+    main()
+    if k == 2:
+        raise KeyboardInterrupt
 """
 
 
@@ -66,7 +71,8 @@ def test_forecast_stands_beside_the_outcome(program):
         cli, ["fit", "runs.csv", "--target", "time_s", "-o", "models", "-q", "-j", "1"]
     )
     assert fitted.exit_code == 0, fitted.output
-    done = invoke("run", program, "--model", "models", "--set", "size=300", "--json", "-q")
+    done = invoke("run", program, "--model", "models", "--runs", "runs.csv", "--set", "size=300",
+                  "--json", "-q")  # fmt: skip
     assert done.exit_code == 0, done.output
     (run,) = json.loads(done.stdout)["runs"]
     assert run["time_s"] > 0
@@ -82,8 +88,17 @@ def test_forecast_stands_beside_the_outcome(program):
 def test_failed_task_ends_with_code_1_and_says_why(program):
     done = invoke("run", "an_app.py:broken")
     assert done.exit_code == 1
-    assert "1 task failed" in done.stderr
-    assert "ValueError: no luck" in done.stderr
+    assert "1 task failed; the first in task 0 ('fails'): ValueError: no luck" in done.stderr
+    assert done.stdout == ""  # no table without a run
+
+
+def test_ctrl_c_keeps_the_runs_that_ended(program):
+    done = invoke("run", "an_app.py:interrupted", "--vary", "k=1,2,3", "-o", "runs.csv", "-q")
+    assert done.exit_code == 130
+    assert "interrupted. 1/3 runs." in done.stderr
+    assert "k=1" in done.stdout
+    assert "k=2" not in done.stdout
+    assert len(pd.read_csv("runs.csv")) == 3
 
 
 @pytest.mark.parametrize(
@@ -97,7 +112,9 @@ def test_failed_task_ends_with_code_1_and_says_why(program):
         (("foresee", "an_app.py:main", "--vary", "m=1"), "no parameter 'm'"),
         (("foresee", "an_app.py:main", "--overhead", "fast"), "--overhead"),
         (("run", "an_app.py:main", "-o", "runs.txt"), ".csv"),
+        (("run", "an_app.py:main", "--workers", "0"), "--workers"),
         (("run", "an_app.py:main", "--on", "moon"), "--on"),
+        (("foresee", "an_app.py:main", "--runs", "runs.csv"), "--model"),
         (("run", "an_app.py:main", "--policy", "wrk"), "--policy"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.simulate.graph import TaskGraph, play_graph
+from foretell.simulate.graph import Overhead, TaskGraph, play_graph
 from foretell.tasks.policies import POLICIES, upward_ranks
 
 
@@ -22,7 +22,7 @@ def graphs(draw):
     return before, times
 
 
-def play(before, times, workers, policy, overhead=0.0, is_wait=None):
+def play(before, times, workers, policy, overhead=None, is_wait=None):
     graph = TaskGraph.of(before, is_wait or [False] * len(before))
     ranks = upward_ranks(times, graph.after)
     ready = POLICIES[policy](workers, ranks.__getitem__, lambda _: 0)
@@ -30,13 +30,19 @@ def play(before, times, workers, policy, overhead=0.0, is_wait=None):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@given(graph=graphs(), workers=st.integers(1, 5), overhead=st.sampled_from([0.0, 0.01, 1.0]))
+@given(
+    graph=graphs(),
+    workers=st.integers(1, 5),
+    overhead=st.builds(Overhead, *[st.sampled_from([0.0, 0.01, 1.0])] * 4),
+)
 def test_makespan_is_within_the_bounds_of_list_schedules(policy, graph, workers, overhead):
     before, times = graph
     played, path = play(before, times, workers, policy, overhead)
     work = sum(times)
     assert max(work / workers, path) <= played.makespan_s * (1 + 1e-9)
-    assert played.makespan_s <= (work / workers + path + overhead * len(times)) * (1 + 1e-9)
+    spent = (overhead.task_s + overhead.wake_s) * len(times)
+    spent += sum(t for t in times if t < overhead.wake_s)
+    assert played.makespan_s <= (work / workers + path + spent) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -53,8 +59,41 @@ def test_tasks_follow_what_they_depend_on_and_workers_do_one_at_a_time(policy, g
 
 
 def test_one_worker_takes_the_sum_of_all_times_and_overheads():
-    played, _ = play([(), (0,), ()], [1.0, 2.0, 3.0], 1, "breadth", overhead=0.5)
+    played, _ = play([(), (0,), ()], [1.0, 2.0, 3.0], 1, "breadth", Overhead(run_s=0.5))
     assert played.makespan_s == pytest.approx(7.5)
+
+
+def test_tasks_begin_after_they_are_submitted_while_others_run():
+    played, _ = play([(), (), ()], [3.0, 1.0, 1.0], 2, "breadth", Overhead(submit_s=1.0))
+    assert played.start_s == [1.0, 2.0, 3.0]
+
+
+def test_submitting_and_beginning_tasks_take_turns():
+    played, _ = play([(), ()], [5.0, 5.0], 2, "breadth", Overhead(submit_s=1.0, run_s=0.5))
+    assert played.start_s == [1.5, 3.0]  # submitting the second took from 1.5 to 2.5
+
+
+def test_workers_wait_for_a_program_that_goes_on_submitting():
+    overhead = Overhead(submit_s=1.0, patience_s=10.0)
+    played, _ = play([(), (), ()], [1.0, 1.0, 1.0], 2, "breadth", overhead)
+    assert played.start_s == [3.0, 3.0, 4.0]
+    overhead = Overhead(submit_s=1.0, patience_s=0.5)
+    played, _ = play([(), (), ()], [1.0, 1.0, 1.0], 2, "breadth", overhead)
+    assert played.start_s == [1.5, 2.5, 3.0]  # the last has nobody to wait for
+
+
+def test_tasks_that_are_over_before_another_worker_wakes_run_one_at_a_time():
+    played, _ = play([()] * 4, [1.0, 1.0, 1.0, 1.0], 2, "breadth", Overhead(wake_s=1.5))
+    assert played.makespan_s == 1.5 + 4.0  # workers begin by waking up
+    played, _ = play([()] * 4, [2.0, 2.0, 2.0, 2.0], 2, "breadth", Overhead(wake_s=1.5))
+    assert played.makespan_s == 1.5 + 4.0
+
+
+def test_a_program_that_waits_submits_nothing_meanwhile():
+    is_wait = [False, True, False]
+    played, _ = play([(), (0,), (1,)], [2.0, 0.0, 1.0], 2, "breadth", Overhead(submit_s=1.0),
+                     is_wait)  # fmt: skip
+    assert played.start_s == [1.0, 3.0, 4.0]
 
 
 def test_critical_path_first_beats_first_in_first_out_where_it_should():

@@ -33,7 +33,7 @@ def test_failure_skips_what_depends_on_it_and_nothing_else():
     (error,) = caught.value.exceptions
     assert isinstance(error, ValueError)
     assert "task 0 ('fail')" in error.__notes__[0]
-    assert "2 that depend on them did not run" in str(caught.value)
+    assert "2 after it did not run" in str(caught.value)
     assert other == [5]
     assert (y, z) == ([0], [0])
     assert first.error is error

@@ -6,6 +6,7 @@ import pytest
 
 import foretell
 from foretell.errors import UsageError
+from foretell.simulate.graph import Overhead
 from foretell.tasks import Graph, foresee, task
 from foretell.tasks.times import measure_overhead
 
@@ -93,6 +94,45 @@ def test_interval_is_as_wide_as_errors_that_tasks_share_make_it():
     assert unsure.lower_s < unsure.makespan_s < unsure.upper_s
     # All tasks have one label: half of the variance does not average out.
     assert unsure.upper_s / unsure.makespan_s >= 1.5 ** (0.9 * np.sqrt(0.5))
+
+
+def a_trace(path, times):
+    """Write the trace of a run whose tasks took some times, by size."""
+    sizes = [size for size, own in times.items() for _ in own]
+    with Graph(workers=1) as g:
+        for k, size in enumerate(sizes):
+            step("x", f"{k}", size)
+    g.trace(path)
+    frame = pd.read_csv(path)
+    frame["time_s"] = [time_s for own in times.values() for time_s in own]
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_times_are_means_where_the_trace_tells_how_they_differ(tmp_path):
+    # The model says as many seconds as the size; the means are twice and four times that.
+    runs = a_trace(tmp_path / "runs.csv", {1.0: [1.0, 1.0, 4.0], 4.0: [4.0, 4.0, 40.0]})
+
+    def work_of(size, **given):
+        return foresee(chains, model=Seconds(), workers=1, fix={"size": size}, **given).best.work_s
+
+    assert work_of(1.0) == pytest.approx(12.0)
+    assert work_of(1.0, runs=runs) == pytest.approx(12 * 2)
+    assert work_of(4.0, runs=runs) == pytest.approx(12 * 4 * 4)
+    assert work_of(2.0, runs=runs) == pytest.approx(12 * 2 * 8**0.5)  # half way by factors
+    assert work_of(8.0, runs=runs) == pytest.approx(12 * 8 * 4)  # as for the nearest size
+
+
+def test_a_trace_of_runs_goes_with_a_model(tmp_path):
+    runs = a_trace(tmp_path / "runs.csv", {1.0: [1.0]})
+    with pytest.raises(UsageError, match="corrects the times of a model"):
+        foresee(runs, runs=runs)
+
+
+def test_tasks_are_submitted_one_after_the_other_while_others_run():
+    found = foresee(chains, model=Seconds(), workers=8, fix={"length": 1},
+                    overhead_s=Overhead(submit_s=0.5)).best  # fmt: skip
+    assert found.makespan_s == pytest.approx(4 * 0.5 + 1.0)
 
 
 def test_same_seed_gives_the_same_forecast():
@@ -229,4 +269,6 @@ def test_run_small_then_fit_then_foresee_large(tmp_path):
 
 
 def test_overhead_is_measured_in_a_plausible_range():
-    assert 1e-7 < measure_overhead(200) < 0.1
+    found = measure_overhead(200)
+    assert 1e-7 < found.submit_s < 0.1
+    assert 1e-7 < found.run_s < 0.1

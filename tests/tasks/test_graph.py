@@ -386,7 +386,7 @@ def test_workers_that_take_turns_are_noticed(on, cpu_s, takes_turns, monkeypatch
     with Graph(workers=2) as g:
         for _ in range(8):
             work()
-    g.on = on
+    g.on, g.began_s = on, 1.0
     for k, one in enumerate(g.tasks):
         one.start_s, one.end_s, one.cpu_s = 1.0 + k // 2, 2.0 + k // 2, cpu_s
     assert g.takes_turns == takes_turns

@@ -93,6 +93,7 @@ def test_written_object_that_cannot_come_back_is_refused():
 def test_arguments_that_cannot_be_sent_fail_the_task():
     with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
         note({}, lambda: None)
+    assert "task 'note': its arguments" in str(caught.value.exceptions[0])
     assert "pickle" in str(caught.value.exceptions[0])
 
 

@@ -108,13 +108,19 @@ class _Bar(Display):
 @contextmanager
 def shown_progress(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
     """Show progress as suits the output, and after Ctrl-C say how to continue."""
+    with display(piece, remark, quiet=quiet) as shown, resumable(shown):
+        yield shown
+
+
+@contextmanager
+def display(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
+    """Show progress as suits the output, of work that cannot be continued."""
     kind = Display if quiet else _Bar if sys.stderr.isatty() else _Lines
     shown = kind(piece, remark)
-    with resumable(shown):
-        try:
-            yield shown
-        finally:
-            shown.stop()
+    try:
+        yield shown
+    finally:
+        shown.stop()
 
 
 @contextmanager

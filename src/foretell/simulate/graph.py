@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -75,74 +76,137 @@ class PlayedGraph:
         return max(self.end_s, default=0.0)
 
 
+@dataclass(frozen=True)
+class Overhead:
+    """What the runtime itself takes for a task; one thread at a time, as Python's lock wants it.
+
+    Attributes
+    ----------
+    submit_s
+        What the program takes to submit a task, while workers run others.
+    run_s
+        What a worker takes to end a task and begin the next.
+    patience_s
+        How long a worker waits for the lock while the program goes on submitting.
+    wake_s
+        What it takes to wake a worker that waits, for a task or for the lock. Shorter tasks of
+        another are over before it has the lock, and that one goes on: they run one at a time.
+    """
+
+    submit_s: float = 0.0
+    run_s: float = 0.0
+    patience_s: float = 0.0
+    wake_s: float = 0.0
+
+    @property
+    def task_s(self) -> float:
+        """What it takes for a task in all."""
+        return self.submit_s + self.run_s
+
+
 def play_graph(
     graph: TaskGraph,
     times_s: Sequence[float],
     n_workers: int,
     ready: ReadyTasks,
-    overhead_s: float = 0.0,
+    overhead: Overhead | None = None,
 ) -> PlayedGraph:
     """Play a graph: a free worker takes the task that the policy gives it.
 
-    Starting a task takes the overhead, which only one worker at a time can spend: the runtime is
-    one Python process. Its own loop instead of the event kernel plays ten thousand tasks in a
-    fraction of the time.
+    The program submits tasks in the order of their numbers, and stops at its waits. The runtime is
+    one Python process: submitting a task and beginning one take turns. Its own loop instead of the
+    event kernel plays ten thousand tasks in a fraction of the time.
 
     >>> from foretell.tasks.policies import Breadth
     >>> graph = TaskGraph.of([(), (), (0, 1)], [False] * 3)
     >>> play_graph(graph, [2.0, 1.0, 1.0], 2, Breadth(2, float, lambda _: 0)).end_s
     [2.0, 1.0, 3.0]
+    >>> slow = Overhead(submit_s=0.5)
+    >>> play_graph(graph, [2.0, 1.0, 1.0], 2, Breadth(2, float, lambda _: 0), slow).start_s
+    [0.5, 1.0, 2.5]
     """
-    return _Play(graph, times_s, ready, overhead_s).run(n_workers)
+    return _Play(graph, times_s, ready, overhead or Overhead()).run(n_workers)
 
 
 class _Play:
     """One simulation under way."""
 
     def __init__(
-        self, graph: TaskGraph, times_s: Sequence[float], ready: ReadyTasks, overhead_s: float
+        self, graph: TaskGraph, times_s: Sequence[float], ready: ReadyTasks, overhead: Overhead
     ) -> None:
         n = len(graph)
         self.played = PlayedGraph([0.0] * n, [0.0] * n, [-1] * n)
-        self._left, self._after, self._is_wait = list(graph.n_before), graph.after, graph.is_wait
-        self._times_s, self._ready, self._overhead_s = times_s, ready, overhead_s
+        # Being submitted is one more thing that a task waits for.
+        self._left = [1 + n_before for n_before in graph.n_before]
+        self._after, self._is_wait = graph.after, graph.is_wait
+        self._times_s, self._ready, self._overhead = times_s, ready, overhead
         self._running: list[tuple[float, int, int]] = []
-        self._runtime_free = 0.0
+        self._lock_free = 0.0
+        self._next = 0  # what the program submits now, and when it has done so
+        self._submitted = overhead.submit_s
+        self._is_waiting = n == 0
+        self._stops = [*(k for k in range(n) if graph.is_wait[k]), n]
 
     def run(self, n_workers: int) -> PlayedGraph:
-        ready, running = self._ready, self._running
+        ready, running, wake_s = self._ready, self._running, self._overhead.wake_s
         free = list(range(n_workers - 1, -1, -1))
-        first = [k for k, n in enumerate(self._left) if n == 0]
-        waits = [k for k in first if self._is_wait[k]]
-        begun = [k for k in first if not self._is_wait[k]]
-        for task in sorted(begun + self._released(waits, 0.0)):
-            ready.add(task)
         now = 0.0
+        self._submit(now)
         while True:
             while free and len(ready):
                 worker = free.pop()
                 given = ready.take(worker)
                 assert given is not None
-                self._start(given, worker, now)
+                self._start(given, worker, now + wake_s)
+            is_next = not running or self._submitted <= running[0][0]
+            if free and is_next and not self._is_waiting:
+                now = max(now, self._submitted)
+                self._submit(now)
+                continue
             if not running:
                 return self.played
             now, task, worker = heapq.heappop(running)
+            self._submit(now)
             following = ready.next_after(worker, self._released([task], now))
             if following is None:
                 free.append(worker)
             else:
                 self._start(following, worker, now)
 
+    def _submit(self, now: float) -> None:
+        """Submit what the program submits until now; it stops at a wait, and at its end."""
+        left = self._left
+        while not self._is_waiting and self._submitted <= now:
+            task = self._next
+            self._next += 1
+            left[task] -= 1
+            self._is_waiting = self._next == len(left)
+            if not self._is_wait[task]:
+                self._submitted += self._overhead.submit_s
+                if not left[task]:
+                    self._ready.add(task)
+            elif left[task]:
+                self._is_waiting = True
+            else:
+                self._released([task], now)
+
     def _start(self, task: int, worker: int, now: float) -> None:
-        begun = max(now, self._runtime_free) + self._overhead_s
-        self._runtime_free = begun
+        overhead, begun = self._overhead, max(now, self._lock_free)
+        if not self._is_waiting:
+            n_left = self._stops[bisect_left(self._stops, self._next)] - self._next
+            over = self._submitted + (n_left - 1) * overhead.submit_s
+            begun = max(begun, min(begun + overhead.patience_s, over))
+            if begun < over:
+                self._submitted += overhead.run_s
+        begun += overhead.run_s
         ended = begun + self._times_s[task]
+        self._lock_free = ended if self._times_s[task] < overhead.wake_s else begun
         played = self.played
         played.start_s[task], played.end_s[task], played.worker[task] = begun, ended, worker
         heapq.heappush(self._running, (ended, task, worker))
 
     def _released(self, tasks: list[int], now: float) -> list[int]:
-        """Return what becomes ready when some tasks end; waits end at once."""
+        """Return what becomes ready when some tasks end; after a wait the program goes on."""
         left, is_wait = self._left, self._is_wait
         new: list[int] = []
         while tasks:
@@ -152,6 +216,8 @@ class _Play:
                     continue
                 if is_wait[one]:
                     self.played.start_s[one] = self.played.end_s[one] = now
+                    self._submitted = now + self._overhead.submit_s
+                    self._is_waiting = self._next == len(left)
                     tasks.append(one)
                 else:
                     new.append(one)

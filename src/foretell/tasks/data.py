@@ -32,6 +32,7 @@ class _Base:
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         # Kept alive: the address of an array that is gone may become that of another.
         self.array = array
+        self._start = _byte_range(array)[0]
         self._entries: dict[Any, _Entry] = {}
         self._boxes: list[tuple[Box | None, _Entry]] = []
         self._low = np.zeros((_FIRST_ROOM, array.ndim + 1), dtype=np.int64)
@@ -60,18 +61,32 @@ class _Base:
             if n == len(self._low):
                 self._low = np.concatenate([self._low, np.zeros_like(self._low)])
                 self._high = np.concatenate([self._high, np.zeros_like(self._high)])
-            self._low[n], self._high[n] = low, high
+            self._low[n] = low
+            self._high[n] = high
             self._boxes.append((box, own))
         self._entries[key] = own
         return own
 
-    def _bounds(self, view: np.ndarray[Any, Any], box: Box | None) -> tuple[Any, Any]:
-        first, last = np.lib.array_utils.byte_bounds(view)
-        start, _ = np.lib.array_utils.byte_bounds(self.array)
+    def _bounds(self, view: np.ndarray[Any, Any], box: Box | None) -> tuple[list[int], list[int]]:
+        first, last = _byte_range(view)
         axes = box or tuple((0, max(n, 1), 1) for n in self.array.shape)
-        low = [first - start, *(a[0] for a in axes)]
-        high = [last - start, *(a[1] for a in axes)]
-        return np.array(low), np.array(high)
+        low = [first - self._start, *(a[0] for a in axes)]
+        high = [last - self._start, *(a[1] for a in axes)]
+        return low, high
+
+
+def _byte_range(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """Return the addresses of the first byte of an array and of the one after its last.
+
+    What ``numpy.lib.array_utils.byte_bounds`` does, in a tenth of the time.
+    """
+    first = last = array.__array_interface__["data"][0]
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        if stride > 0:
+            last += (n - 1) * stride
+        else:
+            first += (n - 1) * stride
+    return first, last + array.itemsize
 
 
 def box_of(view: np.ndarray[Any, Any], base: np.ndarray[Any, Any]) -> Box | None:
@@ -87,7 +102,7 @@ def box_of(view: np.ndarray[Any, Any], base: np.ndarray[Any, Any]) -> Box | None
         return tuple((0, n, 1) for n in base.shape)
     if view.itemsize != base.itemsize or not base.size or not view.size:
         return None
-    low = np.lib.array_utils.byte_bounds(view)[0] - np.lib.array_utils.byte_bounds(base)[0]
+    low = _byte_range(view)[0] - _byte_range(base)[0]
     axes = sorted(range(base.ndim), key=lambda k: -abs(base.strides[k]))
     starts = {}
     for k in axes:

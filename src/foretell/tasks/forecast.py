@@ -12,12 +12,14 @@ import numpy as np
 
 from foretell.errors import Option, UsageError
 from foretell.predictor import Predictor
-from foretell.simulate.graph import PlayedGraph, TaskGraph, play_graph
+from foretell.simulate.graph import Overhead, PlayedGraph, TaskGraph, play_graph
 from foretell.spaces.values import Scalar, Values
 from foretell.tasks.declare import PROTECTION
 from foretell.tasks.policies import POLICIES, check_policy, upward_ranks
 from foretell.tasks.program import read_program, read_workers
+from foretell.tasks.runtime import patience_s
 from foretell.tasks.times import (
+    Means,
     Models,
     TaskTimes,
     load_task_models,
@@ -124,6 +126,7 @@ def foresee(
     workers: Values | None = None,
     vary: Mapping[str, Values] | None = None,
     fix: Mapping[str, Scalar] | None = None,
+    runs: str | Path | None = None,
     **options: Any,
 ) -> GraphForecast:
     """Tell how long a task graph takes, before it runs.
@@ -140,6 +143,9 @@ def foresee(
         How many to look at; by default the cores of this machine.
     vary, fix
         Arguments of the function: those to choose, and those that are given.
+    runs
+        The trace that the model was fitted on. A model tells typical times; with it they are means,
+        which makespans are made of.
     options
         Fields of ``Settings``: policy, overhead_s, seed.
     """
@@ -148,14 +154,18 @@ def foresee(
         models: Models | None = model
     else:
         models = load_task_models([model] if isinstance(model, str | Path) else list(model))
+    means = None if runs is None else Means.of(runs, _needed(models))
     counts = read_workers(_default_workers() if workers is None else workers)
     shapes = _shapes(source, vary, fix, chosen.policy)
-    overhead_s = measure_overhead() if chosen.overhead_s is None else chosen.overhead_s
+    overhead = _overhead(chosen.overhead_s)
     cells: list[Cell] = []
     looks: dict[int, _Look] = {}
     notes: list[str] = []
-    for settings, rows, policy in shapes.calls:
-        look = _Look(rows, policy, overhead_s, models)
+    for settings, rows, policy, submit_s in shapes.calls:
+        own = overhead
+        if not isinstance(chosen.overhead_s, float | int):  # keys are found sooner than arrays
+            own = replace(overhead, submit_s=max(overhead.submit_s, submit_s))
+        look = _Look(rows, policy, own, models, means)
         for count in counts:
             cells.append(look.cell(settings, count))
             looks[id(cells[-1])] = look
@@ -163,17 +173,17 @@ def foresee(
     best = _best(cells)
     look = looks[id(best)]
     notes += _overhead_notes(cells, shapes.varied)
-    if any("sandbox" in row.isolation for _, rows, _ in shapes.calls for row in rows):
+    if any("sandbox" in row.isolation for _, rows, *_ in shapes.calls for row in rows):
         notes.append(PROTECTION)
-    own = [cell for cell in cells if cell.settings == best.settings]
+    alike = [cell for cell in cells if cell.settings == best.settings]
     with_interval = look.with_interval(best, chosen.seed)
     return GraphForecast(
         with_interval,
         tuple(with_interval if cell is best else cell for cell in cells),
         shapes.varied,
         look.policy,
-        overhead_s,
-        _helps_to(own),
+        look.overhead.task_s,
+        _helps_to(alike),
         look.bars(best),
         "recorded" if models is None else "modelled",
         tuple(dict.fromkeys(notes)),
@@ -190,11 +200,11 @@ class Settings:
     policy
         In place of that of the graph.
     overhead_s
-        What the runtime takes for a task; measured on the spot by default.
+        What the runtime takes for a task, in all or by part; measured on the spot by default.
     """
 
     policy: str | None = None
-    overhead_s: float | None = None
+    overhead_s: float | Overhead | None = None
     seed: int = 0
 
 
@@ -208,11 +218,25 @@ def _settings(given: Mapping[str, Any]) -> Settings:
     found = Settings(**given)
     if found.policy is not None:
         check_policy(found.policy)
-    if found.overhead_s is not None and not 0 <= found.overhead_s < math.inf:
+    if isinstance(found.overhead_s, float | int) and not 0 <= found.overhead_s < math.inf:
         raise UsageError(f"must be 0 s or more, not {found.overhead_s}", option=Option("overhead"))
     if found.seed < 0:
         raise UsageError(f"must be at least 0, not {found.seed}", option=Option("seed"))
     return found
+
+
+def _needed(models: Models | None) -> Models:
+    if models is None:
+        raise UsageError("a trace corrects the times of a model", option=Option("runs"),
+                         remedy=("give one with ", Option("model", "...")))  # fmt: skip
+    return models
+
+
+def _overhead(given: float | Overhead | None) -> Overhead:
+    """Measure what the runtime takes, or split it: submitting and running take nearly the same."""
+    if given is None:
+        return measure_overhead()
+    return given if isinstance(given, Overhead) else Overhead(given / 2, given / 2)
 
 
 def _default_workers() -> list[Scalar]:
@@ -223,7 +247,7 @@ def _default_workers() -> list[Scalar]:
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    calls: Sequence[tuple[Mapping[str, Scalar], list[Row], str]]
+    calls: Sequence[tuple[Mapping[str, Scalar], list[Row], str, float]]
     varied: tuple[str, ...]
 
 
@@ -236,12 +260,12 @@ def _shapes(
         if vary or fix:
             raise UsageError("a recorded graph has no settings to vary", option=Option("vary"))
         rows = read_rows(source) if is_trace else rows_of_dask(source)
-        return _Shapes([({}, rows, policy or "critical")], ())
+        return _Shapes([({}, rows, policy or "critical", 0.0)], ())
     program = read_program(source, vary, fix)
     calls = []
     for settings in program.settings:
-        rows, own = program.rows(settings)
-        calls.append((settings, rows, policy or own))
+        rows, own, submit_s = program.rows(settings)
+        calls.append((settings, rows, policy or own, submit_s))
     return _Shapes(calls, program.varied)
 
 
@@ -249,12 +273,16 @@ class _Look:
     """One graph, looked at with several numbers of workers."""
 
     def __init__(
-        self, rows: list[Row], policy: str, overhead_s: float, models: Models | None
-    ) -> None:
-        self.rows, self.policy, self.overhead_s, self._models = rows, policy, overhead_s, models
+        self, rows: list[Row], policy: str, overhead: Overhead, models: Models | None,
+        means: Means | None = None,
+    ) -> None:  # fmt: skip
+        self.rows, self.policy, self.overhead = rows, policy, overhead
+        self._models, self._means = models, means
         self.graph = TaskGraph.of([row.before for row in rows], [row.is_wait for row in rows])
         self.notes: list[str] = []
         self._times: dict[int, TaskTimes] = {}
+        self._overheads: dict[int, Overhead] = {}
+        self._played: dict[int, PlayedGraph] = {}
         self._priority = [row.priority for row in rows]
 
     def times(self, workers: int) -> TaskTimes:
@@ -264,7 +292,7 @@ class _Look:
             found = (
                 recorded_times(self.rows)
                 if self._models is None
-                else modelled_times(self.rows, self._models, workers)
+                else modelled_times(self.rows, self._models, workers, self._means)
             )
             self.notes += found.notes
             self._times[workers] = found
@@ -272,16 +300,27 @@ class _Look:
 
     def play(self, times_s: Sequence[float], ranks: Sequence[float], workers: int) -> PlayedGraph:
         ready = POLICIES[self.policy](workers, ranks.__getitem__, self._priority.__getitem__)
-        return play_graph(self.graph, times_s, workers, ready, self.overhead_s)
+        return play_graph(self.graph, times_s, workers, ready, self._overhead_with(workers))
+
+    def _overhead_with(self, workers: int) -> Overhead:
+        """Add how long workers wait for Python's lock: that depends on how long tasks are."""
+        if workers not in self._overheads:
+            own = [t for t, row in zip(self.times(workers).time_s, self.rows, strict=True)
+                   if not row.is_wait]  # fmt: skip
+            self._overheads[workers] = replace(self.overhead, patience_s=patience_s(own))
+        return self._overheads[workers]
 
     def cell(self, settings: Mapping[str, Scalar], workers: int) -> Cell:
         times = self.times(workers).time_s.tolist()
         ranks = upward_ranks(times, self.graph.after)
         n = sum(not row.is_wait for row in self.rows)
-        work, spent = sum(times), n * self.overhead_s
-        makespan = self.play(times, ranks, workers).makespan_s
+        work, spent = sum(times), n * self.overhead.task_s
+        self._played[workers] = played = self.play(times, ranks, workers)
+        makespan = played.makespan_s
         path = max(ranks, default=0.0)
-        low, high = max(work / workers, path), work / workers + path + spent
+        wake_s = self.overhead.wake_s
+        slept = n * wake_s + sum(t for t in times if t < wake_s)  # those run one at a time
+        low, high = max(work / workers, path), work / workers + path + spent + slept
         assert low * (1 - 1e-9) <= makespan <= high * (1 + 1e-9), (low, makespan, high)
         share = spent / (work + spent) if work + spent else 0.0
         return Cell(dict(settings), workers, n, makespan, work, path, share)
@@ -304,8 +343,7 @@ class _Look:
         return replace(cell, lower_s=math.exp(middle - off), upper_s=math.exp(middle + off))
 
     def bars(self, cell: Cell) -> tuple[Bar, ...]:
-        times = self.times(cell.workers).time_s.tolist()
-        played = self.play(times, upward_ranks(times, self.graph.after), cell.workers)
+        played = self._played[cell.workers]
         return tuple(
             Bar(row.label, played.worker[k], played.start_s[k], played.end_s[k], f"task {k}")
             for k, row in enumerate(self.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -105,7 +106,8 @@ class Graph:
         from foretell.executors import n_cores
 
         given = _settings.get()
-        self.workers = given.get("workers") or (n_cores() if workers is None else workers)
+        workers = workers if given.get("workers") is None else given["workers"]
+        self.workers = n_cores() if workers is None else workers
         self.policy, self.on = given.get("policy") or policy, given.get("on") or on
         check_policy(self.policy)
         for name, value in (("workers", self.workers), ("max_open", max_open)):
@@ -126,6 +128,7 @@ class Graph:
         self._is_sharing = False
         self._seen: dict[str, tuple[int, float]] = {}
         self._n_seen = 0
+        self.began_s = 0.0
         self.is_closed = False
 
     def __enter__(self) -> Self:
@@ -197,6 +200,8 @@ class Graph:
         """Submit a call; calling the task does the same."""
         if self.is_closed:
             raise UsageError(f"task '{function.label}' was called after its graph was closed")
+        if not self.tasks:
+            self.began_s = time.perf_counter()
         values = function.bound(tuple(args), kwargs or {})
         parent = active.task if active.graph is self else None
         number = len(self.tasks)
@@ -215,7 +220,11 @@ class Graph:
         with self._runtime.lock:
             task.id = len(self.tasks)
             self.tasks.append(task)
-            self._runtime.admit(task, self._before(task))
+        # Only the thread that submits knows this data, so workers need not wait meanwhile.
+        before = self._before(task)
+        let_others_release(self._runtime.lock)
+        with self._runtime.lock:
+            self._runtime.admit(task, before)
         if not is_deferred:
             self.finish(task)
             if task.error is not None:
@@ -257,7 +266,7 @@ class Graph:
         for value in task.values:
             if type(value) is Task and value not in found:
                 found.append(value)
-        task.before = [one.id for one in found]
+        task.before = tuple([one.id for one in found])
         return found
 
     def _make_room(self, task: Task) -> None:
@@ -279,7 +288,7 @@ class Graph:
     def _plan(self, task: Task, is_deferred: bool) -> None:
         self.tasks.append(task)
         self._before(task)
-        task.values = ()
+        task.values, task.end_s = (), time.perf_counter()
         if not is_deferred:
             self.waits.append(Wait(task.id + 1, (task.id,)))
 
@@ -356,7 +365,7 @@ class Graph:
             errors.append(task.error)
         text = f"{len(failed)} task{'s' if len(failed) > 1 else ''} failed"
         if n_skipped:
-            text += f", and {n_skipped} that depend on them did not run"
+            text += f", and {n_skipped} after {'them' if len(failed) > 1 else 'it'} did not run"
         raise BaseExceptionGroup(text, errors)
 
     def _rank(self) -> None:
@@ -450,11 +459,9 @@ class Graph:
 
     @property
     def time_s(self) -> float:
-        """The time from the start of the first task to the end of the last."""
-        ran = [task for task in self.tasks if task.start_s]
-        if not ran:
-            return 0.0
-        return max(t.end_s for t in ran) - min(t.start_s for t in ran)
+        """The time from the first call of a task to the end of the last one."""
+        ends = [task.end_s for task in self.tasks if task.start_s]
+        return max(ends) - self.began_s if ends else 0.0
 
 
 #: Graphs that take turns: tasks at a time, cores that they use, and the least time to tell it from.

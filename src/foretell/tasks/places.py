@@ -143,6 +143,10 @@ def put_back(old: Any, new: Any) -> None:
         old[:] = new
 
 
+#: What Python raises when something cannot be sent.
+_UNSENDABLE = ("PicklingError", "AttributeError", "TypeError")
+
+
 class Processes(Place):
     """A process for each worker; arguments are sent, and what a body wrote comes back."""
 
@@ -174,7 +178,12 @@ class Processes(Place):
         if isinstance(found, WorkerDied):
             if self._is_ending:
                 raise WorkerLost(f"task '{function.label}' was ended")
-            raise WorkerLost(f"task '{function.label}': {error_lines(found)[0]}, twice")
+            raise WorkerLost(f"task '{function.label}' was lost twice: {error_lines(found)[0]}")
+        if type(found).__name__ in _UNSENDABLE and "pickle" in str(found):
+            raise UsageError(
+                f"task '{function.label}': its arguments and its result must be such that they can "
+                f"be sent to another process: {error_lines(found)[0]}"
+            )
         if isinstance(found, Exception):
             raise found
         result, written = found

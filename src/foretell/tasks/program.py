@@ -45,10 +45,15 @@ class Program:
             )
         return found
 
-    def rows(self, settings: Mapping[str, Scalar]) -> tuple[list[Row], str]:
-        """Return the tasks of one call, one graph after the other, and the policy."""
-        graphs = self.graphs(settings)
-        return joined([rows_of(graph) for graph in graphs]), graphs[0].policy
+    def rows(self, settings: Mapping[str, Scalar]) -> tuple[list[Row], str, float]:
+        """Return the tasks of one call, one graph after the other, the policy, and their cost.
+
+        That is how long the program took to submit a task, on average.
+        """
+        graphs = [graph for graph in self.graphs(settings) if graph.tasks]
+        took_s = sum(graph.tasks[-1].end_s - graph.began_s for graph in graphs)
+        rows = joined([rows_of(graph) for graph in graphs])
+        return rows, graphs[0].policy, took_s / sum(len(graph.tasks) for graph in graphs)
 
     def run(self, settings: Mapping[str, Scalar], **over: Any) -> list[Graph]:
         """Call the function for real, with some settings of its graphs replaced."""

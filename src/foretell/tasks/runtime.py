@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import ForetellError, UsageError
@@ -48,8 +48,10 @@ class Task:
         self.rank = 0.0
         self.state = WAITING
         self.n_before = self.n_children = 0
-        self.before: list[int] = []
-        self.successors: list[Task] = []
+        # Tuples until there is something to hold: Python's collector looks at every list, and
+        # with thousands of tasks that takes as long as running them.
+        self.before: tuple[int, ...] = ()
+        self.successors: list[Task] | tuple[()] = ()
         self.children: Dependencies | None = None
         self.cause: Task | None = None
         self.value: Any = None
@@ -58,7 +60,7 @@ class Task:
         self.start_s = self.end_s = self.cpu_s = self.waited_s = 0.0
         self.worker: int | None = None
         self.waiters: list[_Waiter] | None = None
-        self.waits_for: list[Task] = []
+        self.waits_for: Sequence[Task] = ()
 
     @property
     def is_ended(self) -> bool:
@@ -115,6 +117,13 @@ def let_others_release(lock: threading.Lock) -> None:
 _SWITCH_S = 2e-4
 switching = threading.Lock()
 _intervals: list[float] = []  # the interval before, once for each graph that shares the lock
+
+
+def patience_s(times_s: Sequence[float]) -> float:
+    """Return how long a worker waits for Python's lock while tasks of some times are submitted."""
+    n_long = sum(time_s > _LONG_S for time_s in times_s)
+    usual = sys.getswitchinterval()
+    return min(_SWITCH_S, usual) if n_long >= _LONG_SHARE * len(times_s) else usual
 
 
 def share_lock() -> None:
@@ -187,7 +196,10 @@ class Runtime:
                 task.cause = task.cause or one
             else:
                 task.n_before += 1
-                one.successors.append(task)
+                if one.successors:
+                    one.successors.append(task)
+                else:
+                    one.successors = [task]
         if task.n_before == 0:
             if task.cause is not None:
                 self._settle(task, SKIPPED, [])
@@ -292,7 +304,7 @@ class Runtime:
                     after.cause = after.cause or one
                 if after.n_before == 0:
                     self._release(after, new, ending)
-            one.successors = []
+            one.successors = ()
             self._tell(one)
             self._leave(one, ending)
         if not self.n_top:
@@ -370,7 +382,7 @@ class Runtime:
                     found.wait()
         finally:
             if own is not None:
-                own.waits_for = []
+                own.waits_for = ()
                 own.waited_s += time.perf_counter() - started
 
     def _next_needed(self, tasks: list[Task], own: Task | None) -> Task | _Waiter | None:
@@ -433,7 +445,7 @@ class Runtime:
             while self.ready.take(0) is not None:
                 pass
             for task in list(self.open.values()):
-                task.successors = []
+                task.successors = ()
                 if task.state in (WAITING, READY):
                     task.state = DROPPED
                     task.error = DependencyFailed(f"'{task.label}' was dropped before it began")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ import numpy as np
 
 from foretell.errors import Option, UsageError, listing
 from foretell.predictor import TRUST_INSIDE, Predictor
-from foretell.tasks.trace import KNOWN, Row
+from foretell.simulate.graph import Overhead
+from foretell.statuses import Status
+from foretell.tasks.trace import KNOWN, Row, read_trace
 from foretell.wording import counted, number
 
 if TYPE_CHECKING:
@@ -88,7 +91,60 @@ def load_task_models(paths: Sequence[str | Path]) -> Models:
     return named
 
 
-def modelled_times(rows: Sequence[Row], models: Models, workers: int) -> TaskTimes:
+class Means:
+    """Turns what a model predicts into means, by label, number of workers and size.
+
+    A model of foretell predicts the time that is off by the smallest share. Where times of equal
+    tasks differ, that is below their mean, and a makespan is made of sums.
+    """
+
+    def __init__(self, factors: Mapping[tuple[str, int], tuple[Array, Array]]) -> None:
+        self._factors = dict(factors)
+
+    @classmethod
+    def of(cls, path: str | Path, models: Models) -> Means:
+        """Compare what the tasks of a trace took with what is predicted of them."""
+        frame = read_trace(path)
+        frame = frame[frame["status"] == Status.OK]
+        sums: dict[tuple[str, int], dict[float, list[float]]] = {}
+        for label, model in _by_label(list(dict.fromkeys(frame["label"])), models):
+            own = frame if label is None else frame[frame["label"] == label]
+            took = (model.target, "sum"), (model.target, "count")
+            kinds = own.groupby(list(KNOWN), as_index=False).agg(took=took[0], n=took[1])
+            each = model.predict(kinds[[name for name in KNOWN if name in model.columns]])
+            for kind, predicted in zip(kinds.to_dict("records"), each, strict=True):
+                by_size = sums.setdefault((str(kind["label"]), int(kind["workers"])), {})
+                both = by_size.setdefault(float(kind["size"]), [0.0, 0.0])
+                both[0] += kind["took"]
+                both[1] += kind["n"] * predicted
+        return cls({key: _log_factors(by_size) for key, by_size in sums.items()})
+
+    def factors(self, rows: Sequence[Row], workers: int) -> Array:
+        """Return what to multiply the predicted time of each task with."""
+        known: dict[tuple[str, float], float] = {}
+        for row in rows:
+            if (row.label, row.size) not in known:
+                known[row.label, row.size] = self._factor(row.label, row.size, workers)
+        return np.array([known[row.label, row.size] for row in rows])
+
+    def _factor(self, label: str, size: float, workers: int) -> float:
+        counts = [n for name, n in self._factors if name == label]
+        if not counts:
+            return 1.0
+        nearest = max((n for n in counts if n <= workers), default=min(counts))
+        sizes, logs = self._factors[label, nearest]
+        return math.exp(float(np.interp(math.log(max(size, 1e-9)), sizes, logs)))
+
+
+def _log_factors(by_size: Mapping[float, list[float]]) -> tuple[Array, Array]:
+    sizes = sorted(by_size)
+    logs = [math.log(max(by_size[size][0], 1e-9) / by_size[size][1]) for size in sizes]
+    return np.log(np.maximum(sizes, 1e-9)), np.array(logs)
+
+
+def modelled_times(
+    rows: Sequence[Row], models: Models, workers: int, means: Means | None = None
+) -> TaskTimes:
     """Predict what tasks take, each combination of label and size once."""
     labels = list(dict.fromkeys(row.label for row in rows if not row.is_wait))
     groups = {label: k for k, label in enumerate(labels)}
@@ -102,6 +158,8 @@ def modelled_times(rows: Sequence[Row], models: Models, workers: int) -> TaskTim
         ]  # fmt: skip
         found = _predicted([rows[k] for k in places], model, workers, notes)
         value[places], spread[places] = found
+    if means is not None:
+        value *= means.factors(rows, workers)
     return TaskTimes(value, spread, group, tuple(dict.fromkeys(notes)))
 
 
@@ -177,21 +235,53 @@ def recorded_times(rows: Sequence[Row]) -> TaskTimes:
     return TaskTimes(value, np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64))
 
 
-def measure_overhead(n_tasks: int = N_EMPTY) -> float:
-    """Return what the runtime itself takes for a task: measured with empty ones, in seconds."""
+def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
+    """Measure what the runtime itself takes to submit a task and to run it, with empty ones."""
     from foretell.tasks.declare import task
     from foretell.tasks.graph import Graph
 
     @task(writes="key")
     def empty(key: str) -> None: ...
 
+    @task()
+    def hold(gate: threading.Event) -> None:
+        gate.wait()
+
     keys = [f"key {k}" for k in range(50)]
-    best = math.inf
+    submit_s = run_s = math.inf
     for _ in range(_N_ROUNDS):
-        with Graph(workers=1, policy="breadth") as graph:
-            started = time.perf_counter()
-            for k in range(n_tasks):
-                empty(keys[k % len(keys)])
+        gate = threading.Event()
+        with Graph(workers=1, policy="breadth", max_open=n_tasks + 1) as graph:
+            hold(gate)
+            try:
+                started = time.perf_counter()
+                for k in range(n_tasks):
+                    empty(keys[k % len(keys)])
+                submitted = time.perf_counter()
+            finally:
+                gate.set()
             graph.wait()
-            best = min(best, (time.perf_counter() - started) / n_tasks)
-    return best
+            ended = time.perf_counter()
+        submit_s = min(submit_s, (submitted - started) / n_tasks)
+        run_s = min(run_s, (ended - submitted) / n_tasks)
+    return Overhead(submit_s, run_s, wake_s=min(_wake() for _ in range(_N_ROUNDS)))
+
+
+def _wake(n_times: int = 200) -> float:
+    """Measure how long a thread takes to go on that another has woken, in seconds."""
+    there, back = threading.Semaphore(0), threading.Semaphore(0)
+
+    def answer() -> None:
+        for _ in range(n_times):
+            there.acquire()
+            back.release()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    started = time.perf_counter()
+    for _ in range(n_times):
+        there.release()
+        back.acquire()
+    took = time.perf_counter() - started
+    thread.join()
+    return took / (2 * n_times)

@@ -18,6 +18,8 @@ from foretell.statuses import Status
 from foretell.tasks.runtime import DONE, FAILED
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from foretell.tasks.graph import Graph
     from foretell.tasks.runtime import Task
 
@@ -134,7 +136,7 @@ class _Numbering:
         own = dict.fromkeys(p for b in row.before for p in self._places.get(b, ()))
         before = tuple(dict.fromkeys((*own, *after)))
         places: tuple[int, ...] = (len(self._found),)
-        self._found.append(replace(row, before=before))
+        self._found.append(row if before == row.before else replace(row, before=before))
         for inner, inner_row in self._within.get(number, ()):
             places += self._add(inner, inner_row, before)
         self._places[number] = places
@@ -159,7 +161,7 @@ def write_table(graphs: Sequence[Graph], path: Path, *, append: bool = False) ->
     """Write the tasks of graphs as a table of runs, with the description beside it."""
     old = _old_lines(path) if append and path.exists() else []
     first = 1 + max((int(line["run"]) for line in old), default=0)
-    new = [_cells(t, g, first + k) for k, g in enumerate(graphs) for t in _ran(g)]
+    new = [line for k, graph in enumerate(graphs) for line in _lines(graph, first + k)]
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -203,8 +205,13 @@ def _ran(graph: Graph) -> list[Task]:
     return [task for task in graph.tasks if task.start_s]
 
 
-def _cells(task: Task, graph: Graph, run: int) -> dict[str, Any]:
-    start = min(t.start_s for t in _ran(graph))
+def _lines(graph: Graph, run: int) -> list[dict[str, Any]]:
+    ran = _ran(graph)
+    start_s = min((t.start_s for t in ran), default=0.0)
+    return [_cells(t, graph, run, start_s) for t in ran]
+
+
+def _cells(task: Task, graph: Graph, run: int, start: float) -> dict[str, Any]:
     waits = [w for w in graph.waits if w.n_before <= task.id]
     return {
         "label": task.label,
@@ -235,8 +242,8 @@ def _waited(waits: Sequence[Wait]) -> str:
     return f"{last[0].n_before}:{'+'.join(names)}"
 
 
-def read_rows(path: Path | str, run: int | None = None) -> list[Row]:
-    """Read the tasks of a trace, by default those of its last run."""
+def read_trace(path: Path | str) -> pd.DataFrame:
+    """Read the table of a trace."""
     path = Path(path)
     if path.suffix == ".json":
         raise DatasetError(f"{path} is a timeline; a forecast reads the table (.csv) of a run")
@@ -247,6 +254,12 @@ def read_rows(path: Path | str, run: int | None = None) -> list[Row]:
             f"{path} is not a trace of tasks: it has no column '{missing[0]}'. "
             "Graph.trace writes one."
         )
+    return frame
+
+
+def read_rows(path: Path | str, run: int | None = None) -> list[Row]:
+    """Read the tasks of a trace, by default those of its last run."""
+    frame = read_trace(path)
     runs = sorted(frame["run"].unique())
     if run is not None and run not in runs:
         raise UsageError(f"{path} has the runs {runs[0]} to {runs[-1]}, and none called {run}")

@@ -24,6 +24,10 @@ model_option = click.option(
     "--model", multiple=True, metavar="[LABEL=]PATH",
     help="Model of the times of tasks, fitted on a trace; or one for each label.",
 )  # fmt: skip
+runs_option = click.option(
+    "--runs", type=click.Path(path_type=Path), metavar="TRACE",
+    help="Trace that the model was fitted on: it makes typical times means.",
+)  # fmt: skip
 overhead_option = click.option(
     "--overhead", metavar="TIME",
     help="What the runtime takes for a task: 10us [default: measured with 2,000 empty ones].",
@@ -36,6 +40,7 @@ seed_option = click.option(
 @click.command()
 @click.argument("source", metavar="SOURCE")
 @model_option
+@runs_option
 @click.option(
     "--workers", metavar="COUNTS",
     help="Numbers of workers to look at: 1..16, or 1,2,4 [default: to the cores of this machine].",
@@ -78,6 +83,7 @@ def asked(given: dict[str, Any]) -> dict[str, Any]:
         "model": list(given["model"]) or None,
         "vary": read_axes(given["vary"]),
         "fix": fixed_values(given["fix"]),
+        "runs": given["runs"],
         "policy": given["policy"],
         "seed": given["seed"],
     }

@@ -13,15 +13,16 @@ import click
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json
 from foretell.cli._plan_options import fixed_values, read_axes
-from foretell.cli._progress import shown_progress
+from foretell.cli._progress import display
 from foretell.cli.tasks.foresee import (
     model_option,
     overhead_option,
+    runs_option,
     seed_option,
     set_option,
     vary_option,
 )
-from foretell.errors import NothingUsableError
+from foretell.errors import ForetellError, NothingUsableError, error_lines
 
 if TYPE_CHECKING:
     from foretell.tasks.graph import Graph
@@ -38,6 +39,7 @@ class _Progress:
 @click.command()
 @click.argument("source", metavar="SOURCE")
 @model_option
+@runs_option
 @click.option("--workers", type=int, help="Tasks that run at a time [default: as the graph says].")
 @vary_option
 @set_option
@@ -64,14 +66,31 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
     program = read_program(source, read_axes(given["vary"]), fixed_values(given["fix"]))
     if output is not None:
         _check_output(output, force=given["force"], append=given["append"])
-    outcomes, failure = _run_all(program, given)
+    outcomes: list[dict[str, Any]] = []
+    try:
+        failure = _run_all(program, given, outcomes)
+    except KeyboardInterrupt:  # what ended is kept
+        _tell(program, outcomes, output, given, as_json=as_json)
+        raise
+    _tell(program, outcomes, output, given, as_json=as_json)
+    if failure is not None:
+        raise NothingUsableError(failure)
+    if any(outcome["n_failed"] for outcome in outcomes):
+        sys.exit(NOTHING_USABLE)
+
+
+def _tell(
+    program: Program, outcomes: list[dict[str, Any]], output: Path | None, given: dict[str, Any],
+    *, as_json: bool,
+) -> None:  # fmt: skip
+    """Write the trace of the runs that ended, and what they took."""
     graphs = [graph for outcome in outcomes for graph in outcome["graphs"]]
     if output is not None and graphs:
         _write(graphs, output, append=given["append"])
     shown = [{k: v for k, v in outcome.items() if k != "graphs"} for outcome in outcomes]
     if as_json:
         echo_json({"runs": shown})
-    else:
+    elif outcomes:
         from foretell.tasks.declare import PROTECTION
         from foretell.tasks.graph import TURNS
         from foretell.tasks.text import outcome_text
@@ -81,33 +100,37 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
             echo(TURNS)
         if any(graph.has_sandbox for graph in graphs):
             echo(PROTECTION)
-    if failure is not None:
-        raise NothingUsableError(failure)
-    if any(outcome["n_failed"] for outcome in outcomes):
-        sys.exit(NOTHING_USABLE)
 
 
-def _run_all(program: Program, given: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+def _run_all(program: Program, given: dict[str, Any], outcomes: list[dict[str, Any]]) -> str | None:
+    """Run all settings, and put down what became of each; return why a run failed, if one did."""
     forecast = _forecaster(program, given)
     over = {name: given[name] for name in ("workers", "policy", "on")}
     runs = [s for s in program.settings for _ in range(max(given["repeats"], 1))]
-    outcomes: list[dict[str, Any]] = []
-    with shown_progress("run", lambda _: "", quiet=given["quiet"]) as shown:
+    with display("run", lambda _: "", quiet=given["quiet"]) as shown:
         for k, settings in enumerate(runs):
             try:
                 with redirect_stdout(sys.stderr):  # what the program prints is not our result
                     graphs = program.run(settings, **over)
+            except KeyboardInterrupt:
+                echo(f"\ninterrupted. {shown.last_line}", err=True)
+                raise
+            except ForetellError:
+                raise
             except Exception as error:
-                from foretell.errors import ForetellError, error_lines
-
-                if isinstance(error, ForetellError):
-                    raise
-                found = getattr(error, "exceptions", [error])
-                told = f"{type(found[0]).__name__}: {error_lines(found[0])[0]}"
-                return outcomes, f"{error_lines(error)[0]}; the first: {told}"
+                return _failure(error)
             outcomes.append(_outcome(settings, graphs, forecast))
             shown(_Progress(k + 1, len(runs)))
-    return outcomes, None
+    return None
+
+
+def _failure(error: Exception) -> str:
+    """Tell what a program raised: of errors of tasks how many, and the first with its task."""
+    if not isinstance(error, ExceptionGroup):
+        return f"{type(error).__name__}: {error_lines(error)[0]}"
+    first = error.exceptions[0]
+    place = f" {note}" if (note := next(iter(getattr(first, "__notes__", ())), "")) else ""
+    return f"{error.message}; the first{place}: {type(first).__name__}: {error_lines(first)[0]}"
 
 
 def _forecaster(program: Program, given: dict[str, Any]) -> Any:
