@@ -51,8 +51,7 @@ THREADS = (1, 2)
 BURST = 12
 EFFORT = Effort(3, 0.1, 20, 0.3)
 #: Networks on the real server, which answer so slowly that what Python takes for a request is small
-#: beside it. The wide one reads weights from memory, which a virtual machine shares with others,
-#: and its times change with theirs.
+#: beside it. The wide one reads its weights from memory, which other machines of the host share.
 SERVED = ("convolutions", "recurrent")
 LOADS = (0.4, 0.6, 0.8)
 #: Windows of each load and their seconds: a p99 of few requests is off by more than the bar.
