@@ -155,6 +155,7 @@ async def client(port, body, queue, latencies):
         await reader.readuntil(b"\r\n\r\n")
         await reader.readexactly(int(client.length))
         latencies.append(time.perf_counter() - sent)
+        queue.task_done()
     writer.close()
 
 
@@ -184,10 +185,9 @@ async def one_after_the_other(port, body, n):
     """Send requests one after the other; return the latency of each."""
     queue, latencies = asyncio.Queue(), []
     task = asyncio.create_task(client(port, body, queue, latencies))
-    for k in range(n):
+    for _ in range(n):
         queue.put_nowait(time.perf_counter())
-        while len(latencies) <= k:
-            await asyncio.sleep(0)
+        await queue.join()
     queue.put_nowait(None)
     await task
     return latencies

@@ -1,14 +1,16 @@
 """How good advice on serving is: regret on a measured grid, and predictions beside a real server.
 
-    python -m benchmarks.deploy [server] [limits] [grid] [-o examples/serving/measured.json]
+  python -m benchmarks.deploy [server] [limits] [grid] [regret] [-o examples/serving/measured.json]
 
-*grid*: all batch times of three networks are measured, and the choices by a quarter of them are
-judged by all (*regret* does the latter alone, with the times of the file). *server*: latencies of
-a real HTTP server on the loopback interface under Poisson load, beside predictions. *limits*: how
-often the advice keeps its limit, beside a batch of 1, the largest batch with a wait, and batches
-that adapt to the limit. The machine should do nothing else; each part takes two to four minutes.
-Runs on the server in which other programs used more than a fifth of a core are repeated some times,
-and the quietest counts. Parts that are not run keep the figures of the file.
+*server*: latencies of a real HTTP server on the loopback interface under Poisson load, beside
+predictions. *limits*: how often the advice keeps its limit, beside a batch of 1, the largest batch
+with a wait, and batches that adapt to the limit. *grid*: all batch times of three networks.
+*regret*: choices by a quarter of those are judged by all; it measures nothing.
+
+The machine should do nothing else; a part takes up to four minutes for each network
+(``--network``). Runs on the server in which other programs or other machines of the host took more
+than a tenth of a core are repeated, and the quietest counts. The file is written after each
+network, and what it has is not measured again, unless with ``--again``.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +41,8 @@ from foretell.measure.running.machine import describe_machine, describe_versions
 
 NETWORKS = {
     "LeNet": ("lenet", (1, 28, 28), {}),
-    "convolutions": ("convolutions", (1, 28, 28), {}),
+    "convolutions": ("convolutions", (1, 28, 28), {"width": 64}),
+    "recurrent": ("recurrent", (1, 28, 28), {}),
     "wide": ("wide", (784,), {"width": 3072}),
 }
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32)
@@ -47,15 +50,23 @@ THREADS = (1, 2)
 #: Samples that come together in the scenario multi-stream.
 BURST = 12
 EFFORT = Effort(3, 0.1, 20, 0.3)
-#: Networks on the real server; LeNet is quicker than a server in Python.
-SERVED = ("convolutions", "wide")
-LOADS = (0.3, 0.5, 0.8)
-CAP, N_REQUESTS, LEAST_REQUESTS = 8, 1_800, 662
-N_WINDOWS, N_OF_OTHERS = 6, 1
+#: Networks on the real server, which answer so slowly that what Python takes for a request is small
+#: beside it. The wide one reads its weights from memory, which other machines of the host share.
+SERVED = ("convolutions", "recurrent")
+LOADS = (0.4, 0.6, 0.8)
+#: Windows of each load and their seconds: a p99 of few requests is off by more than the bar.
+N_WINDOWS, WINDOW_S, CAP = 4, 4.5, 8
+#: Runs of the advice and of other rules, each with the fewest requests that tell LoadGen a p99.
+N_RUNS, N_OF_OTHERS, LEAST_REQUESTS = 10, 1, 662
+#: The rate of those runs, of what batches of the cap could serve.
+RATE_SHARE = 0.6
 #: Requests one after the other, and batches of one size that tell its time.
 N_ALONE, LEAST_OWN = 240, 5
-#: Cores that other programs may use in a run on the server, and how often it is repeated if not.
-MOST_OF_OTHERS, MOST_TRIES = 0.2, 5
+#: Cores that other programs and the host may take in a run on the server, and how often it is
+#: repeated if they take more.
+MOST_OF_OTHERS, MOST_TRIES = 0.1, 2
+#: Requests of each of five simulated runs: enough for the p99, and done in a second.
+N_ARRIVALS = 40_000
 
 
 def network_of(name):
@@ -179,20 +190,26 @@ def overhead(server, times):
     return max(0.0, float(quiet - times[1].median_s(1).item()))
 
 
-def quiet_latencies(server, rate, n, seed):
-    """Return latencies of a run in which other programs used little, that, and its first request.
+@dataclass(frozen=True)
+class Run:
+    """Latencies of one run, the number of its first request, and the cores that others took."""
 
-    Where they never do, it is the run in which they used least.
-    """
+    latencies: np.ndarray
+    first: int
+    others: float
+
+
+def quiet_run(server, rate, n, seed):
+    """Return a run in which other programs and the host took little, or the one with the least."""
     tries = []
     for _ in range(MOST_TRIES):
         first = server.n_sent
         with CoresOfOthers(0.1) as others:
             found = server.latencies(rate, n, seed=seed)
-        tries.append((others.cores, first, found))
-        if others.cores <= MOST_OF_OTHERS:
+        tries.append(Run(found, first, others.cores + others.stolen))
+        if tries[-1].others <= MOST_OF_OTHERS:
             break
-    return min(tries, key=lambda each: each[0])
+    return min(tries, key=lambda run: run.others)
 
 
 def served(name):
@@ -204,15 +221,18 @@ def served(name):
     try:
         over = overhead(server, times)
         capacity = times[1].per_s(CAP, over)
-        player = Player(times, over)
+        player = Player(times, over, n_arrivals=N_ARRIVALS)
         for k, load in enumerate(LOADS):
             rate = load * capacity
             scenario = read_scenario(f"poisson:{rate:.6g}/s")
             figures = player(Setting(CAP, 0.0, 1), scenario, sureness=0.0, is_rough=False)
-            others, first, found = quiet_latencies(server, rate, N_REQUESTS, k)
+            n_each = round(WINDOW_S * rate)
+            runs = [quiet_run(server, rate, n_each, 100 * k + w) for w in range(N_WINDOWS)]
+            found = np.concatenate([run.latencies for run in runs])
             rows.append({
                 "network": name, "load": load, "per_s": rate, "n": len(found),
-                "first": first, "cores_of_others": round(others, 2),
+                "firsts": [run.first for run in runs],
+                "cores_of_others": round(float(np.mean([run.others for run in runs])), 2),
                 "mean_s": float(found.mean()), "p99_s": float(np.quantile(found, 0.99)),
                 "p99_90_s": list(p99_interval(found)),
                 "predicted_mean_s": figures.mean_s, "predicted_p99_s": figures.p99_s,
@@ -233,12 +253,16 @@ def add_own(rows, sizes, spans):
     """
     ends = np.cumsum(sizes)
     for row in rows:
-        first = row.pop("first")
-        of_run = (ends > first) & (ends <= first + row["n"])
+        firsts = np.array(row.pop("firsts"))[:, None]
+        of_run = ((ends > firsts) & (ends <= firsts + row["n"] // N_WINDOWS)).any(axis=0)
         own = own_times(sizes[of_run], spans[of_run])
         scenario = read_scenario(f"poisson:{row['per_s']:.6g}/s")
-        figures = Player({1: own})(Setting(CAP, 0.0, 1), scenario, sureness=0.0, is_rough=False)
-        row |= {"own_mean_s": figures.mean_s, "own_p99_s": figures.p99_s}
+        player = Player({1: own}, n_arrivals=N_ARRIVALS)
+        figures = player(Setting(CAP, 0.0, 1), scenario, sureness=0.0, is_rough=False)
+        row |= {
+            "own_mean_s": figures.mean_s, "own_p99_s": figures.p99_s,
+            "own_points": [[p.batch, p.median_s, p.n_calls] for p in own.points],
+        }  # fmt: skip
         say(
             f"  {row['network']} load {row['load']}, with its own batch times:",
             f"mean {100 * (figures.mean_s / row['mean_s'] - 1):+.1f} %,",
@@ -292,7 +316,7 @@ def limits(name):
     finally:
         server.close()
     alone = float(times[1].mean_s(1).item()) + over
-    rate, limit = 0.8 / alone, 4 * alone
+    rate, limit = RATE_SHARE * times[1].per_s(CAP, over), 4 * alone
     question = Question(
         read_scenario(f"poisson:{rate:.6g}/s"),
         Choices((1, 2, 4, 8, 16, 32), (1,)),
@@ -301,10 +325,10 @@ def limits(name):
         overhead_s=over,
     )
     try:
-        choice = choose(question, times, Player(times, over))
+        choice = choose(question, times, Player(times, over, n_arrivals=N_ARRIVALS))
     except NothingUsableError:  # then a limit that can be kept
         question = replace(question, limit_s=8 * alone)
-        choice = choose(question, times, Player(times, over))
+        choice = choose(question, times, Player(times, over, n_arrivals=N_ARRIVALS))
     limit, chosen = question.limit_s, choice.chosen
     rules = {
         "advice": Serving(chosen.batch, chosen.wait_s),
@@ -315,68 +339,61 @@ def limits(name):
     rows = []
     for rule, serving in rules.items():
         server = start_server(network.build, network.shape, serving, dict(network.arguments))
-        n_windows = N_WINDOWS if rule == "advice" else N_OF_OTHERS
+        n_runs = N_RUNS if rule == "advice" else N_OF_OTHERS
         try:
-            runs = [quiet_latencies(server, rate, LEAST_REQUESTS, k) for k in range(n_windows)]
+            runs = [quiet_run(server, rate, LEAST_REQUESTS, k) for k in range(n_runs)]
         finally:
             sizes, _ = server.close()
-        found = [latencies for _, _, latencies in runs]
+        found = [run.latencies for run in runs]
         p99s = [float(np.quantile(x, 0.99)) for x in found]
         row = {
             "network": name, "rule": rule, "per_s": rate, "limit_s": limit,
             "setting": {"batch": serving.batch, "wait_s": serving.wait_s},
-            "n_runs": n_windows, "n_kept": sum(p <= limit for p in p99s), "p99s": p99s,
+            "n_runs": n_runs, "n_kept": sum(p <= limit for p in p99s), "p99s": p99s,
             "mean_s": float(np.mean(np.concatenate(found))),
             "p99_s": float(np.quantile(np.concatenate(found), 0.99)),
             "mean_batch": float(np.mean(sizes)),
-            "cores_of_others": round(max(others for others, _, _ in runs), 2),
+            "cores_of_others": round(float(np.mean([run.others for run in runs])), 2),
             "predicted_p99_s": choice.figures.p99_s if rule == "advice" else None,
             "predicted_mean_s": choice.figures.mean_s if rule == "advice" else None,
         }  # fmt: skip
-        say(f"  {name}, {rule}: {row['n_kept']} of {n_windows} runs keep {1e3 * limit:.1f} ms, "
+        say(f"  {name}, {rule}: {row['n_kept']} of {n_runs} runs keep {1e3 * limit:.1f} ms, "
             f"p99 {1e3 * row['p99_s']:.1f} ms, mean {1e3 * row['mean_s']:.1f} ms")  # fmt: skip
         rows.append(row)
     return rows
 
 
 PARTS = ("server", "limits", "grid")
-AGAIN = "regret"  # chooses again by the points of the file, and measures nothing
+JUDGED = "regret"
 
 
-def run(part, found, keep):
-    """Run one part, and put its figures into the dict; keep it after each network."""
-    if part in ("grid", AGAIN):
-        kept = found["points"] if part == AGAIN else {}
-        found["points"], found["regret"] = kept, []
-        for name in list(kept) or NETWORKS:
-            if name not in kept:
-                kept[name] = measured_grid(name)
-            found["regret"] += regrets(name, kept[name])
-            keep()
-        for row in found["regret"]:
-            say(f"  {row['network']}, {row['scenario']}: regret {100 * row['regret']:.1f} %,",
-                f"{row['n_measured']} of {row['n_grid']} measured")  # fmt: skip
+def measure(part, name, found):
+    """Measure one part of one network, and put its figures into the dict."""
+    if part == "grid":
+        found.setdefault("points", {})[name] = measured_grid(name)
     elif part == "server":
-        found["server"], found["server_points"] = [], {}
-        for name in SERVED:
-            rows, points = served(name)
-            found["server"] += rows
-            found["server_points"][name] = points
-            keep()
+        rows, points = served(name)
+        found.setdefault("server_points", {})[name] = points
+        replace_rows(found, part, name, rows)
     else:
-        found["limits"] = []
-        for name in SERVED:
-            found["limits"] += limits(name)
-            keep()
+        replace_rows(found, part, name, limits(name))
+
+
+def replace_rows(found, part, name, rows):
+    """Put rows of a network in place of those it had."""
+    found[part] = [row for row in found.get(part, []) if row["network"] != name] + rows
 
 
 def summary(found):
     """Say what of the bars holds."""
     if "regret" in found:
-        regrets = [row["regret"] for row in found["regret"]]
+        for row in found["regret"]:
+            say(f"{row['network']}, {row['scenario']}: regret {100 * row['regret']:.1f} %,",
+                f"{row['n_measured']} of {row['n_grid']} measured")  # fmt: skip
+        worse = [row["regret"] for row in found["regret"]]
         shares = [row["n_measured"] / row["n_grid"] for row in found["regret"]
                   if row["scenario"] != "single-stream"]  # fmt: skip
-        say(f"regret: median {100 * np.median(regrets):.1f} %, worst {100 * max(regrets):.1f} % "
+        say(f"regret: median {100 * np.median(worse):.1f} %, worst {100 * max(worse):.1f} % "
             f"(bar 3 %), with at most {100 * max(shares):.0f} % measured (bar 25 %)")  # fmt: skip
     if "server" in found:
         for figure, bar in (("mean", 8), ("p99", 15)):
@@ -391,9 +408,9 @@ def summary(found):
         say(f"limits kept: {kept} of {n} runs (bar 95 %)")
 
 
-def about(found, part, seconds, load_before):
-    """Note when and on what machine a part was measured."""
-    found.setdefault("about", {})[part] = {
+def about(seconds, load_before):
+    """Note when and on what machine something was measured."""
+    return {
         "machine": describe_machine(), "versions": describe_versions(),
         "at": time.strftime("%Y-%m-%dT%H:%M", time.gmtime()), "load_before": load_before,
         "seconds": seconds,
@@ -402,23 +419,34 @@ def about(found, part, seconds, load_before):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, AGAIN, []], default=[])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, JUDGED, []], default=[])
+    parser.add_argument("--network", action="append", choices=list(NETWORKS))
+    parser.add_argument("--again", action="store_true", help="also what the file has")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     found = {}
     if given.output is not None and given.output.exists():
         found = json.loads(given.output.read_text())
-    for part in given.parts or PARTS:
-        started, before = time.monotonic(), os.getloadavg()[0]
-        say(f"{part}:")
 
-        def keep(part=part, started=started, before=before):
-            if part != AGAIN:
-                about(found, part, time.monotonic() - started, before)
-            if given.output is not None:
-                given.output.write_text(json.dumps(found, indent=1) + "\n")
+    def keep():
+        if given.output is not None:
+            given.output.write_text(json.dumps(found, indent=1) + "\n")
 
-        run(part, found, keep)
+    for part in given.parts or [*PARTS, JUDGED]:
+        if part == JUDGED:
+            for name, points in found["points"].items():
+                replace_rows(found, JUDGED, name, regrets(name, points))
+            keep()
+            continue
+        known = found.setdefault("about", {}).setdefault(part, {})
+        for name in NETWORKS if part == "grid" else SERVED:
+            if name not in (given.network or NETWORKS) or (name in known and not given.again):
+                continue
+            say(f"{part}, {name}:")
+            started, before = time.monotonic(), os.getloadavg()[0]
+            measure(part, name, found)
+            known[name] = about(time.monotonic() - started, before)
+            keep()
     summary(found)
 
 

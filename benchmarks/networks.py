@@ -45,7 +45,8 @@ class Case:
     Attributes
     ----------
     target
-        An accuracy that few settings reach.
+        An accuracy that few settings reach: one of eight that are drawn at random, with all epochs
+        on all data (the quantile of 40 draws, rounded down to half a point).
     """
 
     name: str
@@ -164,14 +165,14 @@ def _split(examples: np.ndarray, labels: np.ndarray, held_out: float) -> Data:
 
 
 CASES = (
-    Case("LeNet, MNIST", lenet, mnist, {**PUBLISHED, "width": [4, 6]}, target=0.9),
-    Case("perceptron, digits", perceptron, digits, {**PUBLISHED, "width": [32, 128]}, target=0.9),
+    Case("LeNet, MNIST", lenet, mnist, {**PUBLISHED, "width": [4, 6]}, target=0.955),
+    Case("perceptron, digits", perceptron, digits, {**PUBLISHED, "width": [32, 128]}, target=0.955),
     Case(
         "bag of words, texts",
         bag_of_words,
         texts,
         {**PUBLISHED, "width": [50, 100, 200, 300]},
-        target=0.88,
+        target=0.915,
         optimizer=torch.optim.Adam,
     ),
 )

@@ -13,7 +13,6 @@ import argparse
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +65,8 @@ def judge(
     """Return what was said of one search at several moments, and what was true."""
     model = model_of(record) if model is None else model
     total_s, slots = record["total_s"], record["slots"]
-    # As predict_search does, without what other searches would take. Brackets are not known yet.
-    search, space = replace(search_of(record), study=None), space_of(record)
+    # As predict_search does, without what other searches would take.
+    search, space = search_of(record), space_of(record)
     played = play_draws(search, Pool.of(space, model, 0), spread_over(space, model, 0), 200, 0)
     time = Range90.of(played.end_s)
     epoch_s = float(np.mean([e["epoch_s"] for e in record["before"]]))

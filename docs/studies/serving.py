@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from page import BLUE, DOCS, EXAMPLES, GREEN, ORANGE, STUDIES, Study, drawing, markdown
+from page import BLACK, BLUE, DOCS, EXAMPLES, GREEN, ORANGE, STUDIES, Study, drawing, markdown
 
 from foretell.decide.deployment.batch_times import BatchTimes, Point
 from foretell.decide.deployment.points import Points
@@ -22,7 +22,7 @@ from foretell.decide.deployment.scenario import read_scenario
 from foretell.decide.deployment.settings import Setting
 from foretell.deploy.play import Player
 
-COLORS = {"LeNet": GREEN, "convolutions": BLUE, "wide": ORANGE}
+COLORS = {"LeNet": GREEN, "convolutions": BLUE, "recurrent": BLACK, "wide": ORANGE}
 BARS = {"mean": 0.08, "p99": 0.15}
 Found = Mapping[str, Any]
 
@@ -86,10 +86,11 @@ def times_of(points: list[dict[str, Any]]) -> dict[int, BatchTimes]:
 
 def facts(found: Found) -> str:
     """Say when and on what machine this was measured."""
-    about = found["about"]
-    machine, versions = about["grid"]["machine"], about["grid"]["versions"]
-    when = " and ".join(sorted({part["at"].replace("T", " ") for part in about.values()}))
-    minutes = sum(part["seconds"] for part in about.values()) / 60
+    about = [one for part in found["about"].values() for one in part.values()]
+    machine, versions = about[0]["machine"], about[0]["versions"]
+    began, ended = (f(one["at"] for one in about).replace("T", " ") for f in (min, max))
+    when = began if began == ended else f"{began} to {ended}"
+    minutes = sum(one["seconds"] for one in about) / 60
     return (
         f"*Measured* {when} UTC in {minutes:.0f} minutes on {machine['n_usable']} cores of "
         f"{machine['cpu']}, with PyTorch {versions['torch']} and foretell {versions['foretell']}."
@@ -139,7 +140,7 @@ def few_points(times: Mapping[str, Mapping[int, BatchTimes]]) -> str:
 def draw_times(times: Mapping[str, Mapping[int, BatchTimes]]) -> plt.Figure:
     """Draw samples per second against the batch size."""
     with drawing():
-        figure, panels = plt.subplots(1, len(times), figsize=(9, 3.2))
+        figure, panels = plt.subplots(1, len(times), figsize=(10, 3.2))
         for axes, (name, by_threads) in zip(np.atleast_1d(panels), times.items(), strict=True):
             for threads, own in by_threads.items():
                 sizes = np.array(own.batches)
@@ -293,8 +294,8 @@ def limit_words(found: Found) -> str:
     kept, n = sum(row["n_kept"] for row in own), sum(row["n_runs"] for row in own)
     return (
         f"All of it is *measured*. The advice kept its limit in {kept} of {n} runs of 662 requests "
-        "each, the fewest from which MLPerf's LoadGen tells a p99. The rate is 80 % of what one "
-        "sample at a time could serve."
+        "each, the fewest from which MLPerf's LoadGen tells a p99. The rate is 60 % of what "
+        "batches of 8 could serve."
     )
 
 

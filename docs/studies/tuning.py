@@ -35,6 +35,7 @@ BARS = {"ours cold": 0.90, "ours warm": 0.75}
 STATIC_BAR, BUDGET_BAR = 1.05, 0.8
 ETA_BARS = {0.0: 0.15, 0.1: 0.08}
 LEAST_SEEDS = 5
+PUBLISHED_TARGET = 0.8  # of EdgeTune
 
 
 def open_tuning() -> tuple[Study, argparse.Namespace]:
@@ -71,7 +72,7 @@ def main() -> None:
         *bars_of_searches(rows, "simulated"),
         bar_of_hook(about),
         *bars_of_eta(eta),
-        bar_of_budgets(budgets),
+        *bars_of_budgets(budgets),
     ]
     text = (
         f"{facts(everything, about)}\n\n"
@@ -137,12 +138,18 @@ def bar_of_hook(about: Mapping[str, Any]) -> Bar:
     return "the hook, per epoch (measured)", "≤ 5 ms", f"{most:.1f} ms", most <= 5
 
 
-def bar_of_budgets(runs: list[Any]) -> Bar:
-    """Compare the budgets with their bar."""
-    ratio, low, high = budget_ratio(runs, "multi")
-    return ("time to the target, epochs and data together, of epochs alone (measured)",
-            f"≤ {BUDGET_BAR:.2f}", f"{ratio:.2f} ({low:.2f} – {high:.2f})",
-            ratio <= BUDGET_BAR)  # fmt: skip
+def bars_of_budgets(runs: list[Any]) -> Iterator[Bar]:
+    """Compare the budgets with their bar, by how hard the target is."""
+    parts = {
+        "that few settings reach": [r for r in runs if r["target"] != PUBLISHED_TARGET],
+        "of 80 %": [r for r in runs if r["target"] == PUBLISHED_TARGET],
+    }
+    for name, own in parts.items():
+        if own:
+            ratio, low, high = budget_ratio(own, "multi")
+            yield (f"time to a target {name}, epochs and data together, of epochs alone (measured)",
+                   f"≤ {BUDGET_BAR:.2f}", f"{ratio:.2f} ({low:.2f} – {high:.2f})",
+                   ratio <= BUDGET_BAR)  # fmt: skip
 
 
 def played_words(n_seeds: int) -> str:
@@ -229,8 +236,12 @@ def table_of_budgets(runs: list[dict[str, Any]]) -> str:
     header = ["network", "target", "budget", "time", "with epochs alone", "of epochs alone",
               "reached"]  # fmt: skip
     return (
-        "*Measured*: the time until the first trial reaches its target, in the median of "
-        f"{len({r['seed'] for r in runs})} seeds, on one thread.\n\n{markdown(header, rows)}\n"
+        "*Measured*: CPU time of one thread until the first trial reaches its target, in the "
+        f"median of {len({r['seed'] for r in runs})} seeds. One of eight settings that are drawn "
+        "at random reaches the higher target with all epochs on all data. Of all, 52 % (LeNet), "
+        "45 % (perceptron) and 92 % (bag of words) reach 80 %: there, most searches end with "
+        "their first or second trial, and there is little to save on bad settings.\n\n"
+        f"{markdown(header, rows)}\n"
         "*Published* by EdgeTune for ResNet, M5 and an RNN: with the budget of data alone, no "
         "trial is above 40 % after 100 trials, where the target is 80 %.\n"
     )

@@ -247,7 +247,8 @@ def made_serving():
     about = {"machine": machine, "versions": {"torch": "2", "foretell": "1"}, "seconds": 60.0,
              "at": "2026-01-01T00:00"}  # fmt: skip
     return {
-        "points": {"wide": points, "LeNet": points}, "about": {"grid": about}, "server": server,
+        "points": {"wide": points, "LeNet": points}, "about": {"grid": {"wide": about}},
+        "server": server,
         "regret": [{"network": "wide", "scenario": "server, load 0.7", "regret": 0.02,
                     "n_measured": 5, "n_grid": 24, "chosen": setting, "best": setting}],
         "limits": [{"network": "wide", "rule": "advice", "per_s": 50.0, "limit_s": 0.05,

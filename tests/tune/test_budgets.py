@@ -7,7 +7,7 @@ import pytest
 from foretell.errors import UsageError
 from foretell.tune import Budgets
 
-#: Epochs in all and hundredths of the data, by iteration.
+#: Epochs of a new network and hundredths of the data, by iteration.
 BY_HAND = {
     "multi": {1: (2, 10), 2: (4, 20), 3: (6, 30), 4: (8, 40), 5: (10, 50), 6: (10, 60),
               8: (10, 80), 9: (10, 90), 10: (10, 100), 16: (10, 100)},
@@ -26,7 +26,7 @@ def test_iterations_allow_what_the_rules_say(kind):
 @pytest.mark.parametrize(
     ("kind", "iterations", "new_epochs", "anew"),
     [
-        ("multi", [1, 2, 4, 8, 10], [2, 2, 4, 2, 1], [2, 4, 8, 10, 10]),
+        ("multi", [1, 2, 4, 8, 10], [2, 3, 6, 6, 2], [2, 4, 8, 10, 10]),
         ("epochs", [1, 2, 4, 5], [2, 2, 4, 2], [2, 4, 8, 10]),
         ("data", [1, 2, 4, 8, 10], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1]),
     ],
@@ -41,10 +41,20 @@ def test_rungs_double_and_end_with_everything(kind, iterations, new_epochs, anew
         assert after.epochs.start == before.epochs.stop  # no epoch is trained twice or left out
 
 
+@pytest.mark.parametrize("kind", ["multi", "epochs"])
+def test_a_trial_that_goes_on_has_seen_as_much_as_a_new_one(kind):
+    seen = 0.0
+    for budget in Budgets(kind).rungs():
+        seen += len(budget.epochs) * budget.share
+        epochs, share = Budgets(kind).at(budget.iteration)
+        assert seen == pytest.approx(epochs * share)
+
+
 def test_other_numbers_grow_by_the_same_rule():
     budgets = Budgets("multi", min_epochs=1, max_epochs=27, min_share=0.3, eta=3)
-    assert [(b.epochs.stop, b.share) for b in budgets.rungs()] == [
-        (1, 0.3), (3, pytest.approx(0.9)), (9, 1.0), (27, 1.0),
+    # 0.3 of the data once, 0.9 of it three times, and so on; what is trained at once is whole.
+    assert [(len(b.epochs), b.share) for b in budgets.rungs()] == [
+        (1, 0.3), (3, pytest.approx(0.9)), (6, 1.0), (18, 1.0),
     ]  # fmt: skip
 
 

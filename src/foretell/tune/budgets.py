@@ -35,9 +35,9 @@ class Budget:
 
     >>> budget = Budgets("multi").rungs(seed=0)[1]
     >>> budget.epochs, budget.share, len(budget.subset([0, 1] * 50))
-    (range(2, 4), 0.2, 20)
+    (range(2, 5), 0.2, 20)
     >>> print(budget)
-    4 epochs in all, 20 % of the data
+    3 epochs on 20 % of the data
     """
 
     rung: int
@@ -60,8 +60,7 @@ class Budget:
         return subset(labels, self.share, self.seed)
 
     def __str__(self) -> str:
-        n = counted(self.epochs.stop, "epoch")
-        return f"{n} in all, {rough_percent(self.share)} of the data"
+        return f"{counted(len(self.epochs), 'epoch')} on {rough_percent(self.share)} of the data"
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,11 @@ class Budgets:
     ----------
     is_anew
         Whether each rung trains a new network, as in EdgeTune. By default a trial goes on with
-        what it has, and trains the epochs that it lacks: at least one, as the data grows.
+        what it has, and trains what it lacks: so many epochs on the data of the rung, at least one,
+        that it has seen as many examples as a new network would.
 
     >>> [(len(b.epochs), b.share) for b in Budgets("multi").rungs()]
-    [(2, 0.1), (2, 0.2), (4, 0.4), (2, 0.8), (1, 1.0)]
+    [(2, 0.1), (3, 0.2), (6, 0.4), (6, 0.8), (2, 1.0)]
     >>> [(len(b.epochs), b.share) for b in Budgets("epochs", is_anew=True).rungs()]
     [(2, 1.0), (4, 1.0), (8, 1.0), (10, 1.0)]
     """
@@ -106,7 +106,7 @@ class Budgets:
             raise UsageError(f"eta must be a whole number from 2 on, not {self.eta}")
 
     def at(self, iteration: int) -> tuple[int, float]:
-        """Return how many epochs, in all, and which share of the data an iteration allows."""
+        """Return how many epochs on which share of the data an iteration allows a new network."""
         epochs = min(self.min_epochs * iteration, self.max_epochs)
         share = min(round(self.min_share * iteration, 12), 1.0)
         return (1 if self.kind == "data" else epochs), (1.0 if self.kind == "epochs" else share)
@@ -129,11 +129,13 @@ class Budgets:
     def rungs(self, seed: int = 0) -> list[Budget]:
         """List the budget of each rung."""
         found: list[Budget] = []
-        done = 0
+        done, seen = 0, 0.0  # epochs of a trial, and how often it has seen all of the data
         for rung, iteration in enumerate(self.iterations()):
             epochs, share = self.at(iteration)
+            if not self.is_anew:
+                epochs = max(1, round((epochs * share - seen) / share))
             start = 0 if self.is_anew else done
-            done = epochs if self.is_anew else max(epochs, done + 1)
+            done, seen = start + epochs, seen + epochs * share
             found.append(Budget(rung, iteration, range(start, done), share, seed))
         return found
 

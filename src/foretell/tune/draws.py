@@ -12,12 +12,12 @@ from foretell.decide.tuning.epoch_law import EpochLaw, Features, Prior
 from foretell.decide.tuning.epoch_times import EpochTimes, spread_of
 from foretell.decide.tuning.search import Search
 from foretell.decide.tuning.space import Space
+from foretell.decide.tuning.start_ups import StartUps
 from foretell.simulate.search import DrawnTrials, play_search
 
 Array = NDArray[np.float64]
 N_DRAWS = 200
 _POOL = 2_000  # configurations that are predicted; trials are drawn from them
-_START_UP_SPREAD = 0.2
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def play_draws(search: Search, pool: Pool, spread: float, n_draws: int, seed: in
     log_s = np.log(pool.epoch_s)
     for d in range(n_draws):
         random = np.random.default_rng([seed, d])
-        start_up_s = search.start_up_s * np.exp(_START_UP_SPREAD * random.standard_normal())
+        start_up_s = StartUps(search.start_up_s).draw(random)
         rows = random.integers(len(log_s), size=search.n_trials)
         own = law.trial * random.standard_normal(search.n_trials)
         logs = log_s[rows] + drawn[d, 0] + pool.features[rows] @ drawn[d, 1:] + own

@@ -19,6 +19,7 @@ from foretell.decide.tuning.epoch_times import EpochTimes
 from foretell.decide.tuning.schedulers import PAUSE, STOP, Scheduler
 from foretell.decide.tuning.search import Search
 from foretell.decide.tuning.space import Space, check_columns, read_space
+from foretell.decide.tuning.start_ups import StartUps
 from foretell.errors import Option, UsageError
 from foretell.simulate.search import DrawnTrials, Underway, play_search
 from foretell.spaces.values import Scalar
@@ -28,7 +29,6 @@ from foretell.tune.scores import RungLog
 
 Array = NDArray[np.float64]
 _POOL = 1_000
-_START_UP_SPREAD = 0.2
 _LEAST_LEFT = 0.1  # of an epoch that should be over by now
 
 
@@ -272,6 +272,7 @@ class _Draws:
         self.trials = list(left._trials.values())
         self.seen = [t for t in self.trials if t.seconds]
         self.matrix, self.logs = self.pool.of(self.seen)
+        self.starts = StartUps(self.search.start_up_s, left._start_ups)
         self.first_s, ratios = self._ratios()
         n_epochs = np.array([max(len(t.seconds) - 1, 0.5) for t in self.seen])
         self.known = Seen(self.matrix, ratios, n_epochs)
@@ -300,12 +301,6 @@ class _Draws:
         along = Along()
         return along.learn(*np.array(pairs).T) if pairs else along
 
-    def start_up_s(self) -> float:
-        """Return what passes before the first epoch of a trial: as given, then as seen."""
-        given = self.search.start_up_s
-        samples = [*([given] if len(self.left._start_ups) < 3 else []), *self.left._start_ups]
-        return float(np.median(samples)) + self.first_s
-
     def play(self, n: int) -> Array:
         """Simulate what is left, many times."""
         coefficients = self.law.draw(n, np.random.default_rng(self.left._seed))
@@ -323,7 +318,7 @@ class _Draws:
             values[number] = score
         drawn = DrawnTrials(np.exp(logs).tolist(), values.tolist())
         scheduler = self.left._log.replay(self.search.make(int(random.integers(2**31))), values)
-        start_up_s = self.start_up_s() * np.exp(_START_UP_SPREAD * random.standard_normal())
+        start_up_s = self.starts.draw(random) + self.first_s
         underway = self.underway(scheduler, drawn, start_up_s)
         played = play_search(
             scheduler, drawn, n_slots=self.search.n_slots, start_up_s=start_up_s,

@@ -36,6 +36,10 @@ from foretell.cli._output import echo, echo_json
     "--start-up", "start_up_s", type=float, metavar="SECONDS",
     help="Time before the first epoch of a trial [default: start_up_s of the space].",
 )  # fmt: skip
+@click.option(
+    "--study", metavar="NAME",
+    help="Name of the Optuna study, which decides the brackets of optuna-hyperband.",
+)  # fmt: skip
 @click.option("--job", metavar="NAME", help="Which job of the store is meant.")
 @click.option("--share", is_flag=True, help="Use epochs of other machines in the store, too.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides the simulations.")
