@@ -294,6 +294,15 @@ def test_a_policy_that_predicts_avoids_the_neighbor_that_slows(tmp_path):
     assert nodes["new"] == nodes["calm"]
 
 
+def test_a_file_with_profiles_may_move_tasks_that_have_none(tmp_path):
+    profile = profiled(tmp_path, 2.0)
+    cluster = {**ONE_NODE, "profiles": {"wide": profile}, "migration": {"enabled": True}}
+    tasks = pd.DataFrame({"arrival_s": [0.0], "cpu": 1, "work": 10.0, "name": ["a"]})
+    assert ends(tasks, cluster) == {"a": 10.0}
+    with pytest.raises(UsageError, match="not moved in a simulation"):
+        ends(tasks.assign(profile="wide"), cluster)
+
+
 def test_profiles_that_cannot_be_used_are_refused(tmp_path):
     tasks = pd.DataFrame({"arrival_s": [0.0], "cpu": 1, "work": 10.0, "profile": "no.profile"})
     with pytest.raises(DatasetError, match=r"no\.profile cannot be read"):

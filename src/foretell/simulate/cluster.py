@@ -130,7 +130,7 @@ class _Play:
         self.moves = cluster.migration.enabled if choice.moves is None else choice.moves
         self.neighbors = Neighbors.of(cluster, self.fleet, scene.profiles)
         self.chooser.neighbors = self.neighbors
-        if self.neighbors is not None and self.moves:
+        if self.moves and self._has_profiles:
             raise UsageError(
                 "tasks with profiles are not moved in a simulation; switch moves off, or leave out "
                 "the column profile"
@@ -142,6 +142,11 @@ class _Play:
         self.jobs = self._jobs()
         self.n_left = len(self.jobs)
         self.unplaced: list[int] = []
+
+    @property
+    def _has_profiles(self) -> bool:
+        known = self.neighbors
+        return known is not None and any(known.knows(a.task) for a in self.scene.arrivals)
 
     def _start_s(self) -> float:
         return self.scene.arrivals[0].at_s if self.scene.arrivals else 0.0

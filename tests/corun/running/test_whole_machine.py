@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from foretell.corun.running import whole_machine
 from foretell.corun.running.whole_machine import (
     machine_times,
     network_bytes,
@@ -48,6 +49,13 @@ def test_bytes_of_networks_are_those_that_leave_the_machine(tmp_path):
     assert network_bytes(tmp_path) == 7234
     (tmp_path / "net/dev").write_text("a\nb\neth0: what\n")
     assert math.isnan(network_bytes(tmp_path))
+
+
+def test_a_file_that_the_kernel_gives_in_parts_is_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_machine, "_MOST_BYTES", 16)
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/dev").write_text(NETWORKS)
+    assert network_bytes(tmp_path) == 7234
 
 
 def test_pressure_is_that_of_some_process_where_the_kernel_tells(tmp_path):

@@ -52,6 +52,14 @@ def test_a_task_is_slowed_by_what_runs_on_a_node_until_that_has_left():
     assert both(found, "profile=two").tolist() == [1.0, 1.0]
 
 
+def test_the_cores_are_those_of_the_node_not_of_its_type_in_the_file():
+    found = chooser()
+    found.fleet.capacity[found.fleet.row["cpus"], 0] = 3_800_000  # what a live node has
+    for node in (0, 1):
+        found.neighbors.add(node, node, read_task("profile=two"))
+    assert both(found, "profile=two") == pytest.approx([1.0, 2.0])
+
+
 def test_tasks_without_a_known_profile_neither_slow_nor_are_slowed():
     found = chooser()
     found.neighbors.add(0, 1, read_task("profile=other"))

@@ -98,7 +98,31 @@ def test_what_is_passed_over_far_outside_is_told_with_the_option_that_allows_it(
     text = repr(make_plan(Widening(outside_spread=0.4, supported_to=256), FAR))
     passed = next(line for line in text.splitlines() if "Passed over" in line)
     assert "workers=200" in passed
-    assert passed.endswith("allow_far compares predictions.")
+    assert passed.endswith("allow_far with risk='even' compares predictions.")
+
+
+def test_an_option_that_is_given_is_not_proposed():
+    more = {"allow_far": True, "risk": "cautious"}
+    text = repr(make_plan(Widening(outside_spread=0.4, supported_to=256), {**FAR, **more}))
+    passed = next(line for line in text.splitlines() if "Passed over" in line)
+    assert passed.endswith("settle that. risk='even' compares predictions.")
+
+
+def test_the_front_holds_the_plan_and_no_far_prediction_that_may_not_decide():
+    law = Widening(outside_spread=0.4, supported_to=256)
+    assert make_plan(law, FAR).front["workers"].tolist() == [64]
+    assert make_plan(law, {**FAR, "allow_far": True}).front["workers"].tolist() == [300]
+
+
+@pytest.mark.parametrize("risk", ["cautious", "even", "bold"])
+def test_advice_compares_what_is_far_as_plans_do(risk):
+    law = Widening(outside_spread=0.4, supported_to=256)
+    asked = {"vary": {"workers": [32, 64, 200]}, "risk": risk}
+    past = pd.DataFrame({"workers": [1, 32, 64], "time_s": [1010.0, 41.25, 25.625]})
+    advice = advise(law, asked, data=past)
+    assert chosen(advice.plan) == {"workers": 64}
+    assert advice.proposals[0].configuration == {"workers": 200}
+    assert advice.proposals[0].instead == {"workers": 200}
 
 
 def test_a_bold_plan_gambles_on_the_optimistic_end():

@@ -214,6 +214,9 @@ def test_intervals_are_supported_up_to_four_times_where_errors_were_rehearsed():
         (spot(1.1, -0.9), False),
     ):
         assert GROWING.is_supported(place).tolist() == [is_supported], place.distance
+    short = GROWING.model_copy(update={"reaches": {NODES: (1.0, 1.2)}})
+    found = [short.is_supported(spot(np.log(ratio) / np.log(4)))[0] for ratio in (1.4, 1.5)]
+    assert found == [True, False]  # as far again as 1.2 times is 1.44 times
 
 
 def far_out(ratios, configuration=None):

@@ -414,8 +414,8 @@ class State:
         record.pod = pod
         if record._task is not None and not is_new:
             record._task = None
-        if self.profiles and had and old.annotations != pod.annotations:
-            self._is_stale = True  # it may have another profile
+        if had and _profile(old.annotations) != _profile(pod.annotations):
+            self._is_stale |= bool(self.profiles)
         if pod.node or pod.is_finished:
             record.assumed = ""
             self.reserve(record, "")
@@ -445,13 +445,18 @@ class State:
         """Take the annotations of a namespace."""
         name, found = item["metadata"]["name"], foretell_annotations(item)
         if self.namespaces.get(name) != found:
+            has_other = _profile(self.namespaces.get(name, {})) != _profile(found)
+            self._is_stale |= has_other and bool(self.profiles)  # its pods have another one, too
             self.namespaces[name] = found
-            self._is_stale |= bool(self.profiles)  # its pods may have other profiles
             self._notify(arrived=True)  # its pods may be decided now, or otherwise
 
     def drop_namespace(self, name: str) -> None:
         """Take that a namespace is gone."""
         self.namespaces.pop(name, None)
+
+
+def _profile(annotations: Mapping[str, str]) -> str | None:
+    return annotations.get(f"{PREFIX}{PROFILE}")
 
 
 def open_state(

@@ -56,6 +56,7 @@ class Forest:
 
     def add(self, pid: int) -> None:
         """Watch a tree from now on; ``pid`` is its first process, and names it."""
+        self._strangers.discard(str(pid))  # its number may have been that of another process
         self._job_of[pid] = pid
         self._alive[pid] = _Process(0)
         self._ended[pid] = dict.fromkeys(_OF_ENDED, 0.0)

@@ -17,14 +17,18 @@ PRESSURES = {"cpu": "cpu_pressure_s", "io": "io_pressure_s", "memory": "memory_p
 
 
 _OPEN: dict[str, int] = {}
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 16  # at a time; the kernel may give less
 
 
 def _content(path: str) -> bytes:
     """Read a file of the kernel, which stays open: opening it takes longer than reading it."""
     if path not in _OPEN:
         _OPEN[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    return os.pread(_OPEN[path], _MOST_BYTES, 0)
+    parts, n_read = [], 0
+    while part := os.pread(_OPEN[path], _MOST_BYTES, n_read):
+        parts.append(part)
+        n_read += len(part)
+    return b"".join(parts)
 
 
 def machine_times() -> dict[str, float]:

@@ -87,6 +87,13 @@ class Choice:
         return np.column_stack(columns)
 
     @cached_property
+    def _caution(self) -> Array:
+        """How many deviations above its mean each choice is compared at while it is doubtful."""
+        question, z = self.chooser.question, NormalDist().inv_cdf
+        is_cautious = self.figures.is_far & (not question.allow_far)
+        return np.where(is_cautious, z(question.pessimistic), z(question.compared))
+
+    @cached_property
     def _now(self) -> dict[str, tuple[Array, Array, Array]]:
         """By quantity, in logs: what is expected, how much more it may be, and the variance."""
         found = {}
@@ -205,7 +212,7 @@ class Choice:
         """
         question = self.chooser.question
         risky = {kind: np.exp(value + risk) for kind, (value, risk, _) in known.items()}
-        caution = NormalDist().inv_cdf(question.compared) * doubtful
+        caution = self._caution * doubtful
         objective, cautious = (
             np.log(np.maximum(self.figures.figure(self.chooser.minimize, values), 1e-300))
             for values in (

@@ -189,20 +189,27 @@ class Chooser:
         slowdowns = self.neighbors.slowdowns(task, np.array([node]))
         return found if slowdowns is None else found.slowed(float(slowdowns[0]))
 
+    def staying_s(self, task: Task, node: int) -> float:
+        """Return the whole time of a task where it runs, as its neighbors are now."""
+        alone_s = float(self.estimates.of(task).time_s[self.fleet.type_of[node]])
+        return alone_s * self._slowdown_there(task, node)
+
     def staying(self, task: Task, need: Amounts, node: int) -> tuple[float, float]:
         """Return the whole time and energy of a task where it runs, as its neighbors are now.
 
         Energy is what counts by the policy, as if the task had yet to be placed.
         """
-        slowdown = 1.0 if self.neighbors is None else self.neighbors.slowdown_there(task, node)
         self.fleet.give_back(node, need)
         here = Candidates(
             self.fleet, np.array([node]), need, self.estimates.of(task), self.energy,
-            np.array([slowdown]),
+            np.array([self._slowdown_there(task, node)]),
         )  # fmt: skip
         found = float(here.time_s[0]), float(here.energy_j[0])
         self.fleet.take(node, need)
         return found
+
+    def _slowdown_there(self, task: Task, node: int) -> float:
+        return 1.0 if self.neighbors is None else self.neighbors.slowdown_there(task, node)
 
     def choose(
         self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None

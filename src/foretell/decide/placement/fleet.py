@@ -149,6 +149,10 @@ class Fleet:
         left, whole = _amount(name, free[row]), _amount(name, capacity[row])
         return f"asks for {_asked(name, need[row])}; {left} of {whole} free"
 
+    def cores(self, node: int) -> int:
+        """Return how many whole CPUs a node has, at least one."""
+        return max(1, round(int(self.capacity[self.row[_CPUS], node]) / _MILLIONTHS))
+
     def watts(self, nodes: NDArray[np.int64], extra_cpus: int = 0) -> Array:
         """Return what nodes draw with so many millionths of a CPU more in use; NaN if unknown."""
         row = self.row[_CPUS]

@@ -34,7 +34,6 @@ class Neighbors:
     def __init__(self, fleet: Fleet, needs: Mapping[str, JobNeeds]) -> None:
         self._fleet = fleet
         self._needs = {name: job.steady() for name, job in needs.items()}
-        self._capacities = [Capacity(max(1, int(t.capacity.cpus))) for t in fleet.types]
         self._always: dict[int, tuple[str, ...]] = {}
         self._tasks: dict[int, dict[int, str]] = {}
         self._here: dict[int, tuple[str, ...]] = {}  # the names on a node, sorted
@@ -97,14 +96,14 @@ class Neighbors:
 
     def _speeds(self, node: int, names: tuple[str, ...]) -> dict[str, float]:
         """Return the speeds of jobs by name: those of one name are equally fast."""
-        kind = int(self._fleet.type_of[node])
-        found = self._known.get((kind, names))
+        cores = self._fleet.cores(node)
+        found = self._known.get((cores, names))
         if found is None:
             jobs = [self._needs[name] for name in names]
-            found = dict(zip(names, steady_speeds(jobs, self._capacities[kind]), strict=True))
+            found = dict(zip(names, steady_speeds(jobs, Capacity(cores)), strict=True))
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[kind, names] = found
+            self._known[cores, names] = found
         return found
 
 

@@ -36,7 +36,7 @@ def first_room(
     fleet = chooser.fleet
     ends: dict[int, list[tuple[float, Amounts]]] = {}
     for other in running:
-        time_s, _ = chooser.staying(other.task, other.need, other.node)
+        time_s = chooser.staying_s(other.task, other.node)
         end_s = max(other.started_s + other.share * time_s, now_s)
         if math.isnan(time_s):
             end_s = math.inf

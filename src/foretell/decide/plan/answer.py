@@ -57,8 +57,9 @@ class Candidate:
     outside
         Where it leaves the data of some model; empty if nowhere.
     score
-        What it is compared by: the prediction of the objective, or a quantile of it where the
-        prediction is doubtful; infinite if it has none.
+        What it is compared by: the prediction of the objective, or where that is doubtful a
+        quantile of it: that of the risk, far outside the data the pessimistic end; infinite if it
+        has none.
     """
 
     configuration: dict[str, Any]

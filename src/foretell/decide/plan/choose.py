@@ -116,8 +116,11 @@ class PlanChooser:
         return self.best(figures, excess <= excess.min() * (1 + _TOLERANCE))
 
     def front(self, figures: Figures) -> Rows:
-        """Return the rows that no other beats in time, cost and energy at once."""
-        rows = np.flatnonzero(self.allowed(figures))
+        """Return the rows that no other beats in time, cost and energy at once.
+
+        Predictions far outside the data are no part of it, unless they are allowed to decide.
+        """
+        rows = np.flatnonzero(~figures.is_far | self.question.allow_far)
         kinds = [kind for kind in _FRONT if kind in self.kinds] or [self.minimize]
         points = np.column_stack([figures.value(kind)[rows] for kind in kinds])
         return rows[pareto(points)]

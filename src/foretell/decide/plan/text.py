@@ -207,13 +207,16 @@ def _passed_over(plan: Plan, found: PassedOver, write: Write) -> str:
         f"Passed over: {candidate_text(plan, other)}, {where}. "
         f"It is better than {_amount(plan, plan.chosen, plan.minimize)} with "
         f"{certainty_text(found.chance)}, and one run of it would settle that. "
-        f"{write(_gamble(other))} compares predictions."
+        f"{_gamble(plan, other, write)} compares predictions."
     )
 
 
-def _gamble(doubtful: Candidate) -> Option:
-    """Return the option that lets a prediction alone decide."""
-    return Option("allow_far") if doubtful.trust == TRUST_FAR else Option("risk", "even")
+def _gamble(plan: Plan, doubtful: Candidate, write: Write) -> str:
+    """Name the options with which a prediction alone decides."""
+    options = [Option("risk", "even")]
+    if doubtful.trust == TRUST_FAR and not plan.question.allow_far:
+        options.insert(0, Option("allow_far"))
+    return " with ".join(map(write, options))
 
 
 def _doubt(plan: Plan, chosen: Candidate, other: Candidate) -> str:
@@ -233,8 +236,8 @@ def _where(doubtful: Candidate) -> str:
 def _far(plan: Plan, write: Write) -> str:
     assert plan.far is not None
     return (
-        f"{plan.n_far:,} configurations were not considered: they lie far outside the data, and no "
-        f"rehearsal supports an interval there. The best is {_settings(plan, plan.far)}: "
+        f"{plan.n_far:,} configurations were not considered: nothing supports an interval so far "
+        f"outside the data. The best is {_settings(plan, plan.far)}: "
         f"{_figure(plan, plan.far, plan.minimize)} ({plan.far.outside}). "
         f"{write(Option('allow_far'))} considers them."
     )

@@ -166,11 +166,11 @@ class Calibration(pydantic.BaseModel):
     def is_supported(self, spot: Spot) -> NDArray[np.bool_]:
         """Say which rows lie within reach of intervals, along each column.
 
-        Where errors were measured, intervals are continued to a ratio at which they were found to
-        hold on tables of all kinds.
+        Intervals are continued as far again as errors were measured, but not beyond a ratio at
+        which they were found to hold on tables of all kinds.
         """
         reach = self._reach(spot)
-        return _is_within(spot, np.where(reach > 1, np.maximum(reach, CONTINUED_RATIO), reach))
+        return _is_within(spot, np.maximum(reach, np.minimum(reach**2, CONTINUED_RATIO)))
 
     def _reach(self, spot: Spot) -> Array:
         """Return the largest ratio at which errors are known, in the direction of each row."""
