@@ -50,6 +50,7 @@ def test_curves_of_bursts_are_simulated_and_it_is_said(tmp_path):
     write_queue_report(found, tmp_path / "report.md")
     page = (tmp_path / "report.md").read_text()
     assert "not Poisson" in page
+    assert found.today.trouble == "no formulas are known for these arrivals"
     assert "no end |" not in page.split("against load")[0]
 
 
@@ -60,6 +61,16 @@ def test_a_class_of_which_no_job_is_played_has_no_line_and_is_named(tmp_path):
     assert {line.name for line in distributions(found)} == {"low"}
     write_queue_report(found, tmp_path / "report.md")
     assert "No job of rare" in (tmp_path / "report.md").read_text()
+
+
+def test_curves_of_today_know_how_long_the_engine_takes_to_make_way():
+    low = {"name": "low", "rate_per_s": 0.2, "service": SERVICE, "evict_s": 3.0}
+    high = {"name": "high", "rate_per_s": 0.3, "service": SERVICE}
+    found = choose_drops({"discipline": "resume", "class": [low, high]})
+    today = {line.name: line for line in distributions(found) if not line.is_planned}
+    for figures in found.today.figures.classes:
+        line = today[figures.name]
+        assert np.interp(0.95, line.values, line.at) == pytest.approx(figures.p95_s, rel=0.05)
 
 
 @pytest.mark.parametrize("discipline", ["repeat", "non-preemptive"])

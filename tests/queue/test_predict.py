@@ -206,6 +206,98 @@ def test_bursts_whose_evictions_take_too_long_have_no_end():
         foretell.predict_queue(in_bursts(low_s=6.6))
 
 
+def test_redraw_may_have_less_work_than_the_mean_of_its_jobs():
+    services = [("low", 0.3, {"mean_s": 3.0, "scv": 8.0}), ("high", 1.0, {"mean_s": 0.2, "scv": 1})]
+    poisson = [{"name": name, "rate_per_s": r, "service": time} for name, r, time in services]
+    expected = foretell.predict_queue({"class": poisson}, discipline="redraw").of("redraw")
+    classes = [{"name": name, "service": time} for name, _, time in services]
+    arrivals = {"kind": "mmap", "D0": [[-1.3]], "D1": [[0.3]], "D2": [[1.0]]}
+    queue = {"class": classes, "arrivals": arrivals}
+    found = foretell.predict_queue(queue, discipline="redraw", jobs_simulated=30_000).of("redraw")
+    assert not found.refused
+    assert found.played.queue.load == pytest.approx(expected.figures.load, rel=0.03)
+    with pytest.raises(UsageError, match=r"1\.1 in sum"):
+        foretell.predict_queue(queue, discipline="resume")
+
+
+def test_a_redraw_that_cannot_keep_up_is_refused_by_its_simulation():
+    arrivals = {"kind": "mmap", "D0": [[-3.0]], "D1": [[1.0]], "D2": [[2.0]]}
+    classes = [{"name": name, "service": {"mean_s": 1.0, "scv": 1}} for name in ("low", "high")]
+    queue = {"class": classes, "arrivals": arrivals}
+    with pytest.raises(UsageError, match="grew to the end of a simulation"):
+        foretell.predict_queue(queue, discipline="redraw", jobs_simulated=3_000)
+
+
+def test_a_burst_makes_the_engine_make_way_once():
+    arrivals = {
+        "kind": "mmap",
+        "D0": [[-0.012, 0.002], [0.1, -10.11]],
+        "D1": [[0.01, 0], [0, 0.01]],
+        "D2": [[0, 0], [0, 10.0]],
+    }
+    low = {"name": "low", "service": {"mean_s": 50.0, "scv": 0.2}, "evict_s": 10.0}
+    high = {"name": "high", "service": {"mean_s": 1.0, "scv": 0.2}}
+    found = foretell.predict_queue(
+        {"class": [low, high], "arrivals": arrivals}, discipline="resume", jobs_simulated=60_000
+    )
+    assert found.of("resume").played.queue.load == pytest.approx(0.71, abs=0.07)
+
+
+def test_making_way_in_bursts_is_simulated():
+    classes = in_bursts()
+    classes["class"][0]["evict_s"] = 0.5
+    found = foretell.predict_queue(classes, jobs_simulated=20_000)
+    of = found.of("resume")
+    assert of.figures is None
+    low, high = of.played.classes
+    assert low.waste > 0
+    assert high.waste == 0
+    assert any("resume: no formulas" in note for note in found.notes)
+    assert found.of("non-preemptive").figures is not None
+
+
+def test_making_way_in_a_file_counts_in_formulas_and_simulations(tmp_path):
+    path = tmp_path / "classes.toml"
+    found = []
+    for more in ("", "evict_s = 2.0\n"):
+        path.write_text(
+            '[[class]]\nname = "low"\nrate_per_s = 0.1\nservice = { mean_s = 4, scv = 0.5 }\n'
+            f"{more}"
+            '[[class]]\nname = "high"\nrate_per_s = 0.05\nservice = { mean_s = 3, scv = 0.3 }\n'
+        )
+        of = foretell.predict_queue(
+            path, discipline="resume", simulate=True, jobs_simulated=40_000
+        ).of("resume")
+        for formula, played in zip(of.figures.classes, of.played.classes, strict=True):
+            wide = 2.5 * played.response.half_width
+            assert abs(formula.mean_s - played.response.value) < wide
+            assert played.waste == pytest.approx(formula.waste, rel=0.05)
+        found.append(of)
+    without, with_it = found
+    assert without.played.classes[0].waste == 0
+    assert with_it.played.classes[0].waste > 0.05
+    for name in ("figures", "played"):
+        pairs = zip(getattr(without, name).classes, getattr(with_it, name).classes, strict=True)
+        assert all(b.load >= a.load for a, b in pairs)
+
+
+def test_a_class_with_too_few_simulated_jobs_for_an_interval_is_named():
+    arrivals = {
+        "kind": "mmap",
+        "D0": [[-0.401, 0.01], [0.01, -0.01]],
+        "D1": [[0.39, 0], [0, 0]],
+        "D2": [[0.001, 0], [0, 0]],
+    }
+    found = foretell.predict_queue(
+        {**in_bursts(), "arrivals": arrivals}, discipline="repeat", jobs_simulated=4_000
+    )
+    low, high = found.of("repeat").played.classes
+    assert 0 < high.n_jobs < 20 < low.n_jobs
+    (note,) = found.notes
+    assert "that of low to ±" in note
+    assert "that of high with no interval" in note
+
+
 def test_seconds_of_sprints_are_told_by_class():
     classes = in_bursts(speedup=2.0, sprint_w=150)
     classes["class"][1]["sprint_after_s"] = 0.0

@@ -138,8 +138,8 @@ def choose_drops(
     run_length
         Limits should hold in nine of ten runs of this many jobs.
     seed
-        Decides simulations, which are needed where a bucket limits sprints, or arrivals are not
-        Poisson.
+        Decides simulations: of the runs that check plans, and of plans for which no formulas are
+        known, or only slow ones, because a bucket limits sprints or arrivals come in bursts.
     changes
         What has changed since the file was written, by class; rates of Poisson arrivals alone.
 
@@ -237,7 +237,7 @@ def _today(queue: Queue, service_of: Callable[[JobClass, float | None], ServiceT
     today = Today(discipline, is_of_file, streams, None)
     matrices = queue.arrivals.matrices()
     if matrices and not has_formulas(discipline, streams, matrices):
-        return replace(today, trouble="arrivals are not Poisson")
+        return replace(today, trouble="no formulas are known for these arrivals")
     try:
         figures = queue_figures(discipline, streams, queue.sprint, matrices)
         return replace(today, figures=figures)

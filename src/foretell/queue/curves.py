@@ -72,7 +72,7 @@ def whole_load(found: QueueChoice) -> float:
 
 
 def is_poisson(found: QueueChoice) -> bool:
-    """Whether formulas hold for the arrivals."""
+    """Whether arrivals are Poisson: curves of others are simulated, as their formulas are slow."""
     return found.queue.arrivals.kind == "poisson"
 
 

@@ -58,7 +58,7 @@ class BySimulation:
         """Play a plan."""
         triples = zip(self.queue.classes, rates_per_s, plan, strict=True)
         classes = [
-            PlayedClass(c.name, rate, option.unsprinted.service, option.sprint_after_s)
+            PlayedClass(c.name, rate, option.unsprinted.service, option.sprint_after_s, c.evict_s)
             for c, rate, option in triples
         ]
         return play_queue(

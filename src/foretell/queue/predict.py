@@ -22,6 +22,7 @@ from foretell.decide.queueing.times import streams_of
 from foretell.errors import Option, UsageError, suggest
 from foretell.queue.play import PlayedDiscipline, play_streams
 from foretell.queue.services import known_times
+from foretell.simulate.batch_means import Estimate
 from foretell.wording import counted, rough_percent
 
 #: What is predicted where nothing else is asked for.
@@ -254,13 +255,19 @@ def _only_played(name: str, played: PlayedDiscipline) -> list[str]:
     """Say that there are no formulas, and for which classes more jobs should be simulated."""
     told = f"{name}: no formulas are known for these arrivals; figures are simulated."
     wide = [
-        f"that of {c.name} to ±{rough_percent(c.response.half_width / c.response.value)}"
+        f"that of {c.name} {_known_to(c.response)}"
         for c in played.classes
-        if c.response.half_width > _WIDE * c.response.value
+        if c.n_jobs and not c.response.half_width <= _WIDE * c.response.value
     ]
     if wide:
         told += f" Means are known to 1 % only with more jobs: {', '.join(wide)}."
     return [told]
+
+
+def _known_to(mean: Estimate) -> str:
+    if math.isnan(mean.half_width):
+        return "with no interval"
+    return f"to ±{rough_percent(mean.half_width / mean.value)}"
 
 
 def _limits(figures: QueueFigures) -> list[str]:

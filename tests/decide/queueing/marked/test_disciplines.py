@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from foretell.decide.queueing.disciplines import DISCIPLINES
+from foretell.decide.queueing.marked.clearing import clearing
 from foretell.decide.queueing.marked.disciplines import MARKED, mean_of
 from foretell.decide.queueing.predict import queue_figures
 from foretell.decide.queueing.queue_file import long_run
@@ -63,6 +64,33 @@ def test_means_are_those_of_all_states_written_down(name, seed):
     found = MARKED[name](classes, matrices)
     for k, number in enumerate(numbers):  # by Little's law
         assert found.mean_response(k) * classes[k].rate_per_s == pytest.approx(number, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_whose_changes_have_too_few_eigenvectors_have_figures(name):
+    arriving = np.diag([0.1, 0.2, 0.6])
+    silent = np.array([[-1.1, 1.0, 0.0], [0.0, -1.2, 1.0], [1.0, 1.0, -2.6]])
+    near = silent + 1e-5 * np.array([[-1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    found, expected = (
+        MARKED[name](
+            streams((float((long_run([quiet, arriving]) @ arriving).sum()), 1.0, 0.5)),
+            [quiet, arriving],
+        )
+        for quiet in (silent, near)
+    )
+    assert found.mean_response(0) == pytest.approx(expected.mean_response(0), rel=1e-4)
+    s = np.array([0.01, 0.3 + 0.5j, 2.0 - 7.0j])
+    transforms = [of.response_transform(0, s) for of in (found, expected)]
+    assert transforms[0] == pytest.approx(transforms[1], rel=1e-4)
+
+
+def test_clearing_at_one_s_does_not_depend_on_another():
+    turned = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0, 1.0]])
+    quiet = turned @ (np.eye(3, k=1) - np.eye(3)) @ np.linalg.inv(turned)  # one vector only
+    every = np.linspace(0, 2, 21) * (1 + 1j)
+    together = clearing(quiet, (), every).roots
+    alone = [clearing(quiet, (), every[i : i + 1]).roots[0] for i in range(len(every))]
+    assert np.array_equal(together, alone)
 
 
 def test_priorities_only_exchange_waits():

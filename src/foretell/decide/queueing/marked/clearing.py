@@ -54,6 +54,8 @@ def clearing(quiet: Reals, first: First, s: Complex) -> Clearing:
     """Return Q at all s, which is one axis; ``quiet`` is C."""
     base = quiet - s[:, None, None] * np.eye(len(quiet))
     found = _eigen(base)
+    if not first:  # Q is known, and where vectors are nearly alike, no step comes closer
+        return found
     for improve, within in ((_some_steps, _EXACT), (_newton, _EXACT), (_many_steps, _ENOUGH)):
         is_left = ~_is_solved(base, first, found, within)
         if is_left.any():
@@ -98,11 +100,12 @@ def _step(base: Complex, first: First, at: Clearing) -> Complex:
 def _eigen(matrices: Complex) -> Clearing:
     values, right = np.linalg.eig(matrices)
     # Without a full set of vectors, a change far below the precision of results gives one.
-    if (np.linalg.cond(right) > _WORST_CONDITION).any():
-        n = matrices.shape[-1]
+    is_poor = np.linalg.cond(right) > _WORST_CONDITION
+    if is_poor.any():
+        n, poor = matrices.shape[-1], matrices[is_poor]
         pattern = np.random.default_rng(n).normal(size=(n, n))
-        scale = np.abs(matrices).max(axis=(-2, -1), keepdims=True)
-        values, right = np.linalg.eig(matrices + _NUDGE * scale * pattern)
+        scale = np.abs(poor).max(axis=(-2, -1), keepdims=True)
+        values[is_poor], right[is_poor] = np.linalg.eig(poor + _NUDGE * scale * pattern)
     return Clearing(-values, right, np.linalg.inv(right))
 
 
