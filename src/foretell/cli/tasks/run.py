@@ -13,7 +13,7 @@ import click
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json
 from foretell.cli._plan_options import fixed_values, read_axes
-from foretell.cli._progress import display
+from foretell.cli._progress import shown_once
 from foretell.cli.tasks.foresee import (
     model_option,
     overhead_option,
@@ -107,14 +107,11 @@ def _run_all(program: Program, given: dict[str, Any], outcomes: list[dict[str, A
     forecast = _forecaster(program, given)
     over = {name: given[name] for name in ("workers", "policy", "on")}
     runs = [s for s in program.settings for _ in range(max(given["repeats"], 1))]
-    with display("run", lambda _: "", quiet=given["quiet"]) as shown:
+    with shown_once("run", lambda _: "", quiet=given["quiet"]) as shown:
         for k, settings in enumerate(runs):
             try:
                 with redirect_stdout(sys.stderr):  # what the program prints is not our result
                     graphs = program.run(settings, **over)
-            except KeyboardInterrupt:
-                echo(f"\ninterrupted. {shown.last_line}", err=True)
-                raise
             except ForetellError:
                 raise
             except Exception as error:
