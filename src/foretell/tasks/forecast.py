@@ -126,7 +126,7 @@ def foresee(
     workers: Values | None = None,
     vary: Mapping[str, Values] | None = None,
     fix: Mapping[str, Scalar] | None = None,
-    runs: str | Path | None = None,
+    runs: str | Path | Means | None = None,
     **options: Any,
 ) -> GraphForecast:
     """Tell how long a task graph takes, before it runs.
@@ -150,11 +150,7 @@ def foresee(
         Fields of ``Settings``: policy, overhead_s, seed.
     """
     chosen = _settings(options)
-    if model is None or isinstance(model, Mapping | Predictor):
-        models: Models | None = model
-    else:
-        models = load_task_models([model] if isinstance(model, str | Path) else list(model))
-    means = None if runs is None else Means.of(runs, _needed(models))
+    models, means = read_models(model, runs)
     counts = read_workers(_default_workers() if workers is None else workers)
     shapes = _shapes(source, vary, fix, chosen.policy)
     overhead = _overhead(chosen.overhead_s)
@@ -189,6 +185,19 @@ def foresee(
         tuple(dict.fromkeys(notes)),
         chosen.seed,
     )
+
+
+def read_models(
+    model: Models | str | Path | Sequence[str | Path] | None, runs: str | Path | Means | None
+) -> tuple[Models | None, Means | None]:
+    """Read what predicts the times of tasks; what was read before stays as it is."""
+    if model is None or isinstance(model, Mapping | Predictor):
+        models: Models | None = model
+    else:
+        models = load_task_models([model] if isinstance(model, str | Path) else list(model))
+    if runs is None or isinstance(runs, Means):
+        return models, runs
+    return models, Means.of(runs, _needed(models))
 
 
 @dataclass(frozen=True)
