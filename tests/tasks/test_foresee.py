@@ -135,6 +135,12 @@ def test_tasks_are_submitted_one_after_the_other_while_others_run():
     assert found.makespan_s == pytest.approx(4 * 0.5 + 1.0)
 
 
+def test_overhead_that_is_given_stays_as_it_is():
+    given = Overhead(submit_s=1e-12, run_s=1e-12)  # no program submits tasks that fast
+    found = foresee(chains, model=Seconds(), workers=1, overhead_s=given)
+    assert found.overhead_s == 2e-12
+
+
 def test_same_seed_gives_the_same_forecast():
     one, other = (
         foresee(chains, model=Seconds(1.5), workers=2, overhead_s=0.0, seed=3).to_json()
@@ -217,6 +223,8 @@ def broken():
         (chains, {"workers": 0}, "workers"),
         (chains, {"model": Seconds(), "policy": "bredth"}, "Did you mean 'breadth'"),
         (chains, {"model": Seconds(), "overhead_s": -1}, "overhead"),
+        (chains, {"model": Seconds(), "overhead_s": Overhead(run_s=-1)}, "run_s must be 0 s or"),
+        (chains, {"model": Seconds(), "overhead_s": Overhead(wake_s=float("nan"))}, "wake_s"),
         (chains, {"model": Seconds(), "seeed": 1}, "Did you mean 'seed'"),
         (decides, {"model": Seconds()}, "known only after a run"),
         (nothing, {"model": Seconds()}, "no task"),
