@@ -2,10 +2,11 @@
 
 import errno
 import os
+from contextlib import contextmanager
 
 import pytest
 
-from foretell.cli._progress import _Lines, shown_progress
+from foretell.cli._progress import _Lines, shown_once, shown_progress
 from foretell.cli.fit import _best
 from foretell.model.run_options import Progress
 
@@ -73,15 +74,38 @@ def read_to_the_end(leader):
     return b"".join(pieces).decode()
 
 
-def test_a_terminal_gets_a_bar_that_is_gone_afterwards(monkeypatch):
+@contextmanager
+def a_terminal():
+    """Let stderr be a terminal, and hand over a list that gets what was written in the end."""
     leader, follower = os.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
+    written = []
     with os.fdopen(follower, "w") as terminal, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm")
+        patch.setenv("COLUMNS", "120")
         patch.setattr("sys.stderr", terminal)
-        with shown_progress("run", lambda _: ", 2 failed", quiet=False) as shown:
-            shown(progress())
-    written = read_to_the_end(leader)
+        yield written
+    written.append(read_to_the_end(leader))
     os.close(leader)
+
+
+def test_a_terminal_gets_a_bar_that_is_gone_afterwards():
+    with (
+        a_terminal() as all_written,
+        shown_progress("run", lambda _: ", 2 failed", quiet=False) as shown,
+    ):
+        shown(progress())
+    (written,) = all_written
     assert " runs, 2 failed, about 1 min 30 s left" in written
     assert written.endswith("\x1b[2K")  # the line is wiped
+
+
+@pytest.mark.parametrize("shown_as", [shown_progress, shown_once])
+def test_the_bar_is_gone_before_an_interruption_is_told(shown_as):
+    with a_terminal() as all_written:  # noqa: SIM117 - the terminal is read after the error
+        with pytest.raises(KeyboardInterrupt), shown_as("run", lambda _: "", quiet=False) as shown:
+            shown(progress())
+            raise KeyboardInterrupt
+    bar, _, told = all_written[0].partition("interrupted. 10/40 runs")
+    assert bar.rstrip().endswith("\x1b[2K")  # the line is wiped
+    assert told
+    assert "\x1b" not in told

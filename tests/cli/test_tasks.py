@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from foretell.cli._main import cli
 
 PROGRAM = """
+from foretell.errors import UsageError
 from foretell.tasks import Graph, task
 
 @task(reads="a", writes="b", size="n", label="step")
@@ -36,6 +37,18 @@ def interrupted(k: int):
     main()
     if k == 2:
         raise KeyboardInterrupt
+
+def refused(k: int):
+    main()
+    if k == 2:
+        raise UsageError("k must not be 2")
+
+@task(writes="b", label="new")
+def new(b): ...
+
+def renamed(k: int):
+    with Graph(workers=1):
+        new("b")
 """
 
 
@@ -77,6 +90,17 @@ def test_forecast_stands_beside_the_outcome(program):
     (run,) = json.loads(done.stdout)["runs"]
     assert run["time_s"] > 0
     assert run["foreseen_s"] > 0
+    # A wrong trace is refused before the first run, and a run is kept whose forecast fails.
+    done = invoke("run", program, "--model", "models", "--runs", "gone.csv", "-o", "new.csv")
+    assert done.exit_code == 2
+    assert "gone.csv" in done.stderr
+    assert "own output" not in done.stderr
+    done = invoke("run", "an_app.py:renamed", "--model", "models", "--vary", "k=1,2",
+                  "-o", "new.csv", "-q")  # fmt: skip
+    assert done.exit_code == 2
+    assert "no runs of 'new'" in done.stderr
+    assert "k=1" in done.stdout
+    assert len(pd.read_csv("new.csv")) == 1
     done = invoke("foresee", program, "--model", "models", "--vary", "n=2..8*2", "-o", "f.html")
     assert done.exit_code == 0, done.output
     assert "<svg" in Path("f.html").read_text()
@@ -101,6 +125,17 @@ def test_ctrl_c_keeps_the_runs_that_ended(program):
     assert len(pd.read_csv("runs.csv")) == 3
 
 
+def test_an_error_keeps_the_runs_that_ended(program):
+    done = invoke("run", "an_app.py:refused", "--vary", "k=1,2,3", "-o", "runs.csv", "-q")
+    assert done.exit_code == 2
+    assert "k must not be 2" in done.stderr
+    assert "k=1" in done.stdout
+    assert "k=2" not in done.stdout
+    assert len(pd.read_csv("runs.csv")) == 3
+    done = invoke("run", program, "--on", "moon", "--json", "-q")
+    assert done.stdout == ""  # nothing ended
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -116,6 +151,7 @@ def test_ctrl_c_keeps_the_runs_that_ended(program):
         (("run", "an_app.py:main", "--on", "moon"), "--on"),
         (("foresee", "an_app.py:main", "--runs", "runs.csv"), "--model"),
         (("run", "an_app.py:main", "--policy", "wrk"), "--policy"),
+        (("run", "an_app.py:main", "--runs", "nowhere.csv"), "--model"),
     ],
 )
 def test_wrong_input_is_refused_with_code_2(program, arguments, told):

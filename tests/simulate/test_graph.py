@@ -22,6 +22,20 @@ def graphs(draw):
     return before, times
 
 
+@st.composite
+def graphs_with_waits(draw):
+    """Draw a graph in which some are waits: all that is submitted later comes after them."""
+    before, times = draw(graphs())
+    is_wait = draw(st.lists(st.sampled_from([False, False, True]), min_size=len(times),
+                            max_size=len(times)))  # fmt: skip
+    last = set()
+    for k in range(len(times)):
+        before[k] = tuple(sorted({*before[k], *last}))
+        if is_wait[k]:
+            times[k], last = 0.0, {k}
+    return before, times, is_wait
+
+
 def play(before, times, workers, policy, overhead=None, is_wait=None):
     graph = TaskGraph.of(before, is_wait or [False] * len(before))
     ranks = upward_ranks(times, graph.after)
@@ -31,16 +45,16 @@ def play(before, times, workers, policy, overhead=None, is_wait=None):
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(
-    graph=graphs(),
+    graph=graphs_with_waits(),
     workers=st.integers(1, 5),
     overhead=st.builds(Overhead, *[st.sampled_from([0.0, 0.01, 1.0])] * 4),
 )
 def test_makespan_is_within_the_bounds_of_list_schedules(policy, graph, workers, overhead):
-    before, times = graph
-    played, path = play(before, times, workers, policy, overhead)
+    before, times, is_wait = graph
+    played, path = play(before, times, workers, policy, overhead, is_wait)
     work = sum(times)
     assert max(work / workers, path) <= played.makespan_s * (1 + 1e-9)
-    spent = (overhead.task_s + overhead.wake_s) * len(times)
+    spent = (overhead.task_s + overhead.wake_s) * is_wait.count(False)
     spent += sum(t for t in times if t < overhead.wake_s)
     assert played.makespan_s <= (work / workers + path + spent) * (1 + 1e-9)
 
@@ -94,6 +108,13 @@ def test_a_program_that_waits_submits_nothing_meanwhile():
     played, _ = play([(), (0,), (1,)], [2.0, 0.0, 1.0], 2, "breadth", Overhead(submit_s=1.0),
                      is_wait)  # fmt: skip
     assert played.start_s == [1.0, 3.0, 4.0]
+
+
+def test_a_wait_begins_as_soon_as_the_task_before_it_is_submitted():
+    is_wait = [False, True, False]
+    played, _ = play([(), (0,), (1,)], [0.5, 0.0, 1.0], 2, "breadth", Overhead(submit_s=1.0),
+                     is_wait)  # fmt: skip
+    assert played.start_s == [1.0, 1.5, 2.5]
 
 
 def test_critical_path_first_beats_first_in_first_out_where_it_should():

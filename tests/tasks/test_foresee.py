@@ -1,5 +1,8 @@
 """Forecasts of task graphs: from programs that are built and not run, and from traces."""
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -129,10 +132,39 @@ def test_a_trace_of_runs_goes_with_a_model(tmp_path):
         foresee(runs, runs=runs)
 
 
+class Minutes(Seconds):
+    target = "time_min"
+
+
+def test_a_trace_without_what_the_model_predicts_is_refused(tmp_path):
+    runs = a_trace(tmp_path / "runs.csv", {1.0: [1.0]})
+    with pytest.raises(UsageError, match="no column 'time_min'"):
+        foresee(chains, model=Minutes(), runs=runs, workers=1, overhead_s=0.0)
+
+
+@pytest.mark.parametrize("model", [Seconds(), {"step": Seconds()}])
+def test_a_trace_may_have_tasks_that_the_graph_has_not(tmp_path, model):
+    runs = a_trace(tmp_path / "runs.csv", {1.0: [2.0, 2.0], 2.0: [5.0]})
+    frame = pd.read_csv(runs)
+    frame.loc[frame["size"] == 2.0, "label"] = "other"
+    frame.to_csv(runs, index=False)
+    found = foresee(chains, model=model, runs=runs, workers=1, overhead_s=0.0)
+    assert found.best.work_s == pytest.approx(12 * 2)
+    frame.assign(label="other").to_csv(runs, index=False)
+    found = foresee(chains, model=model, runs=runs, workers=1, overhead_s=0.0)
+    assert found.best.work_s == pytest.approx(12)
+
+
 def test_tasks_are_submitted_one_after_the_other_while_others_run():
     found = foresee(chains, model=Seconds(), workers=8, fix={"length": 1},
                     overhead_s=Overhead(submit_s=0.5)).best  # fmt: skip
     assert found.makespan_s == pytest.approx(4 * 0.5 + 1.0)
+
+
+def test_overhead_that_is_given_stays_as_it_is():
+    given = Overhead(submit_s=1e-12, run_s=1e-12)  # no program submits tasks that fast
+    found = foresee(chains, model=Seconds(), workers=1, overhead_s=given)
+    assert found.overhead_s == 2e-12
 
 
 def test_same_seed_gives_the_same_forecast():
@@ -217,6 +249,8 @@ def broken():
         (chains, {"workers": 0}, "workers"),
         (chains, {"model": Seconds(), "policy": "bredth"}, "Did you mean 'breadth'"),
         (chains, {"model": Seconds(), "overhead_s": -1}, "overhead"),
+        (chains, {"model": Seconds(), "overhead_s": Overhead(run_s=-1)}, "run_s must be 0 s or"),
+        (chains, {"model": Seconds(), "overhead_s": Overhead(wake_s=float("nan"))}, "wake_s"),
         (chains, {"model": Seconds(), "seeed": 1}, "Did you mean 'seed'"),
         (decides, {"model": Seconds()}, "known only after a run"),
         (nothing, {"model": Seconds()}, "no task"),
@@ -272,3 +306,37 @@ def test_overhead_is_measured_in_a_plausible_range():
     found = measure_overhead(200)
     assert 1e-7 < found.submit_s < 0.1
     assert 1e-7 < found.run_s < 0.1
+
+
+def test_an_interrupted_measurement_of_overhead_leaves_nothing_that_waits(monkeypatch):
+    gates, threads = [], []
+
+    class Gate(threading.Event):
+        def __init__(self):
+            super().__init__()
+            gates.append(self)
+
+        def wait(self, timeout=None):
+            return super().wait(2.0)  # a gate that stays closed must not hang this test
+
+    def a_thread(**options):
+        threads.append(threading.Thread(**options))
+        return threads[-1]
+
+    own = SimpleNamespace(Event=Gate, Thread=a_thread, Semaphore=threading.Semaphore)
+    monkeypatch.setattr("foretell.tasks.times.threading", own)
+    measure_overhead(1)
+    assert threads
+    assert all(thread.daemon for thread in threads)  # Python does not wait for them in the end
+
+    submit = Graph.submit
+
+    def interrupted(*arguments):
+        submit(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Graph, "submit", interrupted)
+    gates.clear()
+    with pytest.raises(KeyboardInterrupt):
+        measure_overhead(1)
+    assert [gate.is_set() for gate in gates] == [True]

@@ -1,6 +1,7 @@
 """Other places than threads: the same programs on processes and on Ray, and workers that die."""
 
 import os
+import pickle
 import signal
 import time
 from collections import defaultdict
@@ -29,6 +30,11 @@ def die(x):
 @task(writes="x")
 def fail(x):
     raise ValueError("no luck")
+
+
+@task(writes="x")
+def open_jar(x):
+    raise TypeError("no jar of pickles")
 
 
 @task(writes="found")
@@ -95,6 +101,15 @@ def test_arguments_that_cannot_be_sent_fail_the_task():
         note({}, lambda: None)
     assert "task 'note': its arguments" in str(caught.value.exceptions[0])
     assert "pickle" in str(caught.value.exceptions[0])
+    assert isinstance(caught.value.exceptions[0].__cause__, AttributeError | pickle.PicklingError)
+
+
+def test_errors_of_bodies_that_speak_of_pickles_stay_what_they_are():
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
+        open_jar(np.zeros(1))
+    (error,) = caught.value.exceptions
+    assert isinstance(error, TypeError)
+    assert str(error) == "no jar of pickles"
 
 
 @pytest.mark.slow

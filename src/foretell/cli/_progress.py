@@ -108,17 +108,33 @@ class _Bar(Display):
 @contextmanager
 def shown_progress(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
     """Show progress as suits the output, and after Ctrl-C say how to continue."""
-    with display(piece, remark, quiet=quiet) as shown, resumable(shown):
+    shown = _display(piece, remark, quiet=quiet)
+    with resumable(shown), _stopped(shown):
         yield shown
 
 
 @contextmanager
-def display(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
-    """Show progress as suits the output, of work that cannot be continued."""
-    kind = Display if quiet else _Bar if sys.stderr.isatty() else _Lines
-    shown = kind(piece, remark)
+def shown_once(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Iterator[Display]:
+    """Show progress of work that cannot be continued, and after Ctrl-C say how far it is."""
+    shown = _display(piece, remark, quiet=quiet)
     try:
-        yield shown
+        with _stopped(shown):
+            yield shown
+    except KeyboardInterrupt:
+        echo(f"\ninterrupted. {shown.last_line}", err=True)
+        raise
+
+
+def _display(piece: str, remark: Callable[[Any], str], *, quiet: bool) -> Display:
+    kind = Display if quiet else _Bar if sys.stderr.isatty() else _Lines
+    return kind(piece, remark)
+
+
+@contextmanager
+def _stopped(shown: Display) -> Iterator[None]:
+    """End a display before anything else is said: a bar would be drawn again below that."""
+    try:
+        yield
     finally:
         shown.stop()
 

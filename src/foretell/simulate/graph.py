@@ -176,7 +176,8 @@ class _Play:
     def _submit(self, now: float) -> None:
         """Submit what the program submits until now; it stops at a wait, and at its end."""
         left = self._left
-        while not self._is_waiting and self._submitted <= now:
+        # It comes to a wait as soon as the task before is submitted.
+        while not self._is_waiting and (self._submitted <= now or self._is_wait[self._next]):
             task = self._next
             self._next += 1
             left[task] -= 1

@@ -126,7 +126,7 @@ def foresee(
     workers: Values | None = None,
     vary: Mapping[str, Values] | None = None,
     fix: Mapping[str, Scalar] | None = None,
-    runs: str | Path | None = None,
+    runs: str | Path | Means | None = None,
     **options: Any,
 ) -> GraphForecast:
     """Tell how long a task graph takes, before it runs.
@@ -150,11 +150,7 @@ def foresee(
         Fields of ``Settings``: policy, overhead_s, seed.
     """
     chosen = _settings(options)
-    if model is None or isinstance(model, Mapping | Predictor):
-        models: Models | None = model
-    else:
-        models = load_task_models([model] if isinstance(model, str | Path) else list(model))
-    means = None if runs is None else Means.of(runs, _needed(models))
+    models, means = read_models(model, runs)
     counts = read_workers(_default_workers() if workers is None else workers)
     shapes = _shapes(source, vary, fix, chosen.policy)
     overhead = _overhead(chosen.overhead_s)
@@ -163,7 +159,7 @@ def foresee(
     notes: list[str] = []
     for settings, rows, policy, submit_s in shapes.calls:
         own = overhead
-        if not isinstance(chosen.overhead_s, float | int):  # keys are found sooner than arrays
+        if chosen.overhead_s is None:  # keys are found sooner than arrays
             own = replace(overhead, submit_s=max(overhead.submit_s, submit_s))
         look = _Look(rows, policy, own, models, means)
         for count in counts:
@@ -191,6 +187,19 @@ def foresee(
     )
 
 
+def read_models(
+    model: Models | str | Path | Sequence[str | Path] | None, runs: str | Path | Means | None
+) -> tuple[Models | None, Means | None]:
+    """Read what predicts the times of tasks; what was read before stays as it is."""
+    if model is None or isinstance(model, Mapping | Predictor):
+        models: Models | None = model
+    else:
+        models = load_task_models([model] if isinstance(model, str | Path) else list(model))
+    if runs is None or isinstance(runs, Means):
+        return models, runs
+    return models, Means.of(runs, _needed(models))
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a graph is foreseen.
@@ -200,7 +209,8 @@ class Settings:
     policy
         In place of that of the graph.
     overhead_s
-        What the runtime takes for a task, in all or by part; measured on the spot by default.
+        What the runtime takes for a task, in all or by part; measured on the spot by default. How
+        long workers wait for Python's lock follows from the times of tasks, whatever is given.
     """
 
     policy: str | None = None
@@ -218,8 +228,12 @@ def _settings(given: Mapping[str, Any]) -> Settings:
     found = Settings(**given)
     if found.policy is not None:
         check_policy(found.policy)
-    if isinstance(found.overhead_s, float | int) and not 0 <= found.overhead_s < math.inf:
-        raise UsageError(f"must be 0 s or more, not {found.overhead_s}", option=Option("overhead"))
+    given_s = found.overhead_s
+    parts = vars(given_s) if isinstance(given_s, Overhead) else {"": given_s or 0.0}
+    for name, part in parts.items():
+        if not 0 <= part < math.inf:
+            raise UsageError(f"{name} must be 0 s or more, not {part}".lstrip(),
+                             option=Option("overhead"))  # fmt: skip
     if found.seed < 0:
         raise UsageError(f"must be at least 0, not {found.seed}", option=Option("seed"))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import pickle
 import sys
 import threading
 import time
@@ -143,8 +144,12 @@ def put_back(old: Any, new: Any) -> None:
         old[:] = new
 
 
-#: What Python raises when something cannot be sent.
-_UNSENDABLE = ("PicklingError", "AttributeError", "TypeError")
+def _is_unsendable(found: Exception) -> bool:
+    """Whether Python could not send something; errors of bodies may also speak of pickles."""
+    if isinstance(found, pickle.PicklingError):
+        return True
+    texts = ("cannot pickle", "Can't pickle")
+    return isinstance(found, AttributeError | TypeError) and str(found).startswith(texts)
 
 
 class Processes(Place):
@@ -179,11 +184,11 @@ class Processes(Place):
             if self._is_ending:
                 raise WorkerLost(f"task '{function.label}' was ended")
             raise WorkerLost(f"task '{function.label}' was lost twice: {error_lines(found)[0]}")
-        if type(found).__name__ in _UNSENDABLE and "pickle" in str(found):
+        if isinstance(found, Exception) and _is_unsendable(found):
             raise UsageError(
                 f"task '{function.label}': its arguments and its result must be such that they can "
                 f"be sent to another process: {error_lines(found)[0]}"
-            )
+            ) from found
         if isinstance(found, Exception):
             raise found
         result, written = found

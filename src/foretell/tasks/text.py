@@ -110,11 +110,13 @@ def outcome_text(runs: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> st
         work = median(run["cpu_time_s"] for run in own)
         row = [name, f"{run['n_tasks']:,}", str(workers), time_text(work)]
         row.append(f"{time_text(took)}{repeats}")
-        if is_foreseen:
+        if "foreseen_s" in run:
             low, high = run.get("lower_s"), run.get("upper_s")
             interval = "" if low is None or high is None else f" ({between(low, high)})"
             row.append(f"{time_text(run['foreseen_s'])}{interval}")
             row.append(f"{100 * (run['foreseen_s'] / took - 1):+.0f} %")
+        elif is_foreseen:  # a forecast failed
+            row += ["", ""]
         rows.append(tuple(row))
     failed = sum(run["n_failed"] for run in runs)
     end = [f"{counted(failed, 'task')} failed or did not run."] if failed else []

@@ -103,12 +103,24 @@ class Means:
 
     @classmethod
     def of(cls, path: str | Path, models: Models) -> Means:
-        """Compare what the tasks of a trace took with what is predicted of them."""
+        """Compare what the tasks of a trace took with what is predicted of them.
+
+        A trace may have other tasks, too; those that no model knows are left out.
+        """
         frame = read_trace(path)
-        frame = frame[frame["status"] == Status.OK]
+        known = models if isinstance(models, Mapping) else models.categories.get("label")
+        is_known = True if known is None else frame["label"].isin(list(known))
+        frame = frame[(frame["status"] == Status.OK) & is_known]
         sums: dict[tuple[str, int], dict[float, list[float]]] = {}
         for label, model in _by_label(list(dict.fromkeys(frame["label"])), models):
             own = frame if label is None else frame[frame["label"] == label]
+            if model.target not in own:
+                raise UsageError(
+                    f"{path} has no column '{model.target}', which the model predicts",
+                    option=Option("runs"),
+                )
+            if own.empty:
+                continue
             took = (model.target, "sum"), (model.target, "count")
             kinds = own.groupby(list(KNOWN), as_index=False).agg(took=took[0], n=took[1])
             each = model.predict(kinds[[name for name in KNOWN if name in model.columns]])
@@ -252,8 +264,8 @@ def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
     for _ in range(_N_ROUNDS):
         gate = threading.Event()
         with Graph(workers=1, policy="breadth", max_open=n_tasks + 1) as graph:
-            hold(gate)
             try:
+                hold(gate)
                 started = time.perf_counter()
                 for k in range(n_tasks):
                     empty(keys[k % len(keys)])
@@ -276,7 +288,7 @@ def _wake(n_times: int = 200) -> float:
             there.acquire()
             back.release()
 
-    thread = threading.Thread(target=answer)
+    thread = threading.Thread(target=answer, daemon=True)  # Ctrl-C leaves it waiting
     thread.start()
     started = time.perf_counter()
     for _ in range(n_times):

@@ -13,7 +13,7 @@ import click
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json
 from foretell.cli._plan_options import fixed_values, read_axes
-from foretell.cli._progress import display
+from foretell.cli._progress import shown_once
 from foretell.cli.tasks.foresee import (
     model_option,
     overhead_option,
@@ -25,6 +25,7 @@ from foretell.cli.tasks.foresee import (
 from foretell.errors import ForetellError, NothingUsableError, error_lines
 
 if TYPE_CHECKING:
+    from foretell.tasks.forecast import Cell
     from foretell.tasks.graph import Graph
     from foretell.tasks.program import Program
 
@@ -66,11 +67,13 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
     program = read_program(source, read_axes(given["vary"]), fixed_values(given["fix"]))
     if output is not None:
         _check_output(output, force=given["force"], append=given["append"])
+    forecast = _forecaster(program, given)
     outcomes: list[dict[str, Any]] = []
     try:
-        failure = _run_all(program, given, outcomes)
-    except KeyboardInterrupt:  # what ended is kept
-        _tell(program, outcomes, output, given, as_json=as_json)
+        failure = _run_all(program, given, outcomes, forecast)
+    except (KeyboardInterrupt, ForetellError) as error:  # what ended is kept
+        if outcomes or isinstance(error, KeyboardInterrupt):
+            _tell(program, outcomes, output, given, as_json=as_json)
         raise
     _tell(program, outcomes, output, given, as_json=as_json)
     if failure is not None:
@@ -102,24 +105,24 @@ def _tell(
             echo(PROTECTION)
 
 
-def _run_all(program: Program, given: dict[str, Any], outcomes: list[dict[str, Any]]) -> str | None:
+def _run_all(
+    program: Program, given: dict[str, Any], outcomes: list[dict[str, Any]], forecast: Any
+) -> str | None:
     """Run all settings, and put down what became of each; return why a run failed, if one did."""
-    forecast = _forecaster(program, given)
     over = {name: given[name] for name in ("workers", "policy", "on")}
     runs = [s for s in program.settings for _ in range(max(given["repeats"], 1))]
-    with display("run", lambda _: "", quiet=given["quiet"]) as shown:
+    with shown_once("run", lambda _: "", quiet=given["quiet"]) as shown:
         for k, settings in enumerate(runs):
             try:
                 with redirect_stdout(sys.stderr):  # what the program prints is not our result
                     graphs = program.run(settings, **over)
-            except KeyboardInterrupt:
-                echo(f"\ninterrupted. {shown.last_line}", err=True)
-                raise
             except ForetellError:
                 raise
             except Exception as error:
                 return _failure(error)
-            outcomes.append(_outcome(settings, graphs, forecast))
+            outcomes.append(_outcome(settings, graphs))
+            if forecast is not None:
+                outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers))
             shown(_Progress(k + 1, len(runs)))
     return None
 
@@ -134,13 +137,17 @@ def _failure(error: Exception) -> str:
 
 
 def _forecaster(program: Program, given: dict[str, Any]) -> Any:
-    """Return a function that foresees a run; None without a model."""
-    if not given["model"]:
+    """Return a function that foresees a run; None without a model.
+
+    What it reads is read now: an error in it must not come after a run.
+    """
+    if not given["model"] and given["runs"] is None:
         return None
     from foretell.cli.tasks.foresee import asked
-    from foretell.tasks.forecast import foresee
+    from foretell.tasks.forecast import foresee, read_models
 
     options = asked({**given, "workers": None, "vary": (), "fix": ()})
+    options["model"], options["runs"] = read_models(options["model"], options["runs"])
 
     def forecast(settings: dict[str, Any], workers: int) -> Any:
         with redirect_stdout(sys.stderr):
@@ -151,8 +158,8 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
     return forecast
 
 
-def _outcome(settings: dict[str, Any], graphs: list[Graph], forecast: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
+    return {
         "settings": dict(settings),
         "workers": graphs[0].workers,
         "n_tasks": sum(len(graph.tasks) for graph in graphs),
@@ -161,12 +168,10 @@ def _outcome(settings: dict[str, Any], graphs: list[Graph], forecast: Any) -> di
         "cpu_time_s": sum(task.cpu_s for graph in graphs for task in graph.tasks),
         "graphs": graphs,
     }
-    if forecast is not None:
-        cell = forecast(settings, graphs[0].workers)
-        found |= {
-            "foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s
-        }  # fmt: skip
-    return found
+
+
+def _foreseen(cell: Cell) -> dict[str, Any]:
+    return {"foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s}
 
 
 def _check_output(output: Path, *, force: bool, append: bool) -> None:
