@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import pickle
 import sys
 import threading
 import time
@@ -146,7 +145,7 @@ def put_back(old: Any, new: Any) -> None:
 
 def _is_unsendable(found: Exception) -> bool:
     """Whether Python could not send something; errors of bodies may also speak of pickles."""
-    if isinstance(found, pickle.PicklingError):
+    if type(found).__name__ == "PicklingError":
         return True
     texts = ("cannot pickle", "Can't pickle")
     return isinstance(found, AttributeError | TypeError) and str(found).startswith(texts)
