@@ -214,9 +214,10 @@ def test_intervals_are_supported_up_to_four_times_where_errors_were_rehearsed():
         (spot(1.1, -0.9), False),
     ):
         assert GROWING.is_supported(place).tolist() == [is_supported], place.distance
-    short = GROWING.model_copy(update={"reaches": {NODES: (1.0, 1.2)}})
-    found = [short.is_supported(spot(np.log(ratio) / np.log(4)))[0] for ratio in (1.4, 1.5)]
-    assert found == [True, False]  # as far again as 1.2 times is 1.44 times
+    for reach, expected in ((1.4, [True, False]), (1.5, [True, True])):
+        known = GROWING.model_copy(update={"reaches": {NODES: (1.0, reach)}})
+        found = [known.is_supported(spot(np.log(r) / np.log(4)))[0] for r in (1.3, 3.0)]
+        assert found == expected, "a short rehearsal says nothing of 3 times"
 
 
 def far_out(ratios, configuration=None):

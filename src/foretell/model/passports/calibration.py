@@ -51,7 +51,7 @@ _MOST_LEVELS_KNOWN = 100
 _CONFIRMING, _UNCONFIRMED_REACH = 3, 2.0
 _Widths = tuple[tuple[float, float], tuple[float, float], float, float]
 #: As far as intervals were found to hold on tables kept aside (docs/automatic-mode.md).
-CONTINUED_RATIO = 4.0
+CONTINUED_FROM, CONTINUED_RATIO = 1.5, 4.0
 _MOST_WIDTH = 10.0  # of the log of an interval's end
 _MOST_LOG_ERROR = 3.0
 #: No relative error counts for more than this.
@@ -166,11 +166,12 @@ class Calibration(pydantic.BaseModel):
     def is_supported(self, spot: Spot) -> NDArray[np.bool_]:
         """Say which rows lie within reach of intervals, along each column.
 
-        Intervals are continued as far again as errors were measured, but not beyond a ratio at
-        which they were found to hold on tables of all kinds.
+        Where errors were measured at some distance, intervals are continued to a ratio at which
+        they were found to hold on tables of all kinds.
         """
         reach = self._reach(spot)
-        return _is_within(spot, np.maximum(reach, np.minimum(reach**2, CONTINUED_RATIO)))
+        is_continued = reach >= CONTINUED_FROM
+        return _is_within(spot, np.where(is_continued, np.maximum(reach, CONTINUED_RATIO), reach))
 
     def _reach(self, spot: Spot) -> Array:
         """Return the largest ratio at which errors are known, in the direction of each row."""
