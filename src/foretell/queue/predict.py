@@ -252,7 +252,7 @@ def _unplayed(found: DisciplinePrediction) -> list[str]:
 
 
 def _only_played(name: str, played: PlayedDiscipline) -> list[str]:
-    """Say that there are no formulas, and for which classes more jobs should be simulated."""
+    """Say that all figures are simulated, and which classes need more jobs for a sure mean."""
     told = f"{name}: no formulas are known for these arrivals; figures are simulated."
     wide = [
         f"that of {c.name} {_known_to(c.response)}"

@@ -144,7 +144,10 @@ def put_back(old: Any, new: Any) -> None:
 
 
 def _is_unsendable(found: Exception) -> bool:
-    """Whether Python could not send something; errors of bodies may also speak of pickles."""
+    """Whether an error means that something cannot be sent to another process.
+
+    A task's own error may contain the word pickle, too, so only its beginning counts.
+    """
     if type(found).__name__ == "PicklingError":
         return True
     texts = ("cannot pickle", "Can't pickle")
