@@ -1,11 +1,14 @@
 """How many runs advice needs to choose a cluster, against Bayesian optimization.
 
-    python -m benchmarks.clusters [--seeds 0:12] [--most N] [-o FILE]
+    python -m benchmarks.clusters [--seeds 0:12 | --tables FILE…] [--most N] [-o FILE]
 
 Each seed draws a made-up workload: its parallelism, its overheads, and the memory that it needs in
 total; a cluster with less is slower by a factor. The clusters are machines of three families and
 three sizes, 4 to 48 of them. One run of each has noise; the truth is known. The goal is the fastest
 and the cheapest cluster.
+
+With tables, workloads are measured ones: a CSV file each, with a row per cluster and the columns
+family, cores, memory_gb, nodes, price_per_hour (of one node) and time_s.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -53,11 +56,60 @@ def clusters() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*COLUMNS, "price_per_hour"])
 
 
+class Workload(Protocol):
+    """A job whose time on every cluster is known, and one run of each."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def clusters(self) -> pd.DataFrame: ...
+
+    @property
+    def true_s(self) -> np.ndarray: ...
+
+    @property
+    def shown_s(self) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
-class Workload:
-    """A job whose time on every cluster is known, and one noisy run of each."""
+class Measured:
+    """A workload that was measured once on every cluster of a table."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return pd.read_csv(self.path)
+
+    @property
+    def clusters(self) -> pd.DataFrame:
+        return self._table[[*COLUMNS, "price_per_hour"]]
+
+    @property
+    def true_s(self) -> np.ndarray:
+        return self._table["time_s"].to_numpy(dtype=float)
+
+    shown_s = true_s
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A workload of which only the seed is given; its runs have noise."""
 
     seed: int
+
+    @property
+    def name(self) -> str:
+        return str(self.seed)
+
+    @property
+    def clusters(self) -> pd.DataFrame:
+        return clusters()
 
     @cached_property
     def true_s(self) -> np.ndarray:
@@ -99,7 +151,7 @@ class Problem:
     @cached_property
     def weights(self) -> np.ndarray:
         """By what a time is multiplied in the objective."""
-        frame = clusters()
+        frame = self.workload.clusters
         if self.minimize == "time":
             return np.ones(len(frame))
         return (frame["nodes"] * frame["price_per_hour"]).to_numpy()
@@ -115,8 +167,8 @@ class Problem:
         Until the first runs are made there is no model; then the plan is the best run so far, as it
         always is for Bayesian optimization.
         """
-        frame = clusters()
-        order = start()
+        frame = self.workload.clusters
+        order = start(frame)
         regrets = self._of_best_runs(order[:-1])
         request = {"minimize": self.minimize, "allow_far": True, "prices": {"nodes": "nodes"}}
         while True:
@@ -126,15 +178,16 @@ class Problem:
             options = AdviceOptions(measure=frame.iloc[left].reset_index(drop=True))
             advice = advise(model, request, data=data, candidates=frame, options=options)
             planned = advice.plan.chosen or advice.plan.closest
-            regrets.append(self.regret(position(planned.configuration)))
+            regrets.append(self.regret(position(frame, planned.configuration)))
             if not advice.proposals or len(order) >= self.most:
                 return regrets, order, not advice.proposals
-            order.append(position(advice.proposals[0].configuration))
+            order.append(position(frame, advice.proposals[0].configuration))
 
     def optimized(self, n_first: int, seed: int) -> list[float]:
         """Follow Bayesian optimization: the regret of the best run so far, after each run."""
         shown = self.workload.shown_s * self.weights
-        order = bayesian(shown, n_first, self.most, [self.workload.seed, seed])
+        named = list(self.workload.name.encode())
+        order = bayesian(self.workload.clusters, shown, n_first, self.most, [*named, seed])
         return self._of_best_runs(order)
 
     def _of_best_runs(self, order: Sequence[int]) -> list[float]:
@@ -144,31 +197,31 @@ class Problem:
         return [self.regret(cluster) for cluster in best]
 
 
-def start() -> list[int]:
+def start(frame: pd.DataFrame) -> list[int]:
     """The first runs of advice."""
-    frame = clusters()[COLUMNS]
     values = {name: frame[name].unique().tolist() for name in COLUMNS}
-    return [position(run) for run in first_runs(values, {}, frame.to_dict("records"))]
+    possible = frame[COLUMNS].to_dict("records")
+    return [position(frame, run) for run in first_runs(values, {}, possible)]
 
 
 def fit(data: pd.DataFrame) -> Any:
     return foretell.fit_model(data, target="time_s").best
 
 
-def position(configuration: dict[str, Any]) -> int:
-    frame = clusters()
+def position(frame: pd.DataFrame, configuration: dict[str, Any]) -> int:
     is_it = np.all([frame[name] == configuration[name] for name in COLUMNS], axis=0)
     return int(np.flatnonzero(is_it)[0])
 
 
-def bayesian(shown: np.ndarray, n_first: int, most: int, seed: Sequence[int]) -> list[int]:
+def bayesian(
+    frame: pd.DataFrame, shown: np.ndarray, n_first: int, most: int, seed: Sequence[int]
+) -> list[int]:
     """Return the order of a Matern process with expected improvement, after some random runs."""
     from scipy.stats import norm
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-    frame = clusters()
     numbers = np.log(frame[COLUMNS[1:]].to_numpy(dtype=float))
     numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
     x = np.column_stack([numbers, pd.get_dummies(frame["family"]).to_numpy(dtype=float)])
@@ -205,11 +258,11 @@ def runs_needed(regrets: Sequence[float]) -> float:
     return float(len(is_good) - np.argmin(is_good[::-1]) + 1 if not is_good.all() else 1)
 
 
-def compare(seeds: Sequence[int], most: int) -> Iterator[dict[str, Any]]:
+def compare(workloads: Sequence[Workload], most: int) -> Iterator[dict[str, Any]]:
     """Replay each problem both ways."""
-    for seed in seeds:
+    for workload in workloads:
         for minimize in ("time", "cost"):
-            problem = Problem(Workload(seed), minimize, most)
+            problem = Problem(workload, minimize, most)
             regrets, order, stopped = problem.advised()
             others = {
                 f"bayesian_{n}": float(np.median([
@@ -218,7 +271,7 @@ def compare(seeds: Sequence[int], most: int) -> Iterator[dict[str, Any]]:
                 for n in FIRST
             }  # fmt: skip
             yield {
-                "problem": f"{seed}:{minimize}",
+                "problem": f"{workload.name}:{minimize}",
                 "advice": runs_needed(regrets),
                 **others,
                 "n_runs": len(order),
@@ -253,15 +306,18 @@ def _runs_text(name: str, runs: pd.Series) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", default="0:12", help="from:to")
+    parser.add_argument("--tables", type=Path, nargs="*", help="measured clusters, a CSV file each")
     parser.add_argument("--most", type=int, default=25, help="runs of a problem")
     parser.add_argument("-o", "--output", type=Path, help="a CSV file with a row per problem")
     asked = parser.parse_args(arguments)
+    seeds = range(*map(int, asked.seeds.split(":")))
+    workloads = [Measured(path) for path in asked.tables or ()] or [MadeUp(s) for s in seeds]
     rows = []
-    for row in compare(range(*map(int, asked.seeds.split(":"))), asked.most):
+    for row in compare(workloads, asked.most):
         rows.append(row)
         others = ", ".join(f"{row[f'bayesian_{n}']:g}" for n in FIRST)
         print(
-            f"{row['problem']:10} advice {row['advice']:4g}   Bayesian {others:10}   "
+            f"{row['problem']:30} advice {row['advice']:4g}   Bayesian {others:10}   "
             f"{'stopped' if row['stopped'] else 'went on'} after {row['n_runs']}, "
             f"plan {row['regret']:.1%} off", flush=True,
         )  # fmt: skip

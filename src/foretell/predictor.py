@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -152,6 +153,11 @@ class Predictor(Protocol):
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """Say for each configuration in which columns it leaves the training data, and how far."""
+
+
+def n_training_rows(predictor: Predictor) -> float:
+    """Return how many rows a model was trained on; infinite if it does not say."""
+    return float(getattr(predictor, "n_rows", math.inf))
 
 
 #: One model, several, or models by name, as a fit of several targets returns them.

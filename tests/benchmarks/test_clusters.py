@@ -10,7 +10,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.clusters import summary
+from benchmarks.clusters import Measured, Problem, clusters, summary
 
 
 def test_advice_that_never_reaches_the_goal_is_not_counted_as_good():
@@ -22,3 +22,14 @@ def test_advice_that_never_reaches_the_goal_is_not_counted_as_good():
     three, five = (line for line in summary(found).splitlines() if "at most as many" in line)
     assert three.endswith(": 50%")
     assert five.endswith(": 75%")
+
+
+def test_a_measured_workload_is_read_from_its_table(tmp_path):
+    path = tmp_path / "sort.csv"
+    frame = clusters().assign(time_s=range(1, 1 + len(clusters())))
+    frame.to_csv(path, index=False)
+    problem = Problem(Measured(path), "cost", most=3)
+    assert problem.workload.name == "sort"
+    cheapest = (frame["nodes"] * frame["price_per_hour"] * frame["time_s"]).argmin()
+    assert problem.regret(cheapest) == 0
+    assert problem.regret(cheapest + 1) > 0

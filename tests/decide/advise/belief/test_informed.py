@@ -60,6 +60,22 @@ def test_what_both_say_is_mixed_by_their_variances_and_wide_where_they_disagree(
     assert (forecast.value[0], forecast.upper[0]) == (found.value[0], found.quantiles.at(0.9)[0])
 
 
+class Trained(Law):
+    """A law that says how many rows it was trained on."""
+
+    n_rows = 6
+
+
+def test_a_model_of_few_runs_counts_less_than_its_intervals_claim():
+    frame = pd.DataFrame({"workers": [5]})
+    usual, few = (
+        kind(law=smooth().law, spread=0.4, ranges=smooth().ranges) for kind in (Law, Trained)
+    )
+    runs, model = informed(usual, RUNS).process.at(frame)[0][0], np.log(usual.predict(frame)[0])
+    off = [abs(np.log(informed(law, RUNS).predict(frame)[0]) - runs) for law in (usual, few)]
+    assert 0 < 3 * off[1] < off[0] < abs(model - runs)
+
+
 def test_with_many_runs_the_model_counts_alone_outside_the_data_and_without_runs_everywhere():
     model, frame = smooth(), pd.DataFrame({"workers": [40]})
     many = pd.DataFrame({"workers": np.geomspace(1, 32, 31), "time_s": np.full(31, 50.0)})

@@ -21,7 +21,7 @@ _DIVIDES, _NEUTRAL, _MULTIPLIES, _BEST = range(4)
 _ROLES = (0.5, 0.25, 0.13, 0.12)
 #: The probabilities that a law has a constant, overhead along a column, a part that is divided by
 #: one column alone, and a cliff; and that a cliff is at a ratio, or speeds up what is below it.
-_CONSTANT, _OVERHEAD, _ALONE, _CLIFF, _RATIO, _UPWARD = 0.8, 0.5, 0.3, 0.5, 0.12, 0.2
+_CONSTANT, _OVERHEAD, _ALONE, _CLIFF, _RATIO, _UPWARD = 0.8, 0.5, 0.3, 0.7, 0.12, 0.2
 #: The width of a cliff, in logs: a step, or a slope.
 _WIDTHS = (0.02, 0.3, 0.8)
 
@@ -38,6 +38,10 @@ class Places:
     logs: Array
     shares: Array
     levels: NDArray[np.int64]
+
+    def first(self, n: int) -> Places:
+        """Return the first of the configurations."""
+        return Places(self.logs[:n], self.shares[:n], self.levels[:n])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,51 +1,70 @@
 """What runs say about other configurations: an average over many explanations of their results.
 
 An explanation is a law drawn from a prior, plus a remainder that follows the runs: a Gaussian
-process. One has no law, and its remainder learns how fast results change along each column. Each
-counts as much as it makes the results likely. Distances of remainders count columns and totals, the
-products of two columns such as nodes × memory: a job may fall off a cliff at a total.
+process. Or it is a process alone, with slopes and lengths drawn from a prior. Each counts as much
+as it makes the results likely. Distances count columns and totals, the products of two columns such
+as nodes × memory: a job may fall off a cliff at a total.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.decide.advise.belief.coordinates import Coordinates
+from foretell.decide.advise.belief.covariances import Covariance
 from foretell.decide.advise.belief.drawn_laws import DrawnLaws, Places
 from foretell.decide.advise.past_runs import PastRuns
 
 Array = NDArray[np.float64]
 
-#: With fewer configurations, nothing can be learned about the effect of each column.
-_FEWEST = 4
-#: With more coordinates than this, all share one length.
-_MOST_LENGTHS = 24
-#: The distance over which results become unlike, in measured ranges, and its bounds.
-_LENGTH, _LENGTHS = 1.0, (0.15, 3.0)
-#: Of the variance, next to that of the results.
-_SIZES = (1e-2, 1e2)
-#: Lengths are learned from this many runs, and results of this many count.
-_MOST_LEARNED, _MOST_RUNS = 100, 400
+#: Explanations are weighed by this many runs, and results of this many count.
+_MOST_WEIGHED, _MOST_RUNS = 100, 400
 _LEAST_VARIANCE = 1e-9
-#: How many laws are drawn, and how many explanations stand for all after the runs were seen.
-_N_LAWS, _N_KEPT = 8_000, 128
+#: How many laws and how many processes are drawn, and how many of each stand for all after the runs
+#: were seen.
+_N_LAWS, _N_KEPT_LAWS = 32_000, 128
+_N_PROCESSES, _N_KEPT_PROCESSES = 300, 16
 #: At least about so many explanations count: if only one of all that were drawn comes close to the
 #: results, it is not right for that reason.
-_LEAST_COUNTED = 8.0
+_LEAST_COUNTED = 3.0
 _FINEST_STEP = 1e-3
 #: Rows that are predicted at once.
 _MOST_ROWS = 4_096
-#: The deviation of the remainder of a law, in logs: laws are combined with each. And how far off
-#: the level of a law may be, which is not drawn.
-_REMAINDERS, _ANY_LEVEL = (0.05, 0.12, 0.3), 5.0
-#: Over which distance the remainder of a law changes, in measured ranges.
-_REMAINDER_LENGTH = 0.7
+#: The deviation of the remainder of a law, in logs: laws are combined with each. And over which
+#: distance it changes, in measured ranges.
+_REMAINDERS, _REMAINDER_LENGTH = (0.1, 0.2), 0.7
+#: How likely it is before the first run that results follow a process alone.
+_NO_LAW = 0.05
+#: Before any run: over which distance results become unlike.
+_LENGTH = 1.0
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs that explanations are about: where, the logs of results, and their variances."""
+
+    x: Array
+    places: Places
+    logs: Array
+    error: Array
+
+    def first(self, n: int) -> _Runs:
+        """Return the first of the runs."""
+        return _Runs(self.x[:n], self.places.first(n), self.logs[:n], self.error[:n])
+
+    def factor(self, covariance: Covariance) -> Array:
+        """Return the Cholesky factor of the covariance of the results."""
+        from scipy.linalg import cholesky
+
+        between = covariance.between(self.x, self.x) + np.diag(self.error + _LEAST_VARIANCE)
+        factor: Array = cholesky(between, lower=True)
+        return factor
 
 
 @dataclass(frozen=True)
@@ -56,40 +75,46 @@ class _Explanation:
     ----------
     laws, weights
         The laws, and how much each counts of all explanations together; without laws, one weight.
-    kernel
-        The covariance of the remainder, in squared logs.
-    x, factor, pull
-        Where the runs are, the Cholesky factor of their covariance, and for each law, what its
-        differences from the runs, multiplied by the inverse of that covariance, are.
+    covariance
+        That of the remainder.
+    runs
+        The runs, from which the logs of laws differ.
     """
 
     laws: DrawnLaws | None
     weights: Array
-    kernel: Any
-    x: Array
-    factor: Array
-    pull: Array
+    covariance: Covariance
+    runs: _Runs
 
-    @classmethod
-    def of_nothing(cls) -> _Explanation:
-        """Return what holds before any run: configurations that are near are alike."""
-        from sklearn.gaussian_process.kernels import Matern
+    @cached_property
+    def _factor(self) -> Array:
+        return self.runs.factor(self.covariance)
 
-        x = np.zeros((0, 0))
-        kernel = 1.0 * Matern(_LENGTH, nu=1.5)
-        return cls(None, np.ones(1), kernel, x, np.zeros((0, 0)), np.zeros((1, 0)))
+    @cached_property
+    def _pull(self) -> Array:
+        """The differences from the runs, multiplied by the inverse of their covariance.
+
+        A row per law.
+        """
+        from scipy.linalg import cho_solve
+
+        off = self.runs.logs[None, :]
+        if self.laws is not None:
+            off = off - self.laws.at(self.runs.places)
+        pull: Array = cho_solve((self._factor, True), off.T).T
+        return pull
 
     def at(self, x: Array, places: Places) -> tuple[Array, Array]:
         """Return the expected logs: a row per law; and how the runs restrict the remainder."""
         from scipy.linalg import solve_triangular
 
-        if not len(self.x):
+        if not len(self.runs.x):
             return np.zeros((1, len(x))), np.zeros((0, len(x)))
-        cross = self.kernel(self.x, x)
-        means = self.pull @ cross
+        cross = self.covariance.between(self.runs.x, x)
+        means = self._pull @ cross
         if self.laws is not None:
             means += self.laws.at(places)
-        return means, solve_triangular(self.factor, cross, lower=True, check_finite=False)
+        return means, solve_triangular(self._factor, cross, lower=True, check_finite=False)
 
 
 @dataclass(frozen=True)
@@ -113,32 +138,26 @@ class Process:
 
     @classmethod
     def of(cls, coordinates: Coordinates, past: PastRuns, target: str, seed: int) -> Process:
-        """Draw laws, learn how fast results change along columns, and weigh both by the runs."""
-        if not len(past.measured):
-            return cls(coordinates, [_Explanation.of_nothing()], 0.0, past.noise[target])
+        """Draw laws and processes, and weigh them by the runs."""
         order = np.random.default_rng([seed, 3]).permutation(len(past.measured))[:_MOST_RUNS]
-        made = past.measured.iloc[order]
+        made, noise = past.measured.iloc[order], past.noise[target]
         x, places = coordinates.at(made), coordinates.places(made)
-        noise = past.noise[target]
-        error = noise**2 / past.n_runs[order]
+        if not len(made):
+            runs = _Runs(x, places, np.zeros(0), np.zeros(0))
+            near = Covariance.of_nearness(_LENGTH, x.shape[1])
+            return cls(coordinates, [_Explanation(None, np.ones(1), near, runs)], 0.0, noise)
         logs = past.log_means[target][order]
         center = float(logs.mean())
-        logs = logs - center
+        runs = _Runs(x, places, logs - center, noise**2 / past.n_runs[order])
         n_levels = [len(levels) for levels in coordinates.categories.values()]
         n_shares = len(coordinates.numbers) - len(coordinates.halves)
         laws = DrawnLaws.draw(_N_LAWS, coordinates.halves, n_shares, n_levels, seed)
-        drawn = laws.at(places)
-        candidates = [
-            _Candidate.of(_remainder(size), x, logs - drawn, error) for size in _REMAINDERS
-        ]
-        if len(x) >= _FEWEST:
-            candidates.append(_learned(x, logs, error, noise, seed))
-        return cls(coordinates, _kept(candidates, laws, x, seed), center, noise)
+        return cls(coordinates, list(_explanations(laws, runs, seed)), center, noise)
 
     @property
     def n_runs(self) -> int:
         """How many measured configurations this rests on."""
-        return len(self.explanations[0].x)
+        return len(self.explanations[0].runs.x)
 
     def at(self, frame: pd.DataFrame) -> tuple[Array, Array]:
         """Return the expected log of a run of each row, and its deviation."""
@@ -150,7 +169,7 @@ class Process:
         mean, square = np.zeros(len(frame)), np.zeros(len(frame))
         for explanation in self.explanations:
             means, known = explanation.at(x, places)
-            variance = explanation.kernel.diag(x) - (known**2).sum(axis=0)
+            variance = explanation.covariance.at(x) - (known**2).sum(axis=0)
             mean += explanation.weights @ means
             square += explanation.weights @ means**2
             square += explanation.weights.sum() * np.maximum(variance, _LEAST_VARIANCE)
@@ -169,7 +188,7 @@ class Process:
         covariance = np.zeros((len(frame), len(frame)))
         counts = random.multinomial(n_draws, [float(e.weights.sum()) for e in self.explanations])
         for n, (e, means, known) in zip(counts, parts, strict=True):
-            off, remainder = means - mean, e.kernel(x) - known.T @ known
+            off, remainder = means - mean, e.covariance.between(x, x) - known.T @ known
             covariance += (off.T * e.weights) @ off + e.weights.sum() * remainder
             if n == 0:
                 continue
@@ -201,89 +220,50 @@ def _root(covariance: Array) -> Array:
     return root
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """Explanations with one covariance, before it is known which of them count.
-
-    ``evidence``: the log of how likely each law makes the results; ``off``: its differences from
-    the results, divided by the factor of their covariance.
-    """
-
-    kernel: Any
-    factor: Array
-    off: Array
-    evidence: Array
-
-    @classmethod
-    def of(cls, kernel: Any, x: Array, off: Array, error: Array) -> _Candidate:
-        """Weigh laws by what they leave to the remainder; ``off``: a row per law."""
-        from scipy.linalg import cholesky, solve_triangular
-
-        covariance = kernel(x) + np.diag(error + _LEAST_VARIANCE)
-        factor = cholesky(covariance, lower=True)
-        scaled = solve_triangular(factor, off.T, lower=True)
-        evidence = -0.5 * (scaled**2).sum(axis=0) - np.log(np.diag(factor)).sum()
-        return cls(kernel, factor, scaled, evidence)
-
-
-def _remainder(size: float) -> Any:
-    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
-
-    return ConstantKernel(_ANY_LEVEL**2) + size**2 * Matern(_REMAINDER_LENGTH, nu=1.5)
-
-
-def _learned(x: Array, logs: Array, error: Array, noise: float, seed: int) -> _Candidate:
-    """Learn how fast results change along each coordinate, without any law.
-
-    What is learned fits the results for that reason alone, which the evidence makes up for.
-    """
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
-
-    n_lengths = x.shape[1] if x.shape[1] <= _MOST_LENGTHS else 1
-    kernel = ConstantKernel(1.0, _SIZES) * Matern(np.full(n_lengths, _LENGTH), _LENGTHS, nu=1.5)
-    size = max(float(logs.std()), noise)
-    rows = slice(_MOST_LEARNED)
-    regressor = GaussianProcessRegressor(
-        kernel, alpha=error[rows] / size**2, n_restarts_optimizer=1, random_state=seed
-    )
-    found = _fitted(regressor, x[rows], logs[rows] / size).kernel_
-    candidate = _Candidate.of(size**2 * found, x, logs[None, :], error)
-    price = 0.5 * (n_lengths + 1) * np.log(len(x))
-    return replace(candidate, evidence=candidate.evidence - price)
-
-
-def _kept(
-    candidates: Sequence[_Candidate], laws: DrawnLaws, x: Array, seed: int
-) -> list[_Explanation]:
+def _explanations(laws: DrawnLaws, runs: _Runs, seed: int) -> Iterator[_Explanation]:
     """Draw explanations by how likely they make the results."""
+    n_coordinates, few = runs.x.shape[1], runs.first(_MOST_WEIGHED)
+    remainders = [
+        Covariance.of_remainder(size, _REMAINDER_LENGTH, n_coordinates) for size in _REMAINDERS
+    ]
+    processes = list(Covariance.draw(_N_PROCESSES, n_coordinates, seed))
+    off = few.logs - laws.at(few.places)
+    by_laws = np.stack([_evidence(covariance, few, off) for covariance in remainders])
+    by_none = np.concatenate(
+        [_evidence(covariance, few, few.logs[None]) for covariance in processes]
+    )
+    evidence = np.concatenate([
+        by_laws.ravel() + np.log((1 - _NO_LAW) / by_laws.size),
+        by_none + np.log(_NO_LAW / by_none.size),
+    ])  # fmt: skip
+    likely = _tempered(evidence - evidence.max())
+    likely /= likely.sum()
+    random = np.random.default_rng([seed, 6])
+    weights = _thinned(likely[: by_laws.size], _N_KEPT_LAWS, random).reshape(by_laws.shape)
+    for covariance, weight in zip(remainders, weights, strict=True):
+        if len(kept := np.flatnonzero(weight)):
+            yield _Explanation(laws.take(kept), weight[kept], covariance, runs)
+    weights = _thinned(likely[by_laws.size :], _N_KEPT_PROCESSES, random)
+    for place in np.flatnonzero(weights):
+        yield _Explanation(None, weights[[place]], processes[place], runs)
+
+
+def _evidence(covariance: Covariance, runs: _Runs, off: Array) -> Array:
+    """Return the log of how likely differences from the runs are, but for a constant."""
     from scipy.linalg import solve_triangular
 
-    evidence = np.concatenate([candidate.evidence for candidate in candidates])
-    likely = _tempered(evidence - evidence.max())
-    places = (np.arange(_N_KEPT) + np.random.default_rng([seed, 6]).random()) / _N_KEPT
-    drawn = np.searchsorted(np.cumsum(likely) / likely.sum(), places)
-    found, first = [], 0
-    for candidate in candidates:
-        n = len(candidate.evidence)
-        mine, counts = np.unique(drawn[(drawn >= first) & (drawn < first + n)], return_counts=True)
-        mine, first = mine - first, first + n
-        if not len(mine):
-            continue
-        pull = solve_triangular(candidate.factor, candidate.off[:, mine], lower=True, trans="T").T
-        kept = laws.take(mine) if n > 1 else None
-        found.append(
-            _Explanation(kept, counts / _N_KEPT, candidate.kernel, x, candidate.factor, pull)
-        )
+    factor = runs.factor(covariance)
+    scaled = solve_triangular(factor, off.T, lower=True)
+    found: Array = -0.5 * (scaled**2).sum(axis=0) - np.log(np.diag(factor)).sum()
     return found
 
 
-def _fitted(regressor: Any, x: Array, y: Array) -> Any:
-    """Fit without a warning about a length at its bound, which is often right."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return regressor.fit(x, y)
+def _thinned(likely: Array, n: int, random: np.random.Generator) -> Array:
+    """Keep some explanations, drawn by how likely they are; the sum of all weights stays."""
+    total = likely.sum()
+    if not total:
+        return np.zeros_like(likely)
+    places = (np.arange(n) + random.random()) / n
+    drawn = np.searchsorted(np.cumsum(likely) / total, places).clip(max=len(likely) - 1)
+    found: Array = np.bincount(drawn, minlength=len(likely)) * (total / n)
+    return found

@@ -17,12 +17,20 @@ from foretell.decide.advise.belief.explanations import Process
 from foretell.decide.advise.past_runs import PastRuns
 from foretell.decide.plan.plan import Planner
 from foretell.decide.question.objective import PlanRequest
-from foretell.predictor import TRUST_INSIDE, Forecast, Outlook, Predictor, Quantiles
+from foretell.predictor import (
+    TRUST_INSIDE,
+    Forecast,
+    Outlook,
+    Predictor,
+    Quantiles,
+    n_training_rows,
+)
 
 _ENDS = (0.05, 0.95)
 #: The most risk that a plan takes with what was never run, if no other risk is asked for.
 _MOST_RISK = 0.05
-#: With so few measured configurations, what runs say counts outside the data, too.
+#: With fewer measured configurations, what runs say counts outside the data, too. And a model of
+#: fewer runs is less sure than it says: its errors were rehearsed on even fewer.
 _FEW = 30
 
 
@@ -55,9 +63,10 @@ def informed_planner(
 class InformedPredictor:
     """A model and a process through the runs; each counts as much as it is sure.
 
-    A model of few runs is equally unsure of all configurations inside its data, and follows no
-    cliff between two runs. With many runs it knows best what is outside the data, so it counts
-    alone there.
+    A model of few runs is equally unsure of all configurations inside its data, follows no cliff
+    between two runs, and cannot know how far off it is. So it counts little next to laws that were
+    drawn without regard to the runs. With many runs it knows best what is outside the data, and
+    counts alone there.
     """
 
     model: Predictor
@@ -124,19 +133,19 @@ class InformedPredictor:
         """Return rows about which the runs say something, and the mean and deviation of the log.
 
         They are those of a mixture of both opinions, with weights that fall with their variances.
-        Where they disagree, it is wide. Outside the data it is never narrower than the model's.
+        Where they disagree, it is wide.
         """
         lower, upper = (found.quantiles.at(p) for p in _ENDS)
-        is_mixed = (found.trust == TRUST_INSIDE) | (self.process.n_runs <= _FEW)
+        n_runs = self.process.n_runs
+        is_mixed = (found.trust == TRUST_INSIDE) | (n_runs <= _FEW)
         is_mixed &= (lower > 0) & (upper > lower) & np.isfinite(upper)
-        rows = np.flatnonzero(is_mixed & (self.process.n_runs > 0))
+        rows = np.flatnonzero(is_mixed & (n_runs > 0))
         if not len(rows):
             return rows, np.zeros(0), np.zeros(0)
         mean, deviation = self.process.at(frame.iloc[rows])
         other, other_deviation = np.log(found.value[rows]), log_sizes(lower, upper, 0.0)[rows]
+        other_deviation = other_deviation * max(_FEW / n_training_rows(self.model), 1.0)
         weight = other_deviation**2 / (deviation**2 + other_deviation**2)
         variance = weight * deviation**2 + (1 - weight) * other_deviation**2
         variance += weight * (1 - weight) * (mean - other) ** 2
-        is_outside = found.trust[rows] != TRUST_INSIDE
-        variance = np.where(is_outside, np.maximum(variance, other_deviation**2), variance)
         return rows, weight * mean + (1 - weight) * other, np.sqrt(variance)
