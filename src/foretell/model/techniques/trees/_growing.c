@@ -143,15 +143,18 @@ static void add_leaf(Tree *tree, int64_t place, float value, float *predicted) {
     for (int64_t i = node.begin; i < node.end; i++) predicted[tree->order[i]] += value;
 }
 
-static void add_split(const Problem *problem, Tree *tree, int64_t place, const Split *split) {
+/* Return 0 if all rows would go to one side, which rounding of weights can pass off as a gain. */
+static int add_split(const Problem *problem, Tree *tree, int64_t place, const Split *split) {
     Node node = tree->nodes[place];
     int64_t middle = part(problem, tree, &node, split);
+    if (middle == node.begin || middle == node.end) return 0;
     tree->column[place] = (int32_t)split->column;
     tree->level[place] = split->level;
     tree->left[place] = (int32_t)tree->n_nodes;
     tree->value[place] = 0;
     tree->nodes[tree->n_nodes++] = (Node){node.begin, middle, node.depth + 1, split->left};
     tree->nodes[tree->n_nodes++] = (Node){middle, node.end, node.depth + 1, split->right};
+    return 1;
 }
 
 /* The sum of all rows, taken over the levels of the first column: rounding depends on the order. */
@@ -175,9 +178,7 @@ static void grow_tree(const Problem *problem, Tree *tree, float *predicted) {
     tree->n_nodes = 1;
     for (int64_t place = 0; place < tree->n_nodes; place++) {
         Split split = best_split(problem, tree, &tree->nodes[place]);
-        if (split.column >= 0)
-            add_split(problem, tree, place, &split);
-        else
+        if (split.column < 0 || !add_split(problem, tree, place, &split))
             add_leaf(tree, place, leaf_value(tree->nodes[place].sum, problem->penalties), predicted);
     }
 }
