@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import xgboost
 
 from foretell.model.techniques import TrainingRows, complete
+from foretell.model.techniques.trees import boosting
 from foretell.model.techniques.trees.boosting import XGBoostTechnique, distinct_columns
 from foretell.testing import merged
 
@@ -111,6 +114,20 @@ def test_leaving_columns_out_changes_no_training_prediction(n_rows):
     assert len(fitted.columns) == (3 if n_rows < 256 else 6)
     expected = reference.inplace_predict(many.astype(np.float32)) + y.mean()
     np.testing.assert_allclose(fitted.predict(many), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [3, 0])
+def test_nodes_summed_on_their_own_give_the_trees_of_subtracted_ones(monkeypatch, depth):
+    x, y = data(2000)
+    summed = fit(x, y, max_depth=depth)
+    monkeypatch.setattr(boosting, "_ROWS_TO_SUBTRACT", 1)
+    np.testing.assert_allclose(summed.predict(x), fit(x, y, max_depth=depth).predict(x), rtol=1e-6)
+
+
+def test_xgboost_keeps_no_more_nodes_to_subtract_from_than_have_many_rows():
+    x, y = data(640)
+    (tree,) = json.loads(fit(x, y).booster.save_config())["learner"]["gradient_booster"]["updater"]
+    assert int(tree["hist_train_param"]["max_cached_hist_node"]) == 10
 
 
 def test_features_keep_their_place_when_columns_are_left_out():

@@ -234,6 +234,14 @@ def join_trees(trees: Sequence[Tree], **settings: Any) -> TreeRegressor:
     )
 
 
+def split_shares(trees: TreeRegressor) -> Array | None:
+    """Return the share of each feature in the number of splits; None if there is no split."""
+    splits = trees.feature[trees.left >= 0]
+    if len(splits) == 0:
+        return None
+    return np.bincount(splits, minlength=trees.n_features) / len(splits)
+
+
 def single_precision(x: Array) -> NDArray[np.float32]:
     """Return the features as trees see them; what is too large becomes infinite."""
     with np.errstate(over="ignore"):
