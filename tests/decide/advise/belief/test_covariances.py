@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern, WhiteKernel
 
-from foretell.decide.advise.belief.covariances import Covariance
+from foretell.decide.advise.belief.covariances import Covariance, same_places
 
 PLACES = np.random.default_rng(0).random((7, 3))
 
@@ -24,14 +24,17 @@ def test_covariance_is_that_of_a_level_slopes_a_matern_process_and_noise_of_its_
         covariance.own**2
     )
     expected = (ConstantKernel(covariance.level**2) + rest)(PLACES) + slopes
-    np.testing.assert_allclose(covariance.between(PLACES, PLACES), expected)
+    np.testing.assert_allclose(
+        covariance.between(PLACES, PLACES, same_places(PLACES, PLACES)), expected
+    )
     np.testing.assert_allclose(covariance.at(PLACES), np.diag(expected))
 
 
 def test_what_a_configuration_has_of_its_own_is_shared_by_its_repeats_alone():
     covariance = Covariance(0.0, np.zeros(3), 0.0, np.ones(3), 0.2)
+    some, others = PLACES[:2], PLACES[[1, 0, 1]]
     np.testing.assert_allclose(
-        covariance.between(PLACES[:2], PLACES[[1, 0, 1]]),
+        covariance.between(some, others, same_places(some, others)),
         0.04 * np.array([[0, 1, 0], [1, 0, 1]]),
     )
 
@@ -41,7 +44,9 @@ def test_what_a_configuration_has_of_its_own_is_shared_by_its_repeats_alone():
 def test_drawn_covariances_are_positive_whatever_the_columns(n_coordinates, seed):
     random = np.random.default_rng(seed)
     places = random.uniform(-1, 2, (12, n_coordinates))
-    matrix = drawn(n_coordinates, seed).between(places, places)
+    steps = 10 ** random.uniform(-12, -2) * np.arange(4)  # some are so near that they are rounded
+    places = np.vstack([places, places[:1] + steps[:, None]])
+    matrix = drawn(n_coordinates, seed).between(places, places, same_places(places, places))
     assert np.linalg.eigvalsh(matrix).min() > -1e-8 * np.trace(matrix)
     np.testing.assert_allclose(matrix, matrix.T)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.decide.advise.belief import explanations
 from foretell.decide.advise.belief.coordinates import Coordinates
 from foretell.decide.advise.belief.drawn_laws import DrawnLaws
 from foretell.decide.advise.belief.explanations import Process
@@ -172,6 +173,30 @@ def test_of_many_columns_no_single_law_is_believed():
         mean, deviation = process.at(frame[10:])
         off.append((mean - np.log(100) - logs[10:]) / deviation)
     assert np.sqrt(np.mean(np.square(off))) < 1.6
+
+
+def test_runs_that_are_very_near_each_other_are_told_apart_or_not_but_never_an_error():
+    law = Law(ranges={"size": (0.0, 1e6)})
+    for step in (200, 1e-2, 1e-5, 1e-9):
+        frame = pd.DataFrame({"size": [0, 1e6, 5e5, 5e5 + step, 5e5 + 2 * step]})
+        mean, deviation = process_of(frame, [1, 10, 5, 5.01, 5.02], law).at(frame)
+        np.testing.assert_allclose(mean, np.log([1, 10, 5, 5.01, 5.02]), atol=0.1)
+        assert np.isfinite(deviation).all()
+
+
+def test_a_category_of_thousands_of_levels_takes_fewer_laws_not_more_memory(monkeypatch):
+    drawn = []
+
+    def draw(n_laws, *rest):
+        drawn.append(n_laws)
+        return DrawnLaws.draw(n_laws, *rest)
+
+    monkeypatch.setattr(explanations, "DrawnLaws", type("Drawn", (), {"draw": staticmethod(draw)}))
+    for n_levels in (2, 5_000):
+        levels = [f"m{i}" for i in range(n_levels)]
+        law = Law(ranges=CLUSTER.ranges, categories={"kind": levels})
+        process_of(clusters((1, 1, "m0"), (4, 1, "m1")), [50, 40], law)
+    assert drawn[0] > 10 * drawn[1] > 1000
 
 
 def test_many_rows_are_predicted_like_few():

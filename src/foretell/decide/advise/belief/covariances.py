@@ -25,8 +25,8 @@ _MANY_SLOPES = 9
 #: How likely a coordinate counts for what is near, and of how many at the most that is expected.
 #: Along the others, nothing changes but slowly.
 _COUNTS, _MOST_COUNTED, _SLOWLY = 0.5, 5, 0.1
-#: Places that are nearer than this are the same, by the square of their distance.
-_SAME = 1e-9
+#: Coordinates that agree to so many digits are the same.
+_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +61,12 @@ class Covariance:
     @classmethod
     def of_remainder(cls, size: float, length: float, n_coordinates: int) -> Covariance:
         """Return that of what a law leaves unexplained."""
-        slopes, rates = (
-            np.full(n_coordinates, _SLOPE_LEFT * size),
-            np.full(n_coordinates, 1 / length),
-        )
-        return cls(ANY_LEVEL, slopes, size, rates, _OWN_LEFT * size)
+        slopes = np.full(n_coordinates, _SLOPE_LEFT * size / _shrink(n_coordinates))
+        return cls(ANY_LEVEL, slopes, size, np.full(n_coordinates, 1 / length), _OWN_LEFT * size)
 
     @classmethod
     def draw(cls, n: int, n_coordinates: int, seed: int) -> Iterator[Covariance]:
         """Draw processes without regard to any run."""
-        shrink = np.sqrt(max(n_coordinates / _MANY_SLOPES, 1.0))
         counts = min(_COUNTS, _MOST_COUNTED / max(n_coordinates, 1))
         for i in range(n):
             random = np.random.default_rng([seed, 7, i])
@@ -78,13 +74,13 @@ class Covariance:
             is_counted = random.random(n_coordinates) < counts
             yield cls(
                 ANY_LEVEL,
-                _some(random, _SLOPE, n_coordinates) / shrink,
+                _some(random, _SLOPE, n_coordinates) / _shrink(n_coordinates),
                 float(_some(random, _SIZE, 1)[0]),
                 np.where(is_counted, 1 / lengths, _SLOWLY),
                 float(_some(random, _OWN, 1)[0]),
             )
 
-    def between(self, x: Array, others: Array) -> Array:
+    def between(self, x: Array, others: Array, is_same: NDArray[np.bool_]) -> Array:
         """Return the covariance of each place (row) with each other place (column)."""
         found: Array = ((x - _MIDDLE) * self.slopes**2) @ (others - _MIDDLE).T
         found += self.level**2
@@ -92,13 +88,27 @@ class Covariance:
         squares = (near**2).sum(axis=1)[:, None] + (far**2).sum(axis=1) - 2 * near @ far.T
         distance = np.sqrt(3 * np.maximum(squares, 0.0))
         found += self.size**2 * (1 + distance) * np.exp(-distance)
-        found += self.own**2 * (squares < _SAME)
+        found += self.own**2 * is_same
         return found
 
     def at(self, x: Array) -> Array:
         """Return the variance at each place."""
         found: Array = ((x - _MIDDLE) ** 2) @ self.slopes**2
         return found + self.level**2 + self.size**2 + self.own**2
+
+
+def same_places(x: Array, others: Array) -> NDArray[np.bool_]:
+    """Say which places (rows) are the same as which others (columns)."""
+    both = np.round(np.vstack([x, others]), _DIGITS)
+    _, position = np.unique(both, axis=0, return_inverse=True)
+    position = position.ravel()
+    found: NDArray[np.bool_] = position[: len(x), None] == position[len(x) :]
+    return found
+
+
+def _shrink(n_coordinates: int) -> float:
+    """Return by what slopes are divided, so that together they are no larger with many."""
+    return float(np.sqrt(max(n_coordinates / _MANY_SLOPES, 1.0)))
 
 
 def _some(random: np.random.Generator, usual: tuple[float, float], n: int) -> Array:

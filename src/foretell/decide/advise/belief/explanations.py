@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from foretell.decide.advise.belief.coordinates import Coordinates
-from foretell.decide.advise.belief.covariances import Covariance
+from foretell.decide.advise.belief.covariances import Covariance, same_places
 from foretell.decide.advise.belief.drawn_laws import DrawnLaws, Places
 from foretell.decide.advise.past_runs import PastRuns
 
@@ -30,6 +30,9 @@ _LEAST_VARIANCE = 1e-9
 #: were seen.
 _N_LAWS, _N_KEPT_LAWS = 32_000, 128
 _N_PROCESSES, _N_KEPT_PROCESSES = 300, 16
+#: Fewer are kept with many runs, which take long and leave less open, and if they hardly count;
+#: fewer laws are drawn where categories have many levels.
+_MOST_KEPT_RUNS, _LEAST_SHARE, _MOST_EFFECTS = 800, 1e-3, 8_000_000
 #: At least about so many explanations count: if only one of all that were drawn comes close to the
 #: results, it is not right for that reason.
 _LEAST_COUNTED = 3.0
@@ -38,7 +41,7 @@ _FINEST_STEP = 1e-3
 _MOST_ROWS = 4_096
 #: The deviation of the remainder of a law, in logs: laws are combined with each. And over which
 #: distance it changes, in measured ranges.
-_REMAINDERS, _REMAINDER_LENGTH = (0.1, 0.2), 0.7
+_REMAINDERS, _REMAINDER_LENGTH = (0.05, 0.1, 0.2), 0.7
 #: How likely it is before the first run that results follow a process alone.
 _NO_LAW = 0.05
 #: Before any run: over which distance results become unlike.
@@ -58,11 +61,16 @@ class _Runs:
         """Return the first of the runs."""
         return _Runs(self.x[:n], self.places.first(n), self.logs[:n], self.error[:n])
 
+    @cached_property
+    def _is_same(self) -> NDArray[np.bool_]:
+        return same_places(self.x, self.x)
+
     def factor(self, covariance: Covariance) -> Array:
         """Return the Cholesky factor of the covariance of the results."""
         from scipy.linalg import cholesky
 
-        between = covariance.between(self.x, self.x) + np.diag(self.error + _LEAST_VARIANCE)
+        between = covariance.between(self.x, self.x, self._is_same)
+        between += np.diag(self.error + _LEAST_VARIANCE)
         factor: Array = cholesky(between, lower=True)
         return factor
 
@@ -104,13 +112,16 @@ class _Explanation:
         pull: Array = cho_solve((self._factor, True), off.T).T
         return pull
 
-    def at(self, x: Array, places: Places) -> tuple[Array, Array]:
-        """Return the expected logs: a row per law; and how the runs restrict the remainder."""
+    def at(self, x: Array, places: Places, is_same: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Return the expected logs: a row per law; and how the runs restrict the remainder.
+
+        ``is_same``: which of the runs were made at which of the places.
+        """
         from scipy.linalg import solve_triangular
 
         if not len(self.runs.x):
             return np.zeros((1, len(x))), np.zeros((0, len(x)))
-        cross = self.covariance.between(self.runs.x, x)
+        cross = self.covariance.between(self.runs.x, x, is_same)
         means = self._pull @ cross
         if self.laws is not None:
             means += self.laws.at(places)
@@ -151,13 +162,19 @@ class Process:
         runs = _Runs(x, places, logs - center, noise**2 / past.n_runs[order])
         n_levels = [len(levels) for levels in coordinates.categories.values()]
         n_shares = len(coordinates.numbers) - len(coordinates.halves)
-        laws = DrawnLaws.draw(_N_LAWS, coordinates.halves, n_shares, n_levels, seed)
+        n_laws = min(_N_LAWS, max(_MOST_EFFECTS // (1 + sum(n_levels)), _N_KEPT_LAWS))
+        laws = DrawnLaws.draw(n_laws, coordinates.halves, n_shares, n_levels, seed)
         return cls(coordinates, list(_explanations(laws, runs, seed)), center, noise)
 
     @property
     def n_runs(self) -> int:
         """How many measured configurations this rests on."""
-        return len(self.explanations[0].runs.x)
+        return len(self.runs.x)
+
+    @property
+    def runs(self) -> _Runs:
+        """The runs that all explanations are about."""
+        return self.explanations[0].runs
 
     def at(self, frame: pd.DataFrame) -> tuple[Array, Array]:
         """Return the expected log of a run of each row, and its deviation."""
@@ -167,8 +184,9 @@ class Process:
             return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
         x, places = self.coordinates.at(frame), self.coordinates.places(frame)
         mean, square = np.zeros(len(frame)), np.zeros(len(frame))
+        is_same = same_places(self.runs.x, x)
         for explanation in self.explanations:
-            means, known = explanation.at(x, places)
+            means, known = explanation.at(x, places, is_same)
             variance = explanation.covariance.at(x) - (known**2).sum(axis=0)
             mean += explanation.weights @ means
             square += explanation.weights @ means**2
@@ -182,13 +200,14 @@ class Process:
         The draws have means of 0 and deviations of 1.
         """
         x, places = self.coordinates.at(frame), self.coordinates.places(frame)
-        parts = [(e, *e.at(x, places)) for e in self.explanations]
+        is_run, is_same = same_places(self.runs.x, x), same_places(x, x)
+        parts = [(e, *e.at(x, places, is_run)) for e in self.explanations]
         mean = sum(e.weights @ means for e, means, _ in parts)
         random, drawn = np.random.default_rng([seed, 4]), []
         covariance = np.zeros((len(frame), len(frame)))
         counts = random.multinomial(n_draws, [float(e.weights.sum()) for e in self.explanations])
         for n, (e, means, known) in zip(counts, parts, strict=True):
-            off, remainder = means - mean, e.covariance.between(x, x) - known.T @ known
+            off, remainder = means - mean, e.covariance.between(x, x, is_same) - known.T @ known
             covariance += (off.T * e.weights) @ off + e.weights.sum() * remainder
             if n == 0:
                 continue
@@ -243,7 +262,11 @@ def _explanations(laws: DrawnLaws, runs: _Runs, seed: int) -> Iterator[_Explanat
     for covariance, weight in zip(remainders, weights, strict=True):
         if len(kept := np.flatnonzero(weight)):
             yield _Explanation(laws.take(kept), weight[kept], covariance, runs)
-    weights = _thinned(likely[by_laws.size :], _N_KEPT_PROCESSES, random)
+    share = likely[by_laws.size :].sum()
+    n_kept = min(_N_KEPT_PROCESSES * share, _MOST_KEPT_RUNS / len(runs.x))
+    if share < _LEAST_SHARE:
+        return
+    weights = _thinned(likely[by_laws.size :], int(np.ceil(n_kept)), random)
     for place in np.flatnonzero(weights):
         yield _Explanation(None, weights[[place]], processes[place], runs)
 
