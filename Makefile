@@ -7,7 +7,7 @@ JOBS ?= auto
 .PHONY: demo test check kubernetes serving-tools bench bench-cluster bench-queue bench-tune bench-tasks bench-corun studies clean
 
 # Two stamps: the demo needs no development tools, and the stamp is rebuilt when the requirements change.
-$(VENV)/.runtime: pyproject.toml
+$(VENV)/.runtime: pyproject.toml src/foretell/model/techniques/trees/_growing.c
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@

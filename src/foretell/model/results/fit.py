@@ -76,6 +76,11 @@ class Fit:
         return self.best.categories
 
     @property
+    def n_rows(self) -> int:
+        """How many rows the best model was trained on."""
+        return self.best.n_rows
+
+    @property
     def has_intervals(self) -> bool:
         """Whether predictions of the best model have intervals."""
         return self.best.has_intervals

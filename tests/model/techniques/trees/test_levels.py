@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -70,6 +73,21 @@ def test_trees_on_few_values_are_those_of_xgboost_to_the_last_bit(monkeypatch, o
 
 
 @needs_compiler
+def test_trees_end_early_where_those_of_xgboost_do(monkeypatch):
+    """It splits 256 nodes at once, and stops if gamma refuses all that are left at that depth."""
+    x = np.array(list(product((0.0, 1.0), repeat=11)))
+    effects = 0.8 ** np.arange(11) * np.ones_like(x)
+    effects[x[:, 0] == 1, 9:] = 0.008  # of 512 nodes at a depth of 9, half can be split
+    rows = TrainingRows(x, (effects * x).sum(axis=1), np.ones(len(x)))
+    options = {"n_estimators": 1, "lambda": 0, "gamma": 1e-3}
+    ours, theirs = fit(rows, **options), fit_with_xgboost(monkeypatch, rows, **options)
+    assert (
+        len(theirs.to_state().arrays["left"]) == 2 * (512 + 256) - 1
+    )  # the last column is not used
+    np.testing.assert_array_equal(ours.predict(x), theirs.predict(x))
+
+
+@needs_compiler
 def test_saved_form_of_compiled_trees_predicts_the_same_also_at_the_thresholds():
     rows = grid()
     fitted = fit(rows)
@@ -95,6 +113,20 @@ def test_xgboost_grows_trees_on_columns_of_many_values():
 def test_xgboost_grows_trees_on_many_rows(monkeypatch):
     monkeypatch.setattr(_levels, "_MOST_ROWS", 599)
     assert isinstance(fit(grid(n=600)), BoostedTrees)
+
+
+def test_where_nothing_is_compiled_xgboost_grows_all_trees(monkeypatch):
+    expected = fit(grid()).predict(grid().x)
+    # An attribute of the package would be imported without a look at the modules.
+    monkeypatch.delattr("foretell.model.techniques.trees._growing", raising=False)
+    monkeypatch.setitem(sys.modules, "foretell.model.techniques.trees._growing", None)
+    is_built.cache_clear()
+    try:
+        fitted = fit(grid())
+    finally:
+        is_built.cache_clear()
+    assert isinstance(fitted, BoostedTrees)
+    np.testing.assert_array_equal(fitted.predict(grid().x), expected)
 
 
 def test_levels_are_positions_among_the_values_of_a_column():

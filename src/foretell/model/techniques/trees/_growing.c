@@ -13,6 +13,9 @@ enum { MOST_VALUES = 256, WORD_BITS = 64, WORDS = MOST_VALUES / WORD_BITS };
 /* XGBoost refuses gains up to this one, whatever gamma is. */
 static const float LEAST_GAIN = 1e-6f;
 
+/* XGBoost splits so many nodes of a depth at once. */
+enum { BATCH = 256 };
+
 typedef struct {
     double gradient, weight;
 } Sum;
@@ -143,7 +146,7 @@ static void add_leaf(Tree *tree, int64_t place, float value, float *predicted) {
     for (int64_t i = node.begin; i < node.end; i++) predicted[tree->order[i]] += value;
 }
 
-/* Return 0 if all rows would go to one side, which rounding of weights can pass off as a gain. */
+/* Return 0 if all rows would go to one side. Sums of counts are exact, so only other weights could come to that. */
 static int add_split(const Problem *problem, Tree *tree, int64_t place, const Split *split) {
     Node node = tree->nodes[place];
     int64_t middle = part(problem, tree, &node, split);
@@ -171,15 +174,38 @@ static Node root_of(const Problem *problem, Tree *tree) {
     return root;
 }
 
+/* What became of the nodes of one depth so far. */
+typedef struct {
+    int64_t depth, n_splits;
+    int ends_refused; /* a node after the last split could be split, but for gamma */
+} Level;
+
+/* After full batches, XGBoost takes the nodes that are left; if gamma refuses each, the whole tree is finished. */
+static int finishes(const Level *level) {
+    return level->n_splits > 0 && level->n_splits % BATCH == 0 && level->ends_refused;
+}
+
 /* Grow level by level, and add the value of its leaf to what is predicted for each row. */
 static void grow_tree(const Problem *problem, Tree *tree, float *predicted) {
+    Level level = {0};
+    int is_finished = 0;
     memset(tree->at, 0, sizeof tree->at);
     tree->nodes[0] = root_of(problem, tree);
     tree->n_nodes = 1;
     for (int64_t place = 0; place < tree->n_nodes; place++) {
-        Split split = best_split(problem, tree, &tree->nodes[place]);
-        if (split.column < 0 || !add_split(problem, tree, place, &split))
+        Split split = {.gain = 0, .column = -1};
+        if (tree->nodes[place].depth != level.depth) {
+            is_finished |= finishes(&level);
+            level = (Level){.depth = tree->nodes[place].depth};
+        }
+        if (!is_finished) split = best_split(problem, tree, &tree->nodes[place]);
+        if (split.column >= 0 && add_split(problem, tree, place, &split)) {
+            level.n_splits++;
+            level.ends_refused = 0;
+        } else {
+            level.ends_refused |= split.gain > LEAST_GAIN;
             add_leaf(tree, place, leaf_value(tree->nodes[place].sum, problem->penalties), predicted);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ from foretell.model.techniques.trees._flat import (
     split_shares,
 )
 
-#: A column may have so many values; XGBoost then has a bin for each.
+#: Up to so many values of a column, XGBoost splits between any two; more are binned.
 MOST_VALUES = 256
 
 # With more rows, bins are empty only deep in a tree, and XGBoost is faster above that.

@@ -24,10 +24,14 @@ from foretell.model.techniques.trees._flat import (
     split_shares,
     training_features,
 )
-from foretell.model.techniques.trees._levels import Levels, LevelTrees, Penalties, boost, is_built
-
-# Up to this many values of a feature, XGBoost splits between any two; more are binned.
-_BINS = 256
+from foretell.model.techniques.trees._levels import (
+    MOST_VALUES,
+    Levels,
+    LevelTrees,
+    Penalties,
+    boost,
+    is_built,
+)
 
 # A node of fewer rows is faster summed on its own than subtracted from its parent, bin by bin.
 _ROWS_TO_SUBTRACT = 64
@@ -94,7 +98,7 @@ class XGBoostTechnique(Technique):
             "objective": "reg:squarederror",
             # "exact" took 1.7 times as long on 1,448 rows, and applies gamma differently.
             "tree_method": "hist",
-            "max_bin": _BINS,
+            "max_bin": MOST_VALUES,
             "max_cached_hist_node": max(1, len(prepared.x) // _ROWS_TO_SUBTRACT),
             "nthread": 1,
             "verbosity": 0,
@@ -204,7 +208,9 @@ class _Binned:
         import xgboost
 
         weight = self.rows.weight if self.rows.is_merged else None
-        return xgboost.QuantileDMatrix(x, label=self.label, weight=weight, max_bin=_BINS, nthread=1)
+        return xgboost.QuantileDMatrix(
+            x, label=self.label, weight=weight, max_bin=MOST_VALUES, nthread=1
+        )
 
 
 def distinct_columns(x: NDArray[np.float32]) -> NDArray[np.intp]:
@@ -226,7 +232,7 @@ def distinct_columns(x: NDArray[np.float32]) -> NDArray[np.intp]:
             continue
         kept.append(j)
         seen.add(order)
-        if len(values) <= _BINS:
+        if len(values) <= MOST_VALUES:
             seen.add(_digest(len(values) - 1 - ranks))
     return np.array(kept, dtype=np.intp)
 
