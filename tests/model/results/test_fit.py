@@ -10,7 +10,7 @@ import pytest
 
 import foretell
 from foretell.model.results.schema import read_results
-from foretell.predictor import Predictor
+from foretell.predictor import Predictor, n_training_rows
 
 CAMPAIGN = {
     "data": {"target": "time_s"},
@@ -138,6 +138,7 @@ def test_a_fit_keeps_the_contract_of_predictors(fitted):
     assert fitted.ranges == {"nodes": (1, 8), "size": (10, 80)}
     assert fitted.categories == {}
     assert fitted.has_intervals is fitted.best.has_intervals
+    assert n_training_rows(fitted) == n_training_rows(fitted.best) == fitted.best.n_rows
     row = pd.DataFrame({"nodes": [16], "size": [40]})
     assert fitted.outlook(row, [0.5]).value == fitted.predict(row)
     assert "nodes" in fitted.outside(row)[0]
