@@ -263,9 +263,9 @@ def _explanations(laws: DrawnLaws, runs: _Runs, seed: int) -> Iterator[_Explanat
         if len(kept := np.flatnonzero(weight)):
             yield _Explanation(laws.take(kept), weight[kept], covariance, runs)
     share = likely[by_laws.size :].sum()
-    n_kept = min(_N_KEPT_PROCESSES * share, _MOST_KEPT_RUNS / len(runs.x))
     if share < _LEAST_SHARE:
         return
+    n_kept = min(_N_KEPT_PROCESSES * share, _MOST_KEPT_RUNS / len(runs.x))
     weights = _thinned(likely[by_laws.size :], int(np.ceil(n_kept)), random)
     for place in np.flatnonzero(weights):
         yield _Explanation(None, weights[[place]], processes[place], runs)

@@ -216,6 +216,45 @@ class LibraryTrees(Regressor):
         return TreeRegressor.from_state(state, n_features)
 
 
+@dataclass(frozen=True, eq=False)
+class BoostedSum(LibraryTrees):
+    """The sum of the first trees that were boosted on some columns of a target in a unit."""
+
+    n_trees: int
+    columns: NDArray[np.intp]
+    n_features: int
+    base: float
+    unit: float
+
+    @abstractmethod
+    def trees(self) -> list[Tree]:
+        """Return the trees as ours."""
+
+    @abstractmethod
+    def sums(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Add up what the trees predict for rows of the columns."""
+
+    @cached_property
+    def portable(self) -> TreeRegressor:
+        """The same trees as ours, and how many of all splits each feature has, as a share."""
+        trees = join_trees(self.trees(), n_features=self.n_features, is_mean=False, base=self.base)
+        splits = trees.feature[trees.left >= 0]
+        if not len(splits):
+            return trees
+        return replace(trees, shares=np.bincount(splits, minlength=self.n_features) / len(splits))
+
+    def predict(self, x: Array) -> Array:
+        """Return one prediction per row of ``x``."""
+        if not len(x):
+            return np.zeros(0)
+        sums = self.sums(single_precision(x[:, self.columns]))
+        return sums.astype(np.float64) * self.unit + self.base
+
+    def at(self, value: Any) -> BoostedSum:
+        """Return the model with the first trees alone."""
+        return replace(self, n_trees=prefix(value, self.n_trees))
+
+
 def join_trees(trees: Sequence[Tree], **settings: Any) -> TreeRegressor:
     """Lay trees end to end; the settings are the other fields of the regressor."""
     starts = np.cumsum([0, *(len(tree.feature) for tree in trees)])
@@ -232,14 +271,6 @@ def join_trees(trees: Sequence[Tree], **settings: Any) -> TreeRegressor:
         starts=starts.astype(np.int64),
         **settings,
     )
-
-
-def split_shares(trees: TreeRegressor) -> Array | None:
-    """Return the share of each feature in the number of splits; None if there is no split."""
-    splits = trees.feature[trees.left >= 0]
-    if len(splits) == 0:
-        return None
-    return np.bincount(splits, minlength=trees.n_features) / len(splits)
 
 
 def single_precision(x: Array) -> NDArray[np.float32]:

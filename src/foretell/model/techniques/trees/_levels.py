@@ -6,23 +6,14 @@ Where no C compiler was at hand, there is no compiled part, and XGBoost grows al
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array
-from foretell.model.techniques.trees._flat import (
-    LibraryTrees,
-    Tree,
-    TreeRegressor,
-    join_trees,
-    prefix,
-    single_precision,
-    split_shares,
-)
+from foretell.model.techniques.trees._flat import BoostedSum, Tree
 
 #: Up to so many values of a column, XGBoost splits between any two; more are binned.
 MOST_VALUES = 256
@@ -133,50 +124,29 @@ class Boosted:
     value: NDArray[np.float32]
     starts: NDArray[np.int64]
 
-    def sums(self, rows: NDArray[np.float32], n_trees: int) -> NDArray[np.float32]:
-        """Add up what the first trees predict, in single precision like XGBoost."""
-        from foretell.model.techniques.trees import _growing
-
-        sums = np.zeros(len(rows), dtype=np.float32)
-        starts = self.starts[:n_trees]
-        _growing.predict(rows, starts, self.column, self.bound, self.left, self.value, sums)
-        return sums
-
-    def trees(self, columns: NDArray[np.intp], unit: float, n_trees: int) -> list[Tree]:
-        """Return the first trees, with the values of leaves in a unit."""
-        # Here a row goes left below the bound, in ours at or below the threshold.
-        threshold = np.nextafter(self.bound, np.float32(-np.inf)).astype(np.float64)
-        right = np.where(self.left < 0, -1, self.left + 1)
-        value = self.value.astype(np.float64) * unit
-        nodes = (columns[self.column], threshold, self.left, right, value)
-        spans = zip(self.starts[:n_trees], self.starts[1:], strict=False)
-        return [Tree(*(part[start:end] for part in nodes)) for start, end in spans]
-
 
 @dataclass(frozen=True, eq=False)
-class LevelTrees(LibraryTrees):
-    """Compiled trees of a target, on some of its columns."""
+class LevelTrees(BoostedSum):
+    """Compiled trees of a target."""
 
     boosted: Boosted
-    n_trees: int
-    columns: NDArray[np.intp]
-    n_features: int
-    base: float
-    unit: float
 
-    @cached_property
-    def portable(self) -> TreeRegressor:
-        """The same trees as ours, with the share of each feature in the number of splits."""
-        trees = self.boosted.trees(self.columns, self.unit, self.n_trees)
-        portable = join_trees(trees, n_features=self.n_features, is_mean=False, base=self.base)
-        return replace(portable, shares=split_shares(portable))
+    def trees(self) -> list[Tree]:
+        """Return the trees as ours."""
+        grown = self.boosted
+        # Here a row goes left below the bound, in ours at or below the threshold.
+        threshold = np.nextafter(grown.bound, np.float32(-np.inf)).astype(np.float64)
+        right = np.where(grown.left < 0, -1, grown.left + 1)
+        value = grown.value.astype(np.float64) * self.unit
+        nodes = (self.columns[grown.column], threshold, grown.left, right, value)
+        spans = zip(grown.starts[: self.n_trees], grown.starts[1:], strict=False)
+        return [Tree(*(part[start:end] for part in nodes)) for start, end in spans]
 
-    def predict(self, x: Array) -> Array:
-        """Return one prediction per row of ``x``."""
-        rows = single_precision(x[:, self.columns])
-        above = self.boosted.sums(rows, self.n_trees).astype(np.float64)
-        return above * self.unit + self.base
+    def sums(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Add up what the trees predict, in single precision like XGBoost."""
+        from foretell.model.techniques.trees import _growing
 
-    def at(self, value: Any) -> LevelTrees:
-        """Return the model with the first trees alone."""
-        return replace(self, n_trees=prefix(value, self.n_trees))
+        grown, sums = self.boosted, np.zeros(len(rows), dtype=np.float32)
+        starts = grown.starts[: self.n_trees]
+        _growing.predict(rows, starts, grown.column, grown.bound, grown.left, grown.value, sums)
+        return sums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 from foretell.model.techniques._base import Array, Hyperparameter, Params, Technique, TrainingRows
 from foretell.model.techniques._values import real, whole
 from foretell.model.techniques.trees._flat import (
-    LibraryTrees,
+    BoostedSum,
     Tree,
     TreeRegressor,
     deviation_unit,
-    join_trees,
-    prefix,
-    single_precision,
-    split_shares,
     training_features,
 )
 from foretell.model.techniques.trees._levels import (
@@ -82,7 +78,7 @@ class XGBoostTechnique(Technique):
         """Keep the rows ready for binning, which the first fit does for all."""
         return _Binned(rows)
 
-    def fit(self, prepared: _Binned, params: Params, seed: int) -> LibraryTrees:
+    def fit(self, prepared: _Binned, params: Params, seed: int) -> BoostedSum:
         """Boost all trees; fewer trees are the first of these."""
         draws = params["subsample"] < 1 or params["colsample_bytree"] < 1
         if draws or prepared.levels is None:
@@ -242,40 +238,21 @@ def _digest(ranks: NDArray[np.intp]) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedTrees(LibraryTrees):
+class BoostedTrees(BoostedSum):
     """A booster as trained; most are scored once and go."""
 
     booster: Any
-    n_trees: int
-    columns: NDArray[np.intp]
-    n_features: int
-    base: float
-    unit: float
 
-    @cached_property
-    def portable(self) -> TreeRegressor:
-        """The same trees as ours, with the share of each feature in the number of splits."""
+    def trees(self) -> list[Tree]:
+        """Return the trees as ours."""
         content = json.loads(self.booster[: self.n_trees].save_raw("json"))
         trees = content["learner"]["gradient_booster"]["model"]["trees"]
-        portable = join_trees(
-            [_portable(tree, self.columns, self.unit) for tree in trees],
-            n_features=self.n_features,
-            is_mean=False,
-            base=self.base,
-        )
-        return replace(portable, shares=split_shares(portable))
+        return [_portable(tree, self.columns, self.unit) for tree in trees]
 
-    def predict(self, x: Array) -> Array:
-        """Return one prediction per row of ``x``."""
-        if len(x) == 0:
-            return np.zeros(0)
-        rows = single_precision(x[:, self.columns])
-        above = self.booster.inplace_predict(rows, iteration_range=(0, self.n_trees))
-        return np.asarray(above, dtype=np.float64) * self.unit + self.base
-
-    def at(self, value: Any) -> BoostedTrees:
-        """Return the model with the first trees alone."""
-        return replace(self, n_trees=prefix(value, self.n_trees))
+    def sums(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Add up what the trees predict."""
+        sums = self.booster.inplace_predict(rows, iteration_range=(0, self.n_trees))
+        return np.asarray(sums, dtype=np.float32)
 
 
 def _portable(tree: dict[str, Any], columns: NDArray[np.intp], unit: float) -> Tree:
