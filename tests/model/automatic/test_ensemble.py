@@ -10,7 +10,7 @@ import pytest
 
 from foretell.model.automatic.bench import Bench, EnsembleTechnique, FitTask, answer, fit_member
 from foretell.model.automatic.ensemble import EnsembleRegressor
-from foretell.model.automatic.members import LAWS, MEMBERS, USUAL, silent_members
+from foretell.model.automatic.members import LAWS, MEMBERS, USUAL, votes_of
 from foretell.model.techniques import State, TrainingRows
 
 FEW = ["LogGP", "ScalingLaw", "PowerLaw"]
@@ -76,14 +76,14 @@ def test_from_very_few_runs_laws_and_one_process_are_asked():
     assert Bench.of(few, FEW, 0).voters == tuple(FEW)  # who was asked for by name stays
 
 
-def test_some_members_are_silent_inside_the_data_or_beyond():
-    inside, beyond = (
-        [name for name, is_silent in zip(USUAL, silent, strict=True) if is_silent]
-        for silent in silent_members(USUAL)
-    )
-    assert (inside, beyond) == (["FlatGP"], ["PowerLaw"])
+def test_members_that_are_alike_share_a_vote_and_some_have_none():
+    inside, beyond = (dict(zip(USUAL, votes, strict=True)) for votes in votes_of(USUAL))
+    assert inside["LogGP"] + inside["SparseGP"] == inside["LightTrees"]
+    assert inside["FlatGP"] == beyond["PowerLaw"] == 0
+    assert beyond["LightTrees"] > beyond["LogGP"]
     for few in ((*LAWS, "LogGP"), ("PowerLaw",), ("FlatGP",)):  # no one else would be left
-        assert silent_members(few) == ([False] * len(few), [False] * len(few))
+        assert votes_of(few) == ([1.0] * len(few), [1.0] * len(few))
+    assert votes_of(["LogGP", "FlatGP"]) == ([1.0, 0.0], [1.0, 1.0])
 
 
 def test_unit_of_the_target_does_not_matter():

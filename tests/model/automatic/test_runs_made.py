@@ -69,6 +69,28 @@ def test_runs_that_scatter_widely_are_believed_less_than_runs_that_agree():
     assert off[1] > 3 * off[0]
 
 
+def test_where_runs_come_in_modes_the_prediction_is_in_one_of_them():
+    data = rows(4)
+    data.y[-4:] = [30.0, 31.0, 120.0, 125.0]
+    grid = TrainingRows(np.repeat(data.x[:-4], 2, axis=0), np.repeat(data.y[:-4], 2), np.ones(38))
+    both = TrainingRows(
+        np.concatenate([grid.x, data.x[-4:]]), np.concatenate([grid.y, data.y[-4:]]), np.ones(42)
+    )
+    runs = fit(both).regressor.runs
+    (place,) = np.flatnonzero((runs.x == ODD).all(axis=1))
+    # A prediction of 125 would be off by 300 % half of the time, one of 31 by 75 %.
+    assert np.exp(runs.log_y[place]) == pytest.approx(31.0)
+
+
+def test_errors_at_points_of_many_runs_show_the_error_of_the_vote():
+    merged = Bench.of(rows(1), ["PowerLaw"], 0).merged
+    merged = replace(merged, points=replace(merged.points, noise=0.1))
+    errors = np.random.default_rng(0).normal(0, 0.1, 1000)
+    few, many = (RunsMade.of(merged, errors, np.full(1000, n), 0) for n in (1.0, 25.0))
+    assert few.vote_variance < 0.001  # all of it is noise
+    assert many.vote_variance == pytest.approx(0.1**2 * (1 - 1 / 25), rel=0.15)
+
+
 def test_a_single_odd_run_is_taken_for_a_disturbance():
     data = rows(1)
     model = fit(data).regressor
@@ -98,7 +120,7 @@ def test_the_order_of_rows_does_not_matter():
     order = np.random.default_rng(3).permutation(len(data.y))
     shuffled = TrainingRows(data.x[order], data.y[order], data.weight)
     runs = [Bench.of(d, ("PowerLaw",), 0) for d in (data, shuffled)]
-    made = [RunsMade.of(b.merged, np.array([-0.1, 0.1]), 0) for b in runs]
+    made = [RunsMade.of(b.merged, np.array([-0.1, 0.1]), np.ones(2), 0) for b in runs]
     votes = np.zeros(len(data.y))
     assert made[1].combined(data.x, votes) == pytest.approx(made[0].combined(data.x, votes))
     asked = made[0].combined(data.x[order], votes)

@@ -112,12 +112,21 @@ def test_a_column_that_never_varied_does_not_change_who_is_heard():
     assert more == pytest.approx(known)
 
 
-def test_silent_members_have_no_weight_where_they_are_silent():
-    silenced = SPECIALISTS.silenced([True, False, False], [False, False, True])
-    inside, between, beyond = silenced.weights(np.array([[2.0, 20], [3.0, 20], [16.0, 20]]))
+def test_members_without_a_vote_have_no_weight():
+    counted = SPECIALISTS.counted([0.0, 1.0, 1.0], [1.0, 1.0, 0.0])
+    inside, between, beyond = counted.weights(np.array([[2.0, 20], [3.0, 20], [16.0, 20]]))
     assert inside[0] < 1e-12 > between[0]
     assert beyond[2] < 1e-12
     assert min(inside[1], between[2], beyond[0]) > 1e-6
+
+
+def test_two_members_that_share_a_vote_weigh_as_much_as_one():
+    errors = [0.1, 0.2]
+    alone = vote((fold("inside"), errors)).weights(np.array([[2.0, 20]]))
+    twins = Vote.of(MEASURED, [fold("inside")], [np.array([0.1, 0.1, 0.2])], 3)
+    shared = twins.counted([0.5, 0.5, 1.0], [1.0, 1.0, 1.0]).weights(np.array([[2.0, 20]]))
+    assert shared[0, :2].sum() == pytest.approx(alone[0, 0])
+    assert shared[0, 2] == pytest.approx(alone[0, 1])
 
 
 def test_a_vote_survives_saving():

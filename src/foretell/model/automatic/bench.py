@@ -19,8 +19,8 @@ from foretell.model.automatic.members import (
     MemberSpec,
     member_spec,
     read_members,
-    silent_members,
     usual_voters,
+    votes_of,
 )
 from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote, relative_errors
@@ -165,22 +165,28 @@ class Bench:
         ]
         measured = MeasuredRange.of(self.points.x[:, list(self.numeric)])
         vote = Vote.of(measured, [self.renumbered(f) for f in folds], errors, len(voters))
-        vote = vote.silenced(*silent_members(voters))
+        vote = vote.counted(*votes_of(voters))
         members = tuple(Member(name, member_spec(name).technique, fits[name]) for name in voters)
         band = log_band(self.points.joined(self.beyond).log_y)
-        runs = RunsMade.of(self.merged, self._inside(vote, folds, tables), self.seed)
+        runs = RunsMade.of(self.merged, *self._inside(vote, folds, tables), self.seed)
         regressor = EnsembleRegressor(members, vote, self.numeric, self.merged.shift, *band, runs)
         return RehearsedEnsemble(regressor, names, folds, tables)
 
-    def _inside(self, vote: Vote, folds: Sequence[Fold], tables: Sequence[Array]) -> Array:
-        """Return the residuals of the vote at points inside the data that it had not seen."""
-        found = [np.zeros(0)]
+    def _inside(
+        self, vote: Vote, folds: Sequence[Fold], tables: Sequence[Array]
+    ) -> tuple[Array, Array]:
+        """Return residuals of the vote at points inside the data that it had not seen.
+
+        Also return the number of runs of each point.
+        """
+        residuals, n_runs = [np.zeros(0)], [np.zeros(0)]
         for fold, table in zip(folds, tables, strict=True):
             if fold.kind == QuestionKind.INSIDE:
                 votes = table[:, : vote.inside.shape[0]]
                 log_y = vote.rehearsed(self.renumbered(fold), votes) + self.merged.shift
-                found.append(self.points.log_y[fold.test] - log_y)
-        return np.concatenate(found)
+                residuals.append(self.points.log_y[fold.test] - log_y)
+                n_runs.append(self.n_runs[fold.test])
+        return np.concatenate(residuals), np.concatenate(n_runs)
 
     def renumbered(self, fold: Fold) -> Fold:
         """Return a fold whose columns are counted among the numeric ones."""

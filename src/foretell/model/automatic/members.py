@@ -30,11 +30,10 @@ class MemberSpec:
         How much a configuration counts at least, as a share of its number of runs. Weights are
         small where a smooth process is far off: because of outliers, or because the process cannot
         follow. Members that could do not rely on them.
-    only_beyond
-        Whether it has no weight inside the data, where it equals another member.
-    only_inside
-        Whether it has no weight beyond the data if all usual members vote, of which others know
-        better how laws go on.
+    inside, beyond
+        How many votes it has among the usual members, inside the data and beyond. The two processes
+        are much alike, and share a vote inside. Beyond, five smooth members would always outvote
+        the trees, which alone know steps. With no vote inside, it equals another member there.
     """
 
     technique: str
@@ -42,8 +41,8 @@ class MemberSpec:
     most_points: int = _MOST_POINTS
     starts_merged: bool = False
     least_weight: float = 0.0
-    only_beyond: bool = False
-    only_inside: bool = False
+    inside: float = 1.0
+    beyond: float = 1.0
 
     def build(self) -> tuple[Technique, dict[str, Any]]:
         """Return the technique and a value for each of its hyperparameters."""
@@ -54,17 +53,19 @@ class MemberSpec:
 _BOOSTED = {"law": "PowerLaw", "rest": "boosting"}
 #: The members with a name of their own. Any technique can be a member under its own name.
 MEMBERS: Mapping[str, MemberSpec] = {
-    "LogGP": MemberSpec("LogGP", starts_merged=True),
+    "LogGP": MemberSpec("LogGP", starts_merged=True, inside=0.5),
     "RoughGP": MemberSpec("LogGP", {"form": "rough"}, starts_merged=True),
-    "FlatGP": MemberSpec("LogGP", {"beyond": "flat"}, starts_merged=True, only_beyond=True),
-    "SparseGP": MemberSpec("LogGP", {"form": "sparse"}, starts_merged=True, least_weight=0.1),
+    "FlatGP": MemberSpec("LogGP", {"beyond": "flat"}, starts_merged=True, inside=0.0),
+    "SparseGP": MemberSpec(
+        "LogGP", {"form": "sparse"}, starts_merged=True, least_weight=0.1, inside=0.5
+    ),
     "Hybrid": MemberSpec("Hybrid"),
     "TrendTrees": MemberSpec("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
     "BoostedTrend": MemberSpec("Hybrid", _BOOSTED, most_points=MOST_POINTS),
-    "LightTrees": MemberSpec("LightTrees", least_weight=0.3),
+    "LightTrees": MemberSpec("LightTrees", least_weight=0.3, beyond=2.0),
     "ScalingLaw": MemberSpec("ScalingLaw"),
     # A larger penalty would flatten the slopes of few runs.
-    "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}, only_inside=True),
+    "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}, beyond=0.0),
 }
 #: One of each kind: a smooth process, a rough one with few axes, laws with and without a process
 #: for what they leave over, trees, one that stays constant outside the data, and the simplest law.
@@ -85,12 +86,16 @@ def usual_voters(n_runs: int, n_points: int) -> tuple[str, ...]:
     return (*USUAL, "BoostedTrend") if n_points > _MANY_POINTS else USUAL
 
 
-def silent_members(voters: Sequence[str]) -> tuple[list[bool], list[bool]]:
-    """Say which voters have no weight inside the data, and which have none beyond."""
+def votes_of(voters: Sequence[str]) -> tuple[list[float], list[float]]:
+    """Return how many votes each voter has inside the data, and beyond.
+
+    In an ensemble of other members all count alike, but for one that equals another.
+    """
     specs = [member_spec(name) for name in voters]
-    are_usual = set(USUAL) <= set(voters)
-    inside = [spec.only_beyond and len(voters) > 1 for spec in specs]
-    return inside, [spec.only_inside and are_usual for spec in specs]
+    if set(USUAL) <= set(voters):
+        return [spec.inside for spec in specs], [spec.beyond for spec in specs]
+    inside = [float(spec.inside > 0 or len(voters) == 1) for spec in specs]
+    return inside, [1.0] * len(specs)
 
 
 def member_spec(name: str) -> MemberSpec:

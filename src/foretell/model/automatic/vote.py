@@ -29,7 +29,7 @@ _MOST_POWER, _POINTS_FOR_HALF = 6.0, 60
 _LOWERED = 3.0
 _TRIM = 0.25  # of the weight, on each side
 _LEAST_ERROR = 0.003  # smaller errors count as equal
-_SILENCE = 100.0  # added to a log error, it leaves no weight
+_NO_VOTE = 1e-80  # so small a share leaves no weight
 #: How much the folds of a column count; the rest is the mean over all columns.
 _OWN = {QuestionKind.BETWEEN: 0.75, QuestionKind.BEYOND: 1.0}
 #: How much inside folds count for questions between levels, and the other way round.
@@ -96,14 +96,16 @@ class Vote:
             np.array(own_beyond).reshape(2 * n_columns, n_members),
         )
 
-    def silenced(self, inside: Sequence[bool], beyond: Sequence[bool]) -> Vote:
-        """Return the vote in which some members have no weight inside the data, or beyond."""
-        less_inside, less_beyond = (np.where(of, _SILENCE, 0.0) for of in (inside, beyond))
+    def counted(self, inside: Sequence[float], beyond: Sequence[float]) -> Vote:
+        """Return the vote in which members have several votes, a part of one, or none."""
+        more_inside, more_beyond = (
+            np.log(np.maximum(votes, _NO_VOTE)) / _POWER for votes in (inside, beyond)
+        )
         return replace(
             self,
-            inside=self.inside + less_inside,
-            between=self.between + less_inside,
-            beyond=self.beyond + less_beyond,
+            inside=self.inside - more_inside,
+            between=self.between - more_inside,
+            beyond=self.beyond - more_beyond,
         )
 
     def rehearsed(self, fold: Fold, votes: Array) -> Array:
