@@ -32,8 +32,9 @@ class MemberSpec:
         follow. Members that could do not rely on them.
     inside, beyond
         How many votes it has among the usual members, inside the data and beyond. The two processes
-        are much alike, and share a vote inside. Beyond, five smooth members would always outvote
-        the trees, which alone know steps. With no vote inside, it equals another member there.
+        are much alike, and share a vote inside. Beyond, four members have a process, and would
+        always outvote the only trees and the only pure law. With no vote inside, it equals another
+        member there.
     """
 
     technique: str
@@ -63,7 +64,7 @@ MEMBERS: Mapping[str, MemberSpec] = {
     "TrendTrees": MemberSpec("Hybrid", {"law": "PowerLaw", "rest": "trees"}),
     "BoostedTrend": MemberSpec("Hybrid", _BOOSTED, most_points=MOST_POINTS),
     "LightTrees": MemberSpec("LightTrees", least_weight=0.3, beyond=2.0),
-    "ScalingLaw": MemberSpec("ScalingLaw"),
+    "ScalingLaw": MemberSpec("ScalingLaw", beyond=2.0),
     # A larger penalty would flatten the slopes of few runs.
     "PowerLaw": MemberSpec("PowerLaw", {"penalty": 0.1}, beyond=0.0),
 }
