@@ -81,9 +81,17 @@ def test_members_that_are_alike_share_a_vote_and_some_have_none():
     assert inside["LogGP"] + inside["SparseGP"] == inside["LightTrees"]
     assert inside["FlatGP"] == beyond["PowerLaw"] == 0
     assert beyond["LightTrees"] == beyond["ScalingLaw"] > beyond["LogGP"]
-    for few in ((*LAWS, "LogGP"), ("PowerLaw",), ("FlatGP",)):  # no one else would be left
+    for few in ((*LAWS, "LogGP"), ("PowerLaw",), ("FlatGP", "ScalingLaw")):
         assert votes_of(few) == ([1.0] * len(few), [1.0] * len(few))
     assert votes_of(["LogGP", "FlatGP"]) == ([1.0, 0.0], [1.0, 1.0])
+
+
+def test_members_have_their_votes_in_a_fitted_ensemble():
+    model = fit(rows(), USUAL)
+    names = [member.name for member in model.members]
+    inside, beyond = model.vote.weights(np.array([[40.0, 4.0], [1000.0, 4.0]]))
+    assert inside[names.index("FlatGP")] < 1e-12 > beyond[names.index("PowerLaw")]
+    assert beyond[names.index("FlatGP")] > 1e-12 < inside[names.index("PowerLaw")]
 
 
 def test_unit_of_the_target_does_not_matter():

@@ -98,10 +98,9 @@ class EnsembleRegressor(Regressor):
 
     def importances(self) -> Array | None:
         """Return the mean of the members' shares, weighted as inside the data."""
-        inside = np.exp(-self.vote.inside)
         found = [
             (weight, own)
-            for weight, member in zip(inside, self.members, strict=True)
+            for weight, member in zip(self.vote.inside_weights, self.members, strict=True)
             if weight > _NEGLIGIBLE and (own := member.regressor.importances()) is not None
         ]
         if not found:

@@ -33,8 +33,8 @@ class MemberSpec:
     inside, beyond
         How many votes it has among the usual members, inside the data and beyond. The two processes
         are much alike, and share a vote inside. Beyond, four members have a process, and would
-        always outvote the only trees and the only pure law. With no vote inside, it equals another
-        member there.
+        always outvote the only trees and the only pure law. FlatGP equals LogGP inside. Beyond,
+        PowerLaw leaves it to members that know better how laws go on.
     """
 
     technique: str
@@ -90,13 +90,14 @@ def usual_voters(n_runs: int, n_points: int) -> tuple[str, ...]:
 def votes_of(voters: Sequence[str]) -> tuple[list[float], list[float]]:
     """Return how many votes each voter has inside the data, and beyond.
 
-    In an ensemble of other members all count alike, but for one that equals another.
+    In an ensemble of other members all count alike; only FlatGP equals LogGP inside.
     """
     specs = [member_spec(name) for name in voters]
     if set(USUAL) <= set(voters):
         return [spec.inside for spec in specs], [spec.beyond for spec in specs]
-    inside = [float(spec.inside > 0 or len(voters) == 1) for spec in specs]
-    return inside, [1.0] * len(specs)
+    is_twice = {"LogGP", "FlatGP"} <= set(voters)
+    inside = [0.0 if is_twice and name == "FlatGP" else 1.0 for name in voters]
+    return inside, [1.0] * len(voters)
 
 
 def member_spec(name: str) -> MemberSpec:

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 
 from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._state import read_array, read_number
-from foretell.model.techniques.points.merging import (
-    MergedRuns,
-    RepeatNoise,
-    group_least_error,
-    group_medians,
-)
+from foretell.model.techniques.points.merging import MergedRuns, RepeatNoise, group_medians
 from foretell.model.techniques.points.robust import MOST_LOG
 
 #: In a file; of more configurations, some are drawn.
@@ -29,9 +24,6 @@ _MOST_POINTS = 5_000
 #: because the members were fitted to the runs already.
 _NOISE_SHARE = 0.8
 _LEAST_NOISE = 1e-6
-#: Runs of a configuration that differ this many times as much as elsewhere come in modes: between
-#: them, no run is found.
-_MODES = 3.0
 _MEDIAN_TO_DEVIATION = 1.4826  # from the median of absolute residuals
 _MOST_VARIANCE = 1e6
 #: Bits of a number that may differ: the same computation may end in other last digits.
@@ -45,9 +37,8 @@ class RunsMade:
     Attributes
     ----------
     log_y, variance, n_runs
-        The middle of the runs of each configuration, its squared error, and how many runs there
-        are. The middle is their median or, if they come in modes, the value with the least mean
-        relative error. Repeated runs are believed even if all others contradict them; a single run
+        The median of the runs of each configuration, the squared error of that median, and how many
+        runs there are. Repeated runs are believed even if all others contradict them; a single run
         may have been disturbed.
     vote_variance
         The squared error of the vote on configurations it had not seen, without noise.
@@ -69,22 +60,22 @@ class RunsMade:
         points = merged.points
         n_runs = np.bincount(merged.point, minlength=len(points))
         log_y = group_medians(merged.log_y, merged.point, len(points))
-        repeats = RepeatNoise.of(merged.log_y, log_y, merged.point)
-        in_modes = repeats.own > _MODES * repeats.pooled
-        log_y = np.where(in_modes, group_least_error(merged.log_y, merged.point, log_y), log_y)
         log_y = np.clip(log_y, -MOST_LOG, MOST_LOG)
         error = _MEDIAN_TO_DEVIATION * float(np.median(np.abs(inside))) if len(inside) else 0.0
         single = points.noise
+        noise_inside = 0.0  # squared, of the values that residuals were taken at
         if single is None:
             single = max(np.sqrt(_NOISE_SHARE) * error, merged.fitted.process.unexplained)
+            noise_inside = single**2
+        elif len(inside):
+            noise_inside = single**2 * float(np.mean(1 / n_inside))  # those of merged runs
         is_repeated = n_runs > 1
         noise = np.full(len(points), single)
+        repeats = RepeatNoise.of(merged.log_y, log_y, merged.point)
         noise[is_repeated] = np.maximum(repeats.pooled, repeats.own)[is_repeated]
         # The weight of a disturbed run is small; only repeats can show that it was none.
         weight = np.where(is_repeated, n_runs, np.minimum(points.weight, 1.0))
         variance = np.maximum(noise, _LEAST_NOISE) ** 2 / np.maximum(weight, _LEAST_NOISE)
-        # Residuals are those of merged runs, in which noise is smaller.
-        noise_inside = single**2 * float(np.mean(1 / n_inside)) if len(inside) else 0.0
         kept = points.draw(_MOST_POINTS, seed)
         return cls(
             points.x[kept],

@@ -148,6 +148,12 @@ class Vote:
         scores[is_beyond] = _average(asked[is_beyond], self.beyond)
         return _weights(scores)
 
+    @property
+    def inside_weights(self) -> Array:
+        """The weight of each member at known values."""
+        weights: Array = _weights(self.inside[None])[0]
+        return weights
+
     def to_state(self) -> State:
         """Return plain arrays."""
         levels = self.measured.levels

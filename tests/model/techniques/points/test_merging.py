@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from foretell.model.techniques import TrainingRows
 from foretell.model.techniques.points.merging import (
     RepeatNoise,
-    group_least_error,
     group_medians,
     merge,
     merge_robustly,
@@ -74,30 +71,3 @@ def test_a_run_that_took_ten_times_too_long_hardly_moves_its_point():
         for values in (y, slow)
     )
     assert np.abs(disturbed - clean).max() < 0.05
-
-
-@given(
-    st.lists(
-        st.lists(st.floats(0.01, 1000), min_size=1, max_size=6),
-        min_size=1,
-        max_size=5,
-    )
-)
-def test_the_least_error_of_a_group_is_that_of_its_best_member(groups):
-    values = np.concatenate(groups)
-    group = np.repeat(np.arange(len(groups)), [len(g) for g in groups])
-    log_y = np.log(values)
-    found = np.exp(group_least_error(log_y, group, group_medians(log_y, group, len(groups))))
-
-    def error(value, runs):
-        return np.mean(np.abs(1 - value / np.array(runs)))
-
-    for value, runs in zip(found, groups, strict=True):
-        assert error(value, runs) == pytest.approx(min(error(run, runs) for run in runs), abs=1e-6)
-
-
-def test_a_group_of_extreme_values_does_not_disturb_others():
-    log_y = np.array([-300.0, 300.0, 300.0, 0.0, 0.1, 0.2])
-    group = np.array([0, 0, 0, 1, 1, 1])
-    found = group_least_error(log_y, group, group_medians(log_y, group, 2))
-    assert found.tolist() == [-300.0, 0.1]

@@ -27,8 +27,6 @@ _MEAN_TO_DEVIATION = 1.2533  # from the mean distance to the median
 _SHIFT_RUNS = 20
 _MOST_SHIFT = 0.05  # so that very noisy runs do not move predictions away from all of them
 _MOST_LOG_ERROR = 3.0
-_MOST_LOG_RATIO = 50.0
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,26 +117,6 @@ def group_medians(values: Array, group: NDArray[np.int64], n_groups: int) -> Arr
     ordered = values[order]
     medians: Array = (ordered[start + (count - 1) // 2] + ordered[start + count // 2]) / 2
     return medians
-
-
-def group_least_error(log_y: Array, group: NDArray[np.int64], medians: Array) -> Array:
-    """Return the value of each group from which its members differ least, in relative terms.
-
-    It is the median in which each member counts by its inverse.
-
-    >>> runs, group = np.log([1.0, 3.0, 2.0, 2.0, 9.0]), np.array([0, 0, 1, 1, 1])
-    >>> np.exp(group_least_error(runs, group, group_medians(runs, group, 2))).round(6)
-    array([1., 2.])
-    """
-    order = np.lexsort((log_y, group))
-    group, ordered = group[order], log_y[order]
-    inverse = np.exp(np.clip(medians[group] - ordered, -_MOST_LOG_RATIO, _MOST_LOG_RATIO))
-    share = inverse / np.bincount(group, inverse, len(medians))[group]
-    is_half = np.cumsum(share) - group >= 0.5 - _ROUNDING  # the shares of each group sum to one
-    of, first = np.unique(group[is_half], return_index=True)
-    found: Array = medians.copy()
-    found[of] = ordered[is_half][first]
-    return found
 
 
 @dataclass(frozen=True, eq=False)
