@@ -86,6 +86,17 @@ def test_members_that_are_alike_share_a_vote_and_some_have_none():
     assert votes_of(["LogGP", "FlatGP"]) == ([1.0, 0.0], [1.0, 1.0])
 
 
+@pytest.mark.parametrize("missing", USUAL)
+def test_members_keep_their_votes_if_one_of_them_failed_or_another_joined(missing):
+    voters = [*(name for name in USUAL if name != missing), "XGBoost"]
+    usual, changed = (
+        [dict(zip(names, votes, strict=True)) for votes in votes_of(names)]
+        for names in (USUAL, voters)
+    )
+    for before, after in zip(usual, changed, strict=True):
+        assert after == {**{n: v for n, v in before.items() if n != missing}, "XGBoost": 1.0}
+
+
 def test_members_have_their_votes_in_a_fitted_ensemble():
     model = fit(rows(), USUAL)
     names = [member.name for member in model.members]
@@ -98,6 +109,15 @@ def test_unit_of_the_target_does_not_matter():
     x = rows().x
     milliseconds = fit(rows(factor=1000)).predict(x)
     assert milliseconds == pytest.approx(1000 * fit(rows()).predict(x), rel=1e-3)
+
+
+def test_unit_of_the_target_does_not_matter_to_the_doubt_beyond_the_data():
+    """PowerLaw has no vote there, so nothing may rest on what stands in its place."""
+    x = np.array([[40.0, 10], [120.0, 4], [160.0, 16]])
+    hours, milliseconds = (
+        fit(rows(factor=f), USUAL).with_doubt(x, (0.05, 0.95)) for f in (1 / 3600, 1000)
+    )
+    assert hours[:, 1:] == pytest.approx(milliseconds[:, 1:], rel=1e-2, abs=1e-3)
 
 
 def test_repeats_weigh_and_every_run_is_rehearsed():

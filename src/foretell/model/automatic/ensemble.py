@@ -9,7 +9,13 @@ import numpy as np
 
 from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote
-from foretell.model.techniques._base import Array, Regressor, State, weighted_quantiles
+from foretell.model.techniques._base import (
+    NEGLIGIBLE,
+    Array,
+    Regressor,
+    State,
+    weighted_quantiles,
+)
 from foretell.model.techniques._state import (
     join_states,
     part_of,
@@ -20,7 +26,6 @@ from foretell.model.techniques._state import (
 from foretell.model.techniques.points.robust import read_log_band
 
 NAME = "Ensemble"
-_NEGLIGIBLE = 1e-12  # a weight that changes no prediction
 _MOST_MEMBERS = 100  # in a file, which may be hostile
 
 
@@ -77,7 +82,7 @@ class EnsembleRegressor(Regressor):
         votes = np.zeros(weights.shape)
         least = np.exp(self.low)  # a linear member may go below zero
         for i, member in enumerate(self.members):
-            counts = weights[:, i] > _NEGLIGIBLE
+            counts = weights[:, i] > NEGLIGIBLE
             if counts.any():
                 predicted = member.regressor.predict(x[counts])
                 votes[counts, i] = np.log(np.maximum(predicted, least))
@@ -101,7 +106,7 @@ class EnsembleRegressor(Regressor):
         found = [
             (weight, own)
             for weight, member in zip(self.vote.inside_weights, self.members, strict=True)
-            if weight > _NEGLIGIBLE and (own := member.regressor.importances()) is not None
+            if weight > NEGLIGIBLE and (own := member.regressor.importances()) is not None
         ]
         if not found:
             return None

@@ -16,6 +16,8 @@ Params = Mapping[str, Any]
 
 #: Numbers computed at once when predicting many rows.
 _BLOCK_VALUES = 1 << 21
+#: A share of the weight that changes no prediction.
+NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -215,21 +217,25 @@ class LogTechnique(Technique):
 def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:
     """Return quantiles of each row, one column per probability, between values where needed.
 
-    >>> weighted_quantiles(np.array([[3.0, 1.0]]), np.array([[0.5, 0.5]]), [0.1, 0.5])
+    Values without weight do not count: between one of them and its neighbor lies no quantile.
+
+    >>> weighted_quantiles(np.array([[3.0, 1.0, -9.0]]), np.array([[0.5, 0.5, 0.0]]), [0.1, 0.5])
     array([[1., 2.]])
     """
-    order = np.argsort(values, axis=1, kind="stable")
+    total = weights.sum(axis=1)
+    counts = weights > NEGLIGIBLE * total[:, None]
+    order = np.argsort(np.where(counts, values, np.inf), axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     weight = np.take_along_axis(weights, order, axis=1)
     middle = np.cumsum(weight, axis=1) - weight / 2
     found = np.empty((len(values), len(probabilities)))
-    last = values.shape[1] - 1
+    last = counts.sum(axis=1) - 1
     rows = np.arange(len(values))
     for j, p in enumerate(probabilities):
-        after = np.clip((middle < p * weight.sum(axis=1)[:, None]).sum(axis=1), 0, last)
+        goal = p * total
+        after = np.clip((middle < goal[:, None]).sum(axis=1), 0, last)
         before = np.maximum(after - 1, 0)
         low, high = middle[rows, before], middle[rows, after]
-        goal = p * weight.sum(axis=1)
         part = np.clip((goal - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
         part = np.where(high > low, part, 1.0)
         found[:, j] = ordered[rows, before] * (1 - part) + ordered[rows, after] * part
