@@ -56,6 +56,25 @@ def test_a_column_computed_from_the_target_is_found(derive, repeats, seed):
     assert found(frame.assign(other=derive(frame))) == ["other"]
 
 
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda f: (0.0023 * f["nodes"] * f["time_s"]).round(2) + 0.01,
+        lambda f: 100 * f["time_s"] * jitter(f, 0.01),
+        lambda f: 90 * f["nodes"] * f["time_s"] * jitter(f, 0.03),
+        lambda f: np.log(f["time_s"]),
+        lambda f: f["time_s"].rank(),
+    ],
+    ids=["a bill in cents", "traffic", "energy, 3 % of noise", "logarithm", "rank"],
+)
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_column_measured_beside_the_target_is_found(derive, repeats, seed):
+    frame = runs(seed, repeats=repeats)
+    frame["time_s"] *= 60
+    assert found(frame.assign(other=derive(frame))) == ["other"]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_throughput_is_found_beside_a_size_of_many_values(seed):
     frame = runs(seed)

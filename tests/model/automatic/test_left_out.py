@@ -102,6 +102,19 @@ def test_an_index_is_left_out_of_a_fit_unless_it_is_named():
     assert kept.best.columns == ["id", "nodes"]
 
 
+@pytest.mark.parametrize("n_rows", [4, 10, 30])
+@pytest.mark.parametrize("constant", [{}, {"nodes": 4}])
+def test_nothing_shared_is_noted_from_few_runs_and_beside_a_constant(n_rows, constant):
+    names = [f"job-{'abcdefghij'[i % 10]}{i}" for i in range(n_rows)]
+    times = np.random.default_rng(0).uniform(10, 20, n_rows)
+    frame = pd.DataFrame({"job": names, "host": names[::-1], **constant, "time_s": times})
+    fit = foretell.fit_model(frame, target="time_s")
+    assert any("nothing in common" in note for note in fit.results.notes)
+    shared = frame.assign(size=np.arange(n_rows) % 3)
+    fit = foretell.fit_model(shared, target="time_s")
+    assert not any("nothing in common" in note for note in fit.results.notes)
+
+
 def test_nothing_shared_is_noted_beside_an_outcome_that_is_left_out():
     names = [f"run-{i}" for i in range(30)]
     frame = pd.DataFrame(

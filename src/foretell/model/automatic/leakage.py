@@ -3,13 +3,14 @@
 Such a column predicts the target almost alone, but is not known before a run. A setting is
 different: it has few values, or was chosen independently of the other settings, and what is
 measured scatters around any function of it. A derived column has a value of its own in most rows.
-It gives the target exactly, together with settings; or it differs between runs of the same settings
-as the target does.
+It gives the target exactly, together with settings; or up to a few percent, or in the same order,
+and depends on the settings as all that is measured does; or it differs between runs of the same
+settings as the target does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -28,8 +29,11 @@ _FEWEST_VALUES = 10
 _LEAST_DISTINCT = 0.5
 _MOST_SUSPECTS = 6
 _MOST_LEVELS = 30  # of a category that may have a price each
-#: The relative error up to which a product of powers is exact: values are often rounded.
-_EXACT = 2e-3
+#: The relative error up to which a product of powers is exact, for values are often rounded; and up
+#: to which it is near, as an energy is that was measured beside the time.
+_EXACT, _NEAR = 2e-3, 0.04
+#: The least rank correlation of a column that is a function of the target alone.
+_SAME_ORDER = 0.999
 _SLOPE_ERROR = 0.02  # of a power that is 1 or -1
 _ROUND_DIGITS = 4  # settings are written with so few
 #: Runs beyond the first of each configuration that tell how repeats differ.
@@ -98,21 +102,31 @@ class _Evidence:
 
     def derived(self) -> Iterator[str]:
         """Yield the columns that look derived; some more than once."""
-        exact = [name for name in self.suspects if name not in self.is_round][:_MOST_SUSPECTS]
-        others = [name for name in self.suspects if name not in exact]
-        found = [name for name in exact if self._gives_target([name])]
+        names = list(self.suspects)
+        written = [name for name in names if name not in self.is_round]  # not chosen by people
+        found = [name for name in written[:_MOST_SUSPECTS] if self._gives_target([name])]
+        found += [name for name in names if self._differs_like_target(name)]
+        measured = [name for name in names if name not in found and self._follows_settings(name)]
+        found += [name for name in measured if self._comes_near_target(name)]
         yield from found
-        for name in self.suspects:
-            if self._differs_like_target(name):
-                found.append(name)
-                yield name
-        exact = [name for name in exact if name not in found]
+        exact = [name for name in written[:_MOST_SUSPECTS] if name not in found]
+        others = [name for name in names if name not in written[:_MOST_SUSPECTS]]
         for pair in combinations([*exact, *others[:_MOST_SUSPECTS]], 2):
             if self._gives_target(pair):
                 # Time is size / throughput. Without the throughput, the size still explains it.
                 yield min(pair, key=lambda name: self._rest([n for n in pair if n != name]))
 
-    def _gives_target(self, names: list[str] | tuple[str, ...]) -> bool:
+    def _comes_near_target(self, name: str) -> bool:
+        """Whether a column gives the target up to a few percent, or is in the same order."""
+        from scipy.stats import spearmanr
+
+        values = self.suspects[name]
+        if abs(float(spearmanr(values, self.log_y).statistic)) > _SAME_ORDER:
+            return True
+        rest = min(_rest(self.settings, self.log_y + sign * values) for sign in (-1, 1))
+        return rest < _NEAR and self._rest([]) > 2 * rest
+
+    def _gives_target(self, names: Sequence[str]) -> bool:
         """Whether the target is a product of powers of settings and these columns, of power ±1."""
         regressors = self._regressors(names)
         if len(self.log_y) - regressors.shape[1] < _FEWEST_REPEATS:
@@ -122,16 +136,14 @@ class _Evidence:
         if not is_product or self._rest(names) > _EXACT:
             return False
         needed = min(self._rest([n for n in names if n != name]) for name in names)
-        return needed > 5 * _EXACT and any(self._depends_on_settings(n) for n in names)
+        return needed > 5 * _EXACT and any(self._may_follow_settings(n) for n in names)
 
-    def _regressors(self, names: list[str] | tuple[str, ...]) -> Array:
+    def _regressors(self, names: Sequence[str]) -> Array:
         return np.column_stack([*(self.suspects[n] for n in names), self.settings])
 
-    def _rest(self, names: list[str] | tuple[str, ...]) -> float:
+    def _rest(self, names: Sequence[str]) -> float:
         """Return how much of the log target a product of powers leaves over."""
-        regressors = self._regressors(names)
-        found = np.linalg.lstsq(regressors, self.log_y, rcond=None)[0]
-        return float(np.sqrt(np.mean((self.log_y - regressors @ found) ** 2)))
+        return _rest(self._regressors(names), self.log_y)
 
     @cached_property
     def _n_repeats(self) -> int:
@@ -144,19 +156,35 @@ class _Evidence:
         deviations: Array = values - means[self.group]
         return deviations
 
-    def _depends_on_settings(self, name: str) -> bool:
-        """Whether a column differs more between settings than among runs of the same settings.
+    def _follows_settings(self, name: str) -> bool:
+        """Whether a column depends on the settings, which one drawn at random does not."""
+        f = self._dependence(name)
+        return f is not None and f > _LEAST_F
 
-        A setting that was drawn at random does not. True if there are no repeats to tell.
+    def _may_follow_settings(self, name: str) -> bool:
+        f = self._dependence(name)
+        return f is None or f > _LEAST_F
+
+    def _dependence(self, name: str) -> float | None:
+        """Return by how much more a column differs between settings than it otherwise would.
+
+        This is an F statistic: of groups of the same settings if there are repeats, or else of a
+        product of powers. None if there are too few rows, or no settings.
         """
-        n_groups = len(self.group) - self._n_repeats
-        if self._n_repeats < _FEWEST_REPEATS or n_groups < 2:
-            return True
         values = self.suspects[name]
-        within = float((self._deviations(values) ** 2).sum())
-        between = float(((values - values.mean()) ** 2).sum()) - within
-        f = (between / (n_groups - 1)) / max(within / self._n_repeats, 1e-300)
-        return f > _LEAST_F
+        total = float(((values - values.mean()) ** 2).sum())
+        n_groups = len(self.group) - self._n_repeats
+        if n_groups < 2:
+            return None
+        if self._n_repeats >= _FEWEST_REPEATS:
+            rest, n_free = float((self._deviations(values) ** 2).sum()), self._n_repeats
+        else:
+            found, _, rank, _ = np.linalg.lstsq(self.settings, values, rcond=None)
+            rest, n_free = float(((values - self.settings @ found) ** 2).sum()), len(values) - rank
+        n_used = len(values) - 1 - n_free
+        if n_free < _FEWEST_REPEATS or n_used < 1:
+            return None
+        return (total - rest) / n_used / max(rest / n_free, 1e-300)
 
     def _differs_like_target(self, name: str) -> bool:
         """Whether repeats that took longer also have a larger, or a smaller, value here."""
@@ -167,7 +195,12 @@ class _Evidence:
         if size < 1e-12:
             return False
         correlation = abs(float(mine @ targets)) / size
-        return correlation > _LEAST_CORRELATION and self._depends_on_settings(name)
+        return correlation > _LEAST_CORRELATION and self._may_follow_settings(name)
+
+
+def _rest(regressors: Array, values: Array) -> float:
+    found = np.linalg.lstsq(regressors, values, rcond=None)[0]
+    return float(np.sqrt(np.mean((values - regressors @ found) ** 2)))
 
 
 def _is_round(values: Array) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Text is an identifier if there are at least this many rows, and more than this share of its
 #: values differ.
 _FEWEST_ROWS, _LEAST_SHARE = 20, 0.5
+#: With fewer rows, names that all differ may be a coincidence.
+_FEWEST_NAMES = 3
 #: Fewer numbers in a row may be a coincidence.
 _FEWEST_NUMBERS = 5
 #: Names of columns that number the rows: pandas calls an index without a name "Unnamed: 0".
@@ -52,11 +54,11 @@ def left_out(dataset: Dataset, target: str) -> dict[str, str]:
 
 def nothing_shared(dataset: Dataset, data: Data) -> list[str]:
     """Note what is missing if no column that is used has anything in common with new runs."""
-    import pandas as pd
-
-    used = set(data.use_columns or dataset.columns) - {data.target, *data.skip_columns}
-    values = [dataset.frame[name] for name in dataset.columns if name in used]
-    if any(pd.api.types.is_numeric_dtype(column) or not _is_label(column) for column in values):
+    columns = [dataset.frame[name] for name in dataset.columns if name != data.target]
+    varied = [column for column in columns if column.nunique() > 1]
+    used = set(data.use_columns or dataset.columns) - set(data.skip_columns)
+    tells = any(column.name in used and not _is_own(column) for column in varied)
+    if len(dataset.frame) < _FEWEST_NAMES or tells or not any(map(_is_own, varied)):
         return []
     return [
         "Runs have nothing in common: every column holds names, and most rows have a name of their "
@@ -88,6 +90,15 @@ def _identifier(name: str, values: pd.Series[Any]) -> str | None:
         is_label = _is_label(values)
         why = f"it has {n_values} different values in {n_rows} rows" if is_label else None
     return None if why is None else f"{why}, so it tells nothing about new runs"
+
+
+def _is_own(values: pd.Series[Any]) -> bool:
+    """Whether the values are names of which no other run, or hardly any, has the same."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(values):
+        return False
+    return values.nunique() == len(values) or _is_label(values)
 
 
 def _is_label(values: pd.Series[Any]) -> bool:
