@@ -116,6 +116,10 @@ class FittedModel:
             columns[:, 0] = np.maximum(columns[:, 0], self.floor)
         return columns
 
+    def is_stopped(self, x: Array) -> NDArray[np.bool_]:
+        """Say of which rows of the whole matrix only lower bounds are known."""
+        return self.regressor.is_stopped(x[:, self.columns])
+
     def coefficients(self) -> tuple[Array, float] | None:
         """Return a linear model's coefficients in the units of the table."""
         found = self.regressor.coefficients()

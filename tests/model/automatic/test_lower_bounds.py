@@ -77,6 +77,39 @@ def test_predictions_there_are_nearer_to_the_truth(taught, untaught, corner):
     assert errors[0] < 0.75 * errors[1]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_hold_where_every_run_was_stopped_and_say_that_it_is_far(seed, tmp_path):
+    runs = measured(seed)
+    settings = ["nodes", "size", "memory"]
+    is_late = (runs["status"] == "timed out").groupby([runs[s] for s in settings]).transform("all")
+    fit = foretell.fit_model(runs, target="wall_time_s", output=tmp_path / "out")
+    corner = runs.loc[is_late, settings].drop_duplicates()
+    model = foretell.load_model(tmp_path / "out" / "best.foretell")
+    found = model.forecast(corner)
+    assert np.mean(found.upper > truth(corner)) >= 0.85
+    assert set(found.trust) == {"far"}
+    assert np.isnan(found.expected_error).all()
+    assert all("stopped at a time limit" in remark for remark in found.outside)
+    ended = fit.forecast(runs[~is_late])
+    assert set(ended.trust) == {"inside"}
+    assert not model.outlook(corner, [0.9]).is_supported.any()
+
+
+def test_a_cliff_behind_which_runs_were_stopped_has_no_height():
+    settings = [(n, s) for n in (1, 2, 4, 8, 16) for s in (1, 2, 4, 8, 16, 32)]
+    frame = pd.DataFrame(settings, columns=["nodes", "size"])
+    ratio = frame["size"] / frame["nodes"]
+    time_s = (60 * ratio + 4) * np.where(ratio >= 4, 4, 1)
+    time_s *= np.random.default_rng(7).lognormal(0, 0.03, len(frame))
+    late = np.where(ratio >= 4, "timed out", "ok")
+    fit = foretell.fit_model(
+        frame.assign(status=late, time_s=np.minimum(time_s, 600)), target="time_s"
+    )
+    (cliff,) = fit.results["explanation"]["cliffs"]
+    assert cliff["factor"] is None
+    assert "nearly all runs were stopped at a time limit" in str(fit)
+
+
 def test_no_prediction_there_falls_by_much(taught, untaught, corner):
     assert (taught.predict(corner) > 0.75 * untaught.predict(corner)).all()
 

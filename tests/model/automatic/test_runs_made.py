@@ -126,7 +126,7 @@ def test_the_order_of_rows_does_not_matter():
 
 def test_the_last_digits_and_the_sign_of_zero_do_not_hide_a_configuration():
     x = np.array([[0.0, 0.1 + 0.2], [7.0, 1e9]])
-    made = RunsMade(x, np.ones(2), np.full(2, 1e-6), np.ones(2, dtype=np.int64), 1.0)
+    made = RunsMade(x, np.ones(2), np.full(2, 1e-6), np.ones(2, dtype=np.int64), 1.0, x[:0])
     asked = np.array([[-0.0, 0.3], [7.0, 1e9 + 1e-6], [7.0, 1e9 + 1]])
     assert made.combined(asked, np.zeros(3)) == pytest.approx([1, 1, 0], abs=1e-5)
 
@@ -136,7 +136,7 @@ def test_among_very_many_rows_exactly_the_measured_ones_are_found():
     x = random.integers(0, 30, (100_000, 4)).astype(float)
     measured = np.unique(x[:3000], axis=0)
     made = RunsMade(measured, np.ones(len(measured)), np.full(len(measured), 1e-6),
-                    np.ones(len(measured), dtype=np.int64), 1.0)  # fmt: skip
+                    np.ones(len(measured), dtype=np.int64), 1.0, x[:0])  # fmt: skip
     known = set(map(tuple, measured.tolist()))
     expected = np.array([tuple(row) in known for row in x.tolist()])
     assert np.array_equal(made.combined(x, np.zeros(len(x))) > 0.5, expected)

@@ -41,7 +41,7 @@ def of(*folds, log_range=2.0, cuttable=(NODES, SIZE)):
     return calibrate(folds, NO_RESIDUALS, log_range, cuttable)
 
 
-def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False):
+def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False, is_stopped=False):
     """One row: how far outside along two columns, or between the nodes measured."""
     is_between = np.array([[between, False]])
     far = np.array([[nodes, size]])
@@ -51,6 +51,7 @@ def spot(nodes=0.0, size=0.0, *, between=False, is_unknown=False):
         4 ** np.minimum(np.abs(far), 99),
         is_between,
         {"machine": np.array([is_unknown])},
+        np.array([is_stopped]),
     )
 
 

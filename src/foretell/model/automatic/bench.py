@@ -69,6 +69,11 @@ class RehearsedEnsemble:
     folds: list[Fold]
     answers: list[Array]
 
+    def knowing(self, stopped: Array) -> RehearsedEnsemble:
+        """Return the ensemble that knows at which configurations every run was stopped."""
+        runs = replace(self.regressor.runs, stopped=stopped)
+        return replace(self, regressor=replace(self.regressor, runs=runs))
+
 
 @dataclass(frozen=True, eq=False)
 class Bench:

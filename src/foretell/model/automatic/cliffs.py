@@ -25,7 +25,7 @@ from foretell.model.techniques.processes.log_gp import LogGPRegressor, Totals
 _MOST_CLIFFS = 2
 _MOST_SEARCHED = 120  # configurations that choose among candidates
 #: Configurations on each side of a cliff: fewer may be outliers.
-_FEWEST_BEYOND = 3
+FEWEST_BEYOND = 3
 #: With more columns, products of three are not tried, or only single columns.
 _MOST_MULTIPLIED, _MOST_OF_THREE = 8, 5
 _MOST_VALUES = 40  # of one product that thresholds are tried between
@@ -124,7 +124,7 @@ def _candidates(points: Points) -> list[Cliff]:
             thresholds = thresholds[np.linspace(0, len(thresholds) - 1, _MOST_VALUES).astype(int)]
         for threshold in thresholds[np.abs(thresholds) < MOST_LOG]:
             is_beyond = value >= threshold
-            if _FEWEST_BEYOND <= is_beyond.sum() <= len(value) - _FEWEST_BEYOND:
+            if FEWEST_BEYOND <= is_beyond.sum() <= len(value) - FEWEST_BEYOND:
                 cliff = Cliff(powers, float(np.exp(threshold)), is_beyond)
                 found.setdefault(is_beyond.tobytes(), cliff)
     return list(found.values())

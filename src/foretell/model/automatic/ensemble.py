@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell.model.automatic.runs_made import RunsMade
 from foretell.model.automatic.vote import Vote
@@ -95,6 +96,15 @@ class EnsembleRegressor(Regressor):
     def _with_runs(self, x: Array, log_y: Array) -> Array:
         """Combine what the members say with the runs made at the same configurations."""
         return np.exp(np.clip(self.runs.combined(x, log_y), self.low, self.high))
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it knows of runs that were stopped at a time limit."""
+        return len(self.runs.stopped) > 0
+
+    def is_stopped(self, x: Array) -> NDArray[np.bool_]:
+        """Say of which rows only lower bounds are known: every run near them was stopped."""
+        return self.runs.is_stopped(x)
 
     def limits(self) -> tuple[float, float]:
         """Return where predictions end when every member is at the end of its own band."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.model.automatic.bench import Bench
+from foretell.model.automatic.cliffs import FEWEST_BEYOND
 from foretell.model.results.schema import Cliff, Plateau
 from foretell.model.saved.model import SavedModel
 
@@ -30,7 +31,10 @@ def explained_share(log_y: Array, log_predicted: Array) -> float:
 
 
 def describe_cliffs(bench: Bench, model: SavedModel) -> list[Cliff]:
-    """Say by which factor predictions change at each cliff, all else equal."""
+    """Say by which factor predictions change at each cliff, all else equal.
+
+    Runs that were stopped may show where a cliff is, but not how high.
+    """
     points = bench.points.sample(_MOST_POINTS, bench.seed)
     found = []
     for i, feature in enumerate(model.feature_map.features):
@@ -39,11 +43,13 @@ def describe_cliffs(bench: Bench, model: SavedModel) -> list[Cliff]:
         below, beyond = points.x.copy(), points.x.copy()
         below[:, i], beyond[:, i] = 0.0, 1.0
         ratio = model.fitted.estimate(beyond) / model.fitted.estimate(below)
+        n_beyond = int((bench.points.x[:, i] > 0).sum())
+        is_known = FEWEST_BEYOND <= n_beyond <= len(bench.points) - FEWEST_BEYOND
         found.append(
             Cliff(
                 product=feature.name.strip("[]").rpartition(" ≥ ")[0],
                 value=feature.threshold,
-                factor=float(np.median(ratio)),
+                factor=float(np.median(ratio)) if is_known else None,
             )
         )
     return found

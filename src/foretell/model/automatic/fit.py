@@ -124,7 +124,8 @@ class _AutomaticFit:
                 fits = self._fit(executor, bench)
                 answers = self._rehearse(executor, bench, fits, journal)
             assembled = self._assemble(bench, fits, answers)
-            beyond = self._beyond(table, bench, assembled.regressor)
+            bounds = self._bounds(table)
+            beyond = _expected(bounds, bench, assembled.regressor)
             if beyond is not None:
                 taught = replace(bench, beyond=beyond)
                 with self.options.executor(taught, log) as executor:
@@ -132,6 +133,8 @@ class _AutomaticFit:
                 if again is not None:
                     bench, fits = taught, again
                     assembled = self._assemble(bench, fits, answers)  # by the rehearsals above
+            if bounds is not None:
+                assembled = assembled.knowing(bounds.x)
             record = AutomaticRecord(
                 self.campaign, table, bench, fits, assembled, gather(bench, assembled),
                 self.seconds, self.reasons, self.notes, self.used, len(self.timed_out.frame),
@@ -150,15 +153,14 @@ class _AutomaticFit:
         """Look for cliffs, if there are enough runs to tell them from chance, and the time."""
         if len(bench.merged.log_y) <= FEW_RUNS or not self._has_time(_MERGED_SHARE):
             return []
-        beyond = self._beyond(table, bench, bench.log_gp)
+        beyond = _expected(self._bounds(table), bench, bench.log_gp)
         return find_cliffs(bench.points.joined(beyond), bench.log_gp, bench.seed)
 
-    def _beyond(self, table: Table, bench: Bench, model: Regressor) -> Points | None:
-        """Return what runs that timed out teach a model; None if that is nothing."""
+    def _bounds(self, table: Table) -> LowerBounds | None:
+        """Return what is known of runs that timed out; None if there are none."""
         if not len(self.timed_out.frame):
             return None
-        bounds = LowerBounds.of(self.timed_out, table, self.campaign.data.target)
-        return expected_points(bounds, bench.merged, bench.log_gp, model, bench.seed)
+        return LowerBounds.of(self.timed_out, table, self.campaign.data.target)
 
     @cached_property
     def _clock(self) -> Clock:
@@ -300,6 +302,13 @@ class _AutomaticFit:
         is_late = self._clock.is_past(share)
         self.is_cut |= is_late
         return not is_late
+
+
+def _expected(bounds: LowerBounds | None, bench: Bench, model: Regressor) -> Points | None:
+    """Return what runs that timed out teach a model; None if that is nothing."""
+    if bounds is None:
+        return None
+    return expected_points(bounds, bench.merged, bench.log_gp, model, bench.seed)
 
 
 def _in_words_of_tables(work: Callable[[], Result]) -> Result:

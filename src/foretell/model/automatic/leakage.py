@@ -179,8 +179,8 @@ class _Evidence:
         if self._n_repeats >= _FEWEST_REPEATS:
             rest, n_free = float((self._deviations(values) ** 2).sum()), self._n_repeats
         else:
-            found, _, rank, _ = np.linalg.lstsq(self.settings, values, rcond=None)
-            rest, n_free = float(((values - self.settings @ found) ** 2).sum()), len(values) - rank
+            rest = len(values) * _rest(self.settings, values) ** 2
+            n_free = len(values) - int(np.linalg.matrix_rank(self.settings))
         n_used = len(values) - 1 - n_free
         if n_free < _FEWEST_REPEATS or n_used < 1:
             return None

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.model.passports.measured_range import MeasuredRange
 from foretell.model.techniques._base import Array, State
 from foretell.model.techniques._state import read_array, read_number
 from foretell.model.techniques.points.merging import MergedRuns, RepeatNoise, group_medians
 from foretell.model.techniques.points.robust import MOST_LOG
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 #: In a file; of more configurations, some are drawn.
 _MOST_POINTS = 5_000
@@ -42,6 +47,8 @@ class RunsMade:
         may have been disturbed.
     vote_variance
         The squared error of the vote on configurations it had not seen, without noise.
+    stopped
+        Configurations of which every run was stopped at a time limit.
     """
 
     x: Array
@@ -49,6 +56,7 @@ class RunsMade:
     variance: Array
     n_runs: NDArray[np.int64]
     vote_variance: float
+    stopped: Array
 
     @classmethod
     def of(cls, merged: MergedRuns, inside: Array, n_inside: Array, seed: int) -> RunsMade:
@@ -83,13 +91,14 @@ class RunsMade:
             np.minimum(variance[kept], _MOST_VARIANCE),
             n_runs[kept],
             max(error**2 - noise_inside, 0.0),
+            points.x[:0],
         )
 
     @classmethod
     def none(cls, n_features: int) -> RunsMade:
         """Return what is known of no runs."""
-        nothing = np.zeros(0)
-        return cls(np.zeros((0, n_features)), nothing, nothing, np.zeros(0, dtype=np.int64), 0.0)
+        nothing, x = np.zeros(0), np.zeros((0, n_features))
+        return cls(x, nothing, nothing, np.zeros(0, dtype=np.int64), 0.0, x)
 
     def combined(self, x: Array, log_votes: Array) -> Array:
         """Return the log prediction of each row: its vote, or a mean with the runs made there."""
@@ -124,9 +133,32 @@ class RunsMade:
         order = np.argsort(hashes, kind="stable")
         return order, hashes[order]
 
+    def is_stopped(self, x: Array) -> NDArray[np.bool_]:
+        """Say which rows are nearer to configurations that were only ever stopped than to others.
+
+        Of such rows no more is known than how long they take at least.
+        """
+        if not len(self.stopped) or not len(self.x):
+            return np.zeros(len(x), dtype=bool)
+        position = self._measured.position(x)
+        to_ended, to_stopped = (np.asarray(tree.query(position)[0]) for tree in self._trees)
+        return to_stopped < to_ended
+
+    @cached_property
+    def _measured(self) -> MeasuredRange:
+        return MeasuredRange.of(self.x)
+
+    @cached_property
+    def _trees(self) -> tuple[cKDTree, cKDTree]:
+        """Configurations with a run that ended, and those without."""
+        from scipy.spatial import cKDTree
+
+        ended, stopped = (cKDTree(self._measured.position(x)) for x in (self.x, self.stopped))
+        return ended, stopped
+
     def to_state(self) -> State:
         """Return plain arrays."""
-        names = ("x", "log_y", "variance", "n_runs")
+        names = ("x", "log_y", "variance", "n_runs", *(["stopped"] if len(self.stopped) else []))
         values = {"vote_variance": self.vote_variance}
         return State(values, {name: getattr(self, name) for name in names})
 
@@ -146,10 +178,15 @@ class RunsMade:
         n_runs = read_array(state, "n_runs", shape=(n_points,), dtype=np.int64)
         if n_runs.min(initial=1) < 1:
             raise ValueError("a configuration that was measured has at least one run")
+        stopped = x[:0]
+        if "stopped" in state.arrays:
+            stopped = read_array(state, "stopped", shape=(None, n_features))
+        if len(stopped) > _MOST_POINTS:
+            raise ValueError(f"an ensemble keeps at most {_MOST_POINTS} stopped configurations")
         vote_variance = read_number(state, "vote_variance")
         if not 0 <= vote_variance <= _MOST_VARIANCE:
             raise ValueError("the variance of a vote cannot be negative")
-        return cls(x, log_y, variance, n_runs, vote_variance)
+        return cls(x, log_y, variance, n_runs, vote_variance, stopped)
 
 
 def _rounded(x: Array) -> NDArray[np.int64]:

@@ -36,6 +36,8 @@ _MOST_RESIDUALS = 400
 #: Of a column with too few values to rehearse: how much of the target's log range a prediction may
 #: be off at a distance of one range, and between its values.
 _UNREHEARSED, _UNREHEARSED_BETWEEN = 0.25, 0.05
+#: Where every run was stopped, the upper end is as far up as so many ranges outside such a column.
+_STOPPED = 3.0
 _LEAST_SIZE = 1e-4
 _TOLERANCE = 1e-9
 #: The same folds chose the weights of the members, so their residuals are slightly too small.
@@ -188,6 +190,8 @@ class Calibration(pydantic.BaseModel):
         # The same on both sides: whether a trend over- or underestimates is chance.
         beyond = beyond_width * self._beyond_size(spot)
         lower, upper = np.minimum(lower, -beyond), np.maximum(upper, beyond)
+        stopped = spot.is_stopped * beyond_width * (self.base + _STOPPED * self.slope)
+        upper = np.maximum(upper, stopped)
         unknown = spot.is_unknown * unknown_width
         lower, upper = np.minimum(lower, -unknown), np.maximum(upper, unknown)
         return np.maximum(lower, -_MOST_WIDTH), np.minimum(upper, _MOST_WIDTH)
@@ -261,7 +265,8 @@ class Spot:
     """Where rows lie: how far outside along each column, between levels, or at an unknown level.
 
     ``distance`` is in ranges, ``ratio`` the factor by which a value leaves the range. ``unknown``
-    says of each category which rows have a level that was never measured.
+    says of each category which rows have a level that was never measured, ``is_stopped`` of which
+    rows only lower bounds are known.
     """
 
     names: Sequence[str]
@@ -269,6 +274,7 @@ class Spot:
     ratio: Array
     between: NDArray[np.bool_]
     unknown: Mapping[str, NDArray[np.bool_]]
+    is_stopped: NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -277,11 +283,12 @@ class Spot:
         measured: MeasuredRange,
         x: Array,
         unknown: Mapping[str, NDArray[np.bool_]],
+        is_stopped: NDArray[np.bool_],
     ) -> Spot:
-        """Locate rows, given which have an unknown level of each category."""
+        """Locate rows, given which have an unknown level of each category or were stopped."""
         distance = measured.distance(x)
         ratio, between = measured.ratio(x, distance), measured.between(x, distance)
-        return cls(names, distance, ratio, between, unknown)
+        return cls(names, distance, ratio, between, unknown, is_stopped)
 
     @cached_property
     def is_unknown(self) -> NDArray[np.bool_]:

@@ -82,12 +82,22 @@ class MeasuredRange:
         1 to 4 is half a range above.
         """
         low, high, size = self._ends
-        values = np.where(self._is_log, np.log(np.maximum(self._comparable(x), 1e-300)), x)
+        values = self._scaled(x)
         above = np.maximum(values - high, 0) / size
         below = np.maximum(low - values, 0) / size
         distance: Array = above - below
         distance[np.abs(distance) < _TOLERANCE] = 0.0
         return distance
+
+    def position(self, x: Array) -> Array:
+        """Return where each value lies in the range of its column: from 0 to 1 inside."""
+        low, _, size = self._ends
+        position: Array = (self._scaled(x) - low) / size
+        return position
+
+    def _scaled(self, x: Array) -> Array:
+        """Return values on the scale on which distances are measured."""
+        return np.where(self._is_log, np.log(np.maximum(self._comparable(x), 1e-300)), x)
 
     def ratio(self, x: Array, distance: Array | None = None) -> Array:
         """Return by which factor each value leaves the range; 1 inside.

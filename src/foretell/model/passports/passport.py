@@ -65,6 +65,9 @@ class MeasuredModel(Protocol):
     def calibration(self) -> Calibration | None:
         """How wide intervals must be; None where too little is known."""
 
+    def is_stopped(self, values: Values, n_rows: int) -> NDArray[np.bool_]:
+        """Say of which rows only lower bounds are known, because runs near them were stopped."""
+
 
 def check_level(level: float) -> float:
     """Return the share of runs that intervals are to hold, or raise a UsageError."""
@@ -170,15 +173,16 @@ def _trust(model: MeasuredModel, spot: Spot) -> NDArray[np.object_]:
 def _is_far(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
     """Say which rows lie further outside the data than errors were measured."""
     if model.calibration is None:
-        return spot.is_beyond
-    return spot.is_beyond & ~model.calibration.is_near(spot)
+        return spot.is_beyond | spot.is_stopped
+    return (spot.is_beyond & ~model.calibration.is_near(spot)) | spot.is_stopped
 
 
 def _is_supported(model: MeasuredModel, spot: Spot) -> NDArray[np.bool_]:
     """Say for which rows an interval rests on errors that were rehearsed, or continues these."""
+    is_known = ~spot.is_unknown & ~spot.is_stopped
     if model.calibration is None:
-        return ~spot.is_beyond & ~spot.is_unknown
-    return model.calibration.is_supported(spot) & ~spot.is_unknown
+        return ~spot.is_beyond & is_known
+    return model.calibration.is_supported(spot) & is_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +214,8 @@ def places(model: MeasuredModel, values: Values, n_rows: int) -> Places:
         texts = _unknown_texts(set(values[name][unknown_rows]), model.categories[name])
         for i in unknown_rows:
             remarks[i].append(f"{name}: {texts[values[name][i]]}")
+    for row in np.flatnonzero(spot.is_stopped):
+        remarks[row].append("the runs nearest to it were stopped at a time limit")
     return Places(
         spot.ratio.max(axis=1, initial=1.0),
         spot,
@@ -239,7 +245,7 @@ def spot_in_table(table: Table, train: NDArray[np.int64], rows: NDArray[np.int64
             levels = level_names(table.frame[column.name])
             unknown_levels[column.name] = ~np.isin(levels[rows], np.unique(levels[train]))
     measured = MeasuredRange.of(x[train])
-    return Spot.of(names, measured, x[rows], unknown_levels)
+    return Spot.of(names, measured, x[rows], unknown_levels, np.zeros(len(rows), dtype=bool))
 
 
 def _spot(model: MeasuredModel, values: Values, n_rows: int) -> Spot:
@@ -249,4 +255,5 @@ def _spot(model: MeasuredModel, values: Values, n_rows: int) -> Spot:
         name: np.isin(values[name], unknown)
         for name, unknown in model.feature_map.unknown_levels(values).items()
     }
-    return Spot.of(names, model.measured, x, unknown_levels)
+    is_stopped = model.is_stopped(values, n_rows)
+    return Spot.of(names, model.measured, x, unknown_levels, is_stopped)

@@ -143,11 +143,14 @@ class Plateau(_Part):
 
 
 class Cliff(_Part):
-    """Where the target changes at once: from this value of a column or product on, by a factor."""
+    """Where the target changes at once: from this value of a column or product on, by a factor.
+
+    The factor is None if hardly any run on one of the sides ended.
+    """
 
     product: str
     value: float
-    factor: float
+    factor: float | None
 
 
 class Explanation(_Part):

@@ -217,10 +217,11 @@ def effect_lines(found: Explanation) -> Iterator[str]:
     if found.without_effect:
         yield f"No effect was found of {listing(map(plain, found.without_effect), _TOP_SHARES)}."
     for cliff in found.cliffs:
-        yield (
-            f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, everything "
-            f"takes {cliff.factor:.2g} × as much."
-        )
+        where = f"A cliff: once {plain(cliff.product)} reaches about {cliff.value:.3g}, "
+        if cliff.factor is None:
+            yield f"{where}nearly all runs were stopped at a time limit."
+        else:
+            yield f"{where}everything takes {cliff.factor:.2g} × as much."
     for a, b in found.totals:
         yield f"The product {plain(a)} × {plain(b)} explains what neither column does alone."
     for plateau in found.plateaus:

@@ -196,6 +196,13 @@ class SavedModel:
             raise TooFarError(name, row_numbers, bad)
         return predicted
 
+    def is_stopped(self, values: Values, n_rows: int) -> NDArray[np.bool_]:
+        """Say of which rows only lower bounds are known, because runs near them were stopped."""
+        if not self.fitted.regressor.has_stopped:
+            return np.zeros(n_rows, dtype=bool)
+        x = self.feature_map.matrix_of(values, "the table", np.arange(n_rows))
+        return self.fitted.is_stopped(x)
+
     def faults_of(self, values: Values) -> list[Fault]:
         """Find values, of columns that were read, that the model cannot use."""
         return [*self.feature_map.step_faults(values), *not_positive(self.ranges, values)]

@@ -137,6 +137,15 @@ class Regressor(ABC):
             result[:, 1:] = weighted_quantiles(logs - center, weights, probabilities)
         return result
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it knows of runs that were stopped at a time limit."""
+        return False
+
+    def is_stopped(self, x: Array) -> NDArray[np.bool_]:
+        """Say of which rows only lower bounds are known, because runs near them were stopped."""
+        return np.zeros(len(x), dtype=bool)
+
     def reached(self) -> float:
         """Return how far the fit went, in units of the technique's limit."""
         return math.inf
