@@ -48,7 +48,7 @@ _OPTIONS = (
                  help="What counts outside the data: the pessimistic end of an interval "
                  "(cautious), the prediction (even), the optimistic end (bold), or what a run "
                  "exceeds with a probability (0.2) [default: cautious; with --allow-far: even]."),
-    click.option("--allow-far", is_flag=True, help="Let the risk decide far out, too."),
+    click.option("--allow-far", is_flag=True, help="Also choose far outside the data, and unknown levels, by --risk."),
     click.option("--seed", type=int, help="The seed of a search [default: 0]."),
 )  # fmt: skip
 
