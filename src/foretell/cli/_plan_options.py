@@ -48,7 +48,8 @@ _OPTIONS = (
                  help="What counts outside the data: the pessimistic end of an interval "
                  "(cautious), the prediction (even), the optimistic end (bold), or what a run "
                  "exceeds with a probability (0.2) [default: cautious; with --allow-far: even]."),
-    click.option("--allow-far", is_flag=True, help="Also choose far outside the data, and unknown levels, by --risk."),
+    click.option("--allow-far", is_flag=True,
+                 help="Also choose what is far outside the data, or an unknown level, by --risk."),
     click.option("--seed", type=int, help="The seed of a search [default: 0]."),
 )  # fmt: skip
 
