@@ -111,6 +111,19 @@ def test_unit_of_the_target_does_not_matter():
     assert milliseconds == pytest.approx(1000 * fit(rows()).predict(x), rel=1e-3)
 
 
+def test_doubt_beyond_the_data_holds_what_equally_good_laws_predict():
+    """With one member, only the laws that it cannot tell apart may disagree."""
+    model = fit(rows(noise=0.1), ["ScalingLaw"])
+    x = np.array([[2000.0, 1], [80, 256]])
+    values, shares = model.members[0].regressor.alternatives(x)
+    assert len(shares) > 1
+    doubt = model.with_doubt(x, (0.0001, 0.9999))
+    off = np.log(values / model.predict(x)[:, None])[:, shares > 0.001]
+    assert doubt[:, 1] == pytest.approx(off.min(axis=1), abs=1e-6)
+    assert doubt[:, 2] == pytest.approx(off.max(axis=1), abs=1e-6)
+    assert (doubt[:, 2] - doubt[:, 1] > 0.01).all()
+
+
 def test_unit_of_the_target_does_not_matter_to_the_doubt_beyond_the_data():
     """PowerLaw has no vote there, so nothing may rest on what stands in its place."""
     x = np.array([[40.0, 10], [120.0, 4], [160.0, 16]])
