@@ -132,7 +132,7 @@ def test_a_store_that_fails_in_the_middle_leaves_settings_alone(monkeypatch, cap
         ("j", BOTH, {"objective": "speed"}, "throughput"),
         ("j", BOTH, {"mode": "papr"}, "paper"),
         ("j", BOTH, {"strickt": True}, "strict"),
-        ("j", {"flush_denormal": [0, 1]}, {}, "changes_results"),
+        ("j", {"flush_denormal": [0, 1]}, {}, "changes_results=True"),
         ("j", {"workers": list(range(9)), "prefetch": list(range(1, 30))}, {}, "too many"),
     ],
 )  # fmt: skip
