@@ -15,14 +15,18 @@ The same search, configurations and seeds, in these ways:
 
 The machine must do nothing else: searches in which other programs used much of it are not compared.
 Every finished search is a line in the file of results; a run that is started again makes only those
-that are missing, or were disturbed. `--summary` only prints what is there.
+that are missing on this machine, or were disturbed. A warm search begins with a copy of the store
+of its cold one; where that is gone, the cold one is made again. `--summary` only prints results.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 import os
+import sqlite3
 import tempfile
 import time
 from pathlib import Path
@@ -33,6 +37,7 @@ import numpy as np
 from benchmarks.cores_of_others import CoresOfOthers
 from benchmarks.tune_table import MOST_OF_OTHERS, WAYS, compare, pairs_of, quiet
 from foretell.measure.running.machine import describe_machine, describe_versions
+from foretell.tune.store.store import machine_id
 
 MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
 #: PipeTune's table for LeNet on MNIST (published): seconds of tuning.
@@ -107,6 +112,55 @@ def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str
             )
 
 
+def store_of(folder: Path, workload: str, scheduler: str, way: str, seed: int) -> Path:
+    """Return where a search has its store."""
+    return folder / f"{workload}-{scheduler}-{way.replace(' ', '-')}-{seed}.sqlite"
+
+
+def prepared_store(folder: Path, workload: str, scheduler: str, way: str, seed: int) -> Path:
+    """Return the store of a search as it is to begin: empty, or as the cold search left it.
+
+    A search that was interrupted may have left something.
+    """
+    store = store_of(folder, workload, scheduler, way, seed)
+    for ending in ("", "-wal", "-shm"):
+        store.with_name(store.name + ending).unlink(missing_ok=True)
+    if way.endswith("warm"):
+        cold = store_of(folder, workload, scheduler, way.replace("warm", "cold"), seed)
+        if not cold.exists():
+            raise FileNotFoundError(f"{cold}: the store of the cold search; make that search first")
+        with (
+            contextlib.closing(sqlite3.connect(cold)) as source,
+            contextlib.closing(sqlite3.connect(store)) as target,
+        ):
+            source.backup(target)
+    return store
+
+
+def missing(
+    options: argparse.Namespace, path: Path, folder: Path
+) -> list[tuple[str, str, str, int]]:
+    """List the searches to be made; those that others disturbed are made again."""
+    here = machine_id()
+    done = {
+        (r["workload"], r["scheduler"], r["way"], r["seed"])
+        for r in quiet(read(path))
+        if r.get("machine") == here
+    }
+    found = []
+    for seed, workload, scheduler in itertools.product(
+        options.seeds, options.workloads, options.schedulers
+    ):
+        keys = {way: (workload, scheduler, way, seed) for way in options.ways}
+        for way, key in keys.items():
+            warm = keys.get(way.replace("cold", "warm"), key)
+            has_store = store_of(folder, workload, scheduler, way, seed).exists()
+            is_needed = way.endswith("cold") and warm not in done and not has_store
+            if key not in done or is_needed:
+                found.append(key)
+    return found
+
+
 def search(
     workload: str, scheduler: str, way: str, seed: int, *, n_trials: int, folder: Path
 ) -> dict[str, Any]:
@@ -117,9 +171,7 @@ def search(
     from benchmarks.networks import case_of
 
     kind = way.split()[0]
-    store = folder / f"{workload}-{scheduler}-{kind}-{seed}.sqlite"
-    if way.endswith("cold"):  # a search that was interrupted may have left something
-        store.unlink(missing_ok=True)
+    store = prepared_store(folder, workload, scheduler, way, seed)
     if way == "static 1":
         cpus = 1
     elif kind == "ours":
@@ -159,6 +211,7 @@ def search(
     best = max(frames, key=lambda f: f["accuracy"].max())
     return {
         "workload": workload, "scheduler": scheduler, "way": way, "seed": seed, "cpus": cpus,
+        "machine": machine_id(),
         "default_threads": int(frames[0]["default"].iloc[0]),
         "epochs_by_threads": {
             str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
@@ -224,8 +277,6 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Make the searches that are missing; return what is told of them beside their file."""
     import ray
 
-    # Those that others disturbed are made again.
-    done = {(r["workload"], r["scheduler"], r["way"], r["seed"]) for r in quiet(read(path))}
     folder = path.parent.resolve() / "searches"
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
@@ -237,17 +288,13 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     try:
         # The first search of a session is slower: it starts the processes of Ray.
         search("perceptron", "asha", "v1", -1, n_trials=2, folder=folder)
-        for seed in options.seeds:
-            for workload in options.workloads:
-                for scheduler in options.schedulers:
-                    for way in options.ways:
-                        key = (workload, scheduler, way, seed)
-                        if key in done or time.monotonic() - begun > options.most_s:
-                            continue
-                        found = search(*key, n_trials=options.trials, folder=folder)
-                        with path.open("a") as file:
-                            file.write(json.dumps(found) + "\n")
-                        print(*(f"{k}={v}" for k, v in found.items()), flush=True)
+        for key in missing(options, path, folder):
+            if time.monotonic() - begun > options.most_s:
+                break
+            found = search(*key, n_trials=options.trials, folder=folder)
+            with path.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+            print(*(f"{k}={v}" for k, v in found.items()), flush=True)
     finally:
         ray.shutdown()
     about = {

@@ -1,6 +1,6 @@
 """Searches in several ways, compared: ratios of times, and differences of accuracy, in pairs.
 
-A pair is the same network, scheduler and seed. Intervals are from a bootstrap over pairs.
+A pair is the same network, scheduler, seed and machine. Intervals are from a bootstrap over pairs.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _N_DRAWS = 2_000
 
 Run = dict[str, Any]
 Pair = dict[str, Run]
+#: A network, a scheduler, a seed and a machine.
+Search = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,23 @@ class Compared:
 
 def quiet(results: Iterable[Run]) -> list[Run]:
     """Return the searches that others hardly disturbed; of repeated ones, the quietest."""
-    found: dict[tuple[str, str, int, str], Run] = {}
+    found: dict[tuple[str, str, int, str, str], Run] = {}
     for run in sorted(results, key=lambda run: run["cores_of_others"]):
         if run["cores_of_others"] <= MOST_OF_OTHERS:
-            found.setdefault((run["workload"], run["scheduler"], run["seed"], run["way"]), run)
+            found.setdefault((*search_of(run), run["way"]), run)
     return list(found.values())
 
 
-def pairs_of(results: Iterable[Run]) -> dict[tuple[str, str, int], Pair]:
-    """Return the searches by network, scheduler and seed, and then by way."""
-    found: dict[tuple[str, str, int], Pair] = defaultdict(dict)
+def search_of(run: Run) -> Search:
+    """Return what runs have in common that are compared; older runs do not name their machine."""
+    return run["workload"], run["scheduler"], run["seed"], run.get("machine", "")
+
+
+def pairs_of(results: Iterable[Run]) -> dict[Search, Pair]:
+    """Return the searches by network, scheduler, seed and machine, and then by way."""
+    found: dict[Search, Pair] = defaultdict(dict)
     for run in results:
-        found[run["workload"], run["scheduler"], run["seed"]][run["way"]] = run
+        found[search_of(run)][run["way"]] = run
     return {key: pair for key, pair in sorted(found.items()) if "v1" in pair}
 
 

@@ -171,7 +171,7 @@ def draw_ways(results: list[Run], played: list[Run]) -> plt.Figure:
         figure, panels = plt.subplots(1, len(SCHEDULERS), figsize=(9, 4), sharex=True, sharey=True)
         ways = [way for way in WORDS if way != "v1"]
         for axes, (scheduler, name) in zip(panels, SCHEDULERS.items(), strict=True):
-            for (network, kind, _), pair in pairs_of(results).items():
+            for (network, kind, *_), pair in pairs_of(results).items():
                 for way in set(pair) & set(ways) if kind == scheduler else ():
                     fill = "full" if len(quiet([pair[way], pair["v1"]])) == 2 else "none"
                     axes.plot(pair[way]["wall_s"] / pair["v1"]["wall_s"], ways.index(way),

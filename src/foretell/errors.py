@@ -47,11 +47,11 @@ class Option:
 
 
 def _literal(value: str) -> str:
-    """Write a value as in Python: numbers as they are, other texts in quotes."""
+    """Write a value as in Python: numbers and constants as they are, other texts in quotes."""
     try:
         float(value)
     except ValueError:
-        return value if value == "..." else repr(value)
+        return value if value in ("...", "True", "False", "None") else repr(value)
     return value
 
 

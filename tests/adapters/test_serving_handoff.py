@@ -84,7 +84,7 @@ net = types.ModuleType("net"); net.build_net = lambda: None
 sys.modules |= {"torch": torch, "net": net}
 space = {"__name__": "service"}
 exec(compile(sys.stdin.read(), "service.py", "exec"), space)
-service = space["BuildNet"]
+service = space["BuildNetService"]
 api = service.apis["predict"]
 print(json.dumps({
     "workers": service.config["workers"], "cpu": service.config["resources"]["cpu"],

@@ -76,6 +76,45 @@ def test_a_study_that_maximizes_is_tuned_to_its_highest_value(tmp_path):
         assert [t["settings"]["a"] for t in tunings if t["tuning"] == "joint"] == [best]
 
 
+def _study_of(value, folder, n_trials=16, **kwargs):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    url = f"sqlite:///{folder}/study.db"
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(storage=url, sampler=sampler, **kwargs)
+    study.optimize(value, n_trials)
+    return url
+
+
+def test_a_value_that_a_study_maximizes_has_the_levels_of_a_quality(tmp_path):
+    def accuracy(trial):  # 0.92 at best: 0.06 less is 6.5 %, high of a quality, low of a time
+        noise = 1e-4 * (trial.number % 3)
+        trial.suggest_int("b", 1, 2)
+        return 0.8 + 0.06 * trial.suggest_int("a", 1, 2) + noise
+
+    url = _study_of(accuracy, tmp_path, direction="maximize")
+    for given, level in (((), "high"), (("--levels", "value=0.2,0.1"), "low")):
+        done = impact(url, "--target", "value", "--json", *given)
+        assert done.exit_code == 0, done.output
+        settings = json.loads(done.output)["outcomes"][0]["settings"]
+        assert settings["a"]["level"] == level
+
+
+def test_a_study_with_values_of_zero_is_told_how_to_be_judged(tmp_path):
+    url = _study_of(lambda t: t.suggest_int("a", 0, 3) / 10, tmp_path, direction="maximize")
+    done = impact(url, "--target", "value")
+    assert done.exit_code == 2
+    remedy = ("--target", "duration_s", "--quality", "value")
+    assert all(" ".join(remedy[i : i + 2]) in done.output for i in (0, 2))
+    assert impact(url, *remedy).exit_code == 0
+
+
+def test_a_parameter_of_a_study_is_not_suspected_to_be_a_result(tmp_path):
+    url = _study_of(lambda t: 1 + t.suggest_float("lr", 0, 1) * t.suggest_int("a", 1, 2), tmp_path)
+    done = impact(url, "--target", "value", "--json")
+    assert done.exit_code == 0, done.output
+    assert "skip it" not in done.output
+
+
 def test_a_study_is_read_by_its_address(tmp_path):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     url = f"sqlite:///{tmp_path}/study.db"

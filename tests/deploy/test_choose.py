@@ -140,9 +140,22 @@ def test_multi_stream_enumerates_batches():
     assert found.figures.busy == pytest.approx(best / 0.05, rel=0.01)
 
 
-def test_bursts_above_capacity_are_told():
-    with pytest.raises(NothingUsableError, match="above capacity"):
-        answer("burst:64/5ms", most_replicas=1)
+@pytest.mark.parametrize(
+    ("arrivals", "limit_s", "told"),
+    [("burst:64/20ms", None, "above capacity"), ("burst:64/500ms", 0.03, "best attainable")],
+)
+def test_bursts_that_are_too_much_tell_how_many_replicas_would_do(arrivals, limit_s, told):
+    with pytest.raises(NothingUsableError, match=told) as caught:
+        answer(arrivals, limit_s, most_replicas=1)
+    enough = int(caught.value.remedy[1].value)
+    found, _ = answer(arrivals, limit_s)
+    assert found.chosen.replicas == enough > 1
+
+
+def test_bursts_that_no_number_of_replicas_can_bear_are_told():
+    with pytest.raises(NothingUsableError, match="above capacity") as caught:
+        answer("burst:64/1ms", most_replicas=1)
+    assert caught.value.remedy == ()
 
 
 def test_waits_that_are_given_are_the_only_ones():

@@ -23,3 +23,18 @@ def table(n_repeats=3, noise=0.02, seed=0, workloads=(("small", 1.0), ("large", 
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def drawn_table(n, seed, noise=0.1, effect=0.0):
+    """Runs of a search: a rate that is drawn anew for each run, beside discrete settings."""
+    random = np.random.default_rng([seed, n])
+    frame = pd.DataFrame(
+        {
+            "rate": 10 ** random.uniform(-4, -1, n),
+            "batch": random.choice([16, 32, 64, 128], n),
+            "filters": random.choice([8, 16, 32], n),
+        }
+    )
+    logs = effect * np.log10(frame["rate"]) + random.normal(0, noise, n)
+    frame["time_s"] = 10 * (frame["batch"] / 16) ** -0.5 * frame["filters"] ** 0.3 * np.exp(logs)
+    return frame

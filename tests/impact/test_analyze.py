@@ -11,7 +11,7 @@ from foretell import DatasetError, UsageError, analyze_impact, read_dataset
 from foretell.decide.impact.question import ImpactQuestion
 from foretell.decide.impact.runs import prepare_runs
 
-from .tables import table
+from .tables import drawn_table, table
 
 RUNS = table()
 
@@ -110,6 +110,19 @@ def test_without_repeats_an_effect_counts_if_it_is_the_same_in_all_contexts():
     assert found.of().impacts["cores"].noise_from == "contexts"
     assert found.of().noise is None
     assert any("run twice" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("effect", "level"), [(0.0, "within noise"), (0.3, "high")])
+def test_a_setting_drawn_anew_for_each_run_is_judged_by_a_model(effect, level):
+    found = analyze_impact(drawn_table(60, seed=0, effect=effect), "time_s", hyper="rate")
+    own = found.of().impacts["rate"]
+    assert (own.level, own.label) == (level, "modelled")
+
+
+@pytest.mark.slow
+def test_noise_drawn_anew_for_each_run_is_hardly_ever_high():
+    found = [analyze_impact(drawn_table(120, seed), "time_s", hyper="rate") for seed in range(8)]
+    assert sum(each.level("rate") == "high" for each in found) <= 1
 
 
 def test_one_context_without_repeats_says_that_noise_is_not_known():

@@ -48,6 +48,18 @@ def test_a_store_predicts_the_epochs_of_its_job(store):
         assert {c.text for c in found.changes} >= {"1 thread per trial"}
 
 
+@pytest.mark.parametrize(("load", "told"), [(0.74, "others used 0.7 cores"), (0.0, "20 %")])
+def test_a_store_whose_epochs_were_all_left_out_says_why(tmp_path, load, told):
+    with open_store(tmp_path / "tune.sqlite") as store:
+        store.add_epochs(
+            [replace(row, phase="left out", load_others=load) for row in rows("lenet", 12)]
+        )
+    for job in ("lenet", None):
+        with pytest.raises(UsageError, match="all 36 epochs") as caught:
+            epoch_times_of(tmp_path, job)
+        assert told in str(caught.value)
+
+
 def test_epochs_of_other_machines_count_only_if_that_is_asked_for(tmp_path):
     with open_store(tmp_path / "tune.sqlite") as store:
         store.add_epochs([replace(row, machine="elsewhere") for row in rows("lenet", 12)])

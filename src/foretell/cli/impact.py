@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="COLUMN=HIGH,MEDIUM",
     help="From which ranges on an impact is high, and medium "
-    "[default: 0.2,0.1 for the target, 0.05,0.01 for the quality].",
+    "[default: 0.2,0.1 for the target, 0.05,0.01 for the quality, and for the target if a study "
+    "maximizes it].",
 )
 @click.option(
     "--better",
@@ -78,6 +79,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     of a storage of Optuna (such as sqlite:///study.db), a directory of `foretell fit`, or a model
     file. Settings are all columns that are not judged, skipped or known only after a run.
     """
+    from foretell.decide.impact.question import HIGHER, QUALITY_LEVELS
     from foretell.impact.analyze import analyze_impact
 
     for name in ("by", "system", "hyper", "skip"):
@@ -89,6 +91,8 @@ def command(  # noqa: PLR0913 - one parameter per option
     judged = {target, asked["quality"]}
     known = {n: side for n, side in _directions(source, study).items() if n in judged}
     asked["better"] = known | _pairs("better", better)
+    if known.get(str(target)) == HIGHER:  # as an accuracy, not as a time
+        asked["levels"].setdefault(target, QUALITY_LEVELS)
     asked["baseline"] = _pairs("baseline", baseline)
     if output is not None:
         from foretell.report.impact import check_output

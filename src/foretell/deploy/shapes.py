@@ -116,7 +116,7 @@ def _no_batches(n: int, trace: _Trace, model: Any) -> str:
         if given and gave is not None and given[0] == n and (not gave or gave[0] != n):
             return (
                 f"the network has no batch dimension: layer {label} turns {_text(given)} into "
-                f"{_text(gave)}, and {n} samples are no longer apart"
+                f"{_text(gave)}, in which samples are no longer apart"
             )
     if trace.error is not None:
         return (

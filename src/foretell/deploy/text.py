@@ -167,7 +167,7 @@ def _against(found: Deployment, one: Assessed) -> str:
         return f"p99 up to {time_text(figures.p99_s)}"
     if found.question.scenario.name == OFFLINE:
         change = figures.per_s / chosen.figures.per_s - 1
-        return f"{rate_text(figures.per_s)} ({100 * change:+.0f} %)"
+        return f"{100 * change:+.0f} %, at least {rate_text(figures.per_s)}"
     goal = found.question.goal
     change = goal_value(goal, figures) / goal_value(goal, chosen.figures) - 1
     if abs(change) < 0.01:

@@ -176,7 +176,9 @@ class _Analysis:
         """Whether runs themselves tell what a setting does: enough differ in it alone."""
         if self.is_of_model:
             return False
-        return len(table.contexts(setting, cells).cells) >= _LEAST_IN_CONTEXTS * len(cells)
+        if len(table.contexts(setting, cells).cells) < _LEAST_IN_CONTEXTS * len(cells):
+            return False
+        return table.can_tell(setting, cells)
 
     def _shares(self, table: CellTable) -> tuple[dict[str, VarianceShares], float | None]:
         """Return the shares in each workload: exact on a full grid, else by a model."""

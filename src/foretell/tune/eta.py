@@ -144,8 +144,8 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
     cores
         On which trials run, each on as many as it has threads.
     scheduler
-        ``asha`` or ``hyperband`` as in Ray Tune, ``random`` without stopping, ``optuna-halving`` or
-        ``optuna-hyperband`` as the pruners of Optuna.
+        ``asha`` or ``hyperband`` as in Ray Tune, ``random`` without stopping, ``optuna-halving``,
+        ``optuna-halving-auto`` or ``optuna-hyperband`` as the pruners of Optuna.
     eta
         One of so many trials goes on to the next rung.
     min_epochs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from foretell.decide.tuning.epoch_times import EpochTimes, PredictedEpochs, epochs_of
 from foretell.errors import Option, UsageError, listing, suggest
 from foretell.predictor import Predictor
+from foretell.tune.hook.steadiness import MOST_LOAD, VARYING
+from foretell.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,16 +71,31 @@ def _of_store(path: Path, job: str | None, share: bool) -> EpochTimes:
             )
         frame = store.epochs(job, share=share)
         n_others = 0 if share else len(store.rows(job, share=True)) - len(frame)
+        left_out = store.left_out(job)
     if not len(frame) and n_others:
         raise UsageError(
             f"{path} has {n_others} epochs{f' of {job}' if job else ''}, all of other machines, "
             "whose times differ",
             remedy=("use them all the same with ", Option("share")),
         )
+    if not len(frame) and left_out:
+        whose = f" of {job}" if job else ""
+        raise UsageError(f"{path}: all {counted(len(left_out), 'epoch')}{whose} {_why(left_out)}")
     if not len(frame):
         near = f" {suggest(job, jobs)}" if job and jobs else ""
         raise UsageError(f"{path} has no epochs{f' of {job}' if job else ''}.{near}")
     return fitted_to(frame, str(path))
+
+
+def _why(loads: Sequence[float]) -> str:
+    """Say why epochs were left out, and what to do."""
+    usual = statistics.median(loads)
+    if usual > MOST_LOAD:
+        return (
+            f"were left out, because others used {usual:.1f} cores (median; at most {MOST_LOAD:g} "
+            "teach something); run trials while the machine does nothing else"
+        )
+    return f"were left out, because {VARYING}"
 
 
 def fitted_to(epochs: pd.DataFrame, name: str) -> PredictedEpochs:

@@ -73,7 +73,7 @@ def test_cores_are_those_of_the_machine_by_default(folder):
         (("--scheduler", "ahsa"), "--scheduler: unknown scheduler 'ahsa'. Did you mean 'asha'?"),
         (("--eta", "1.5"), "--eta 1.5: must be at least 2"),
         (("--max-epochs", "0"), "--max-epochs: must be at least 1"),
-        (("--cores", "1"), "--cores: a trial has 2 threads, and there are 1 cores"),
+        (("--cores", "1"), "--cores: a trial has 2 threads, and there is 1 core:"),
         (("--trials", "0"), "--trials: must be from 1"),
         (("--start-up", "-3"), "--start-up: must be at least 0"),
     ],

@@ -10,6 +10,8 @@ from foretell.decide.impact.question import CostRule, ImpactQuestion
 from foretell.decide.impact.ranges import CellTable
 from foretell.decide.impact.runs import prepare_runs
 
+from ...impact.tables import drawn_table
+
 
 def cells(frame, **asked):
     question = ImpactQuestion.of("time_s", **asked)
@@ -54,6 +56,13 @@ def test_intervals_hold_the_truth_in_about_nine_of_ten_tables(noise):
         found = of(cells(frame), "a")
         held += found.lower <= 0.4 <= found.upper
     assert held >= 80
+
+
+def test_levels_that_are_in_one_context_each_are_told_no_effect_by_runs():
+    for seed in range(100):
+        table = cells(drawn_table(120, seed), hyper="rate")
+        assert not table.can_tell(table.runs.settings.index("rate"))
+        assert of(table, "rate").level == "within noise"
 
 
 def test_a_wider_noise_gives_a_wider_interval():

@@ -10,6 +10,8 @@ import torch
 from foretell.errors import UsageError
 from foretell.tune import open_store, pipeline
 from foretell.tune.hook.clock import Clock
+from foretell.tune.hook.context import RAY, Context
+from foretell.tune.hook.start import make_pipeline
 from foretell.tune.hook.steadiness import DISTURBED, VARYING, Steadiness
 from foretell.tune.knobs.threads import ThreadsKnob
 
@@ -97,6 +99,20 @@ def test_a_hook_that_fails_says_so_once_and_the_training_goes_on(monkeypatch, ca
     assert knobs.is_aside
 
 
+@pytest.mark.parametrize("mode", ["product", "paper"])
+def test_a_training_keeps_to_the_cpus_that_its_search_has_set_aside(mode, monkeypatch):
+    monkeypatch.setattr("foretell.tune.hook.policy.n_cores", lambda: 64)
+    torch.set_num_threads(1)
+    used = {}
+    for lease in (1.0, 2.0, None):
+        context = Context(RAY, "job", f"trial-{lease}", lease=lease)
+        options = {"store": ":memory:", "strict": True, "mode": mode, "rungs": [400]}
+        knobs = make_pipeline(context, {"threads": [1, 2, 4]}, options)
+        used[lease] = {torch.get_num_threads() for _ in knobs.epochs(range(40))}
+    assert used[1.0] == {1}
+    assert used[2.0] <= {1, 2}
+
+
 def test_a_hook_that_fails_stops_a_strict_training(monkeypatch):
     monkeypatch.setattr(Clock, "start", broken)
     with pytest.raises(OSError, match="no such setting"):
@@ -132,7 +148,7 @@ def test_a_store_that_fails_in_the_middle_leaves_settings_alone(monkeypatch, cap
         ("j", BOTH, {"objective": "speed"}, "throughput"),
         ("j", BOTH, {"mode": "papr"}, "paper"),
         ("j", BOTH, {"strickt": True}, "strict"),
-        ("j", {"flush_denormal": [0, 1]}, {}, "changes_results"),
+        ("j", {"flush_denormal": [0, 1]}, {}, "changes_results=True"),
         ("j", {"workers": list(range(9)), "prefetch": list(range(1, 30))}, {}, "too many"),
     ],
 )  # fmt: skip

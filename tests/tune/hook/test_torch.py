@@ -73,6 +73,18 @@ def test_a_loader_is_like_that_of_torch():
     assert sum(len(y) for _, y in loader) == 1797
 
 
+def test_workers_start_from_what_a_loader_asks_for():
+    store = open_store(":memory:")
+    knobs = pipeline("cnn", {"workers": [0], "prefetch": [2]}, store=store, strict=True)
+    loader = knobs.loader(digits(), batch_size=600, num_workers=1, prefetch_factor=3)
+    assert (loader.num_workers, loader.prefetch_factor) == (1, 3)
+    later = knobs.loader(digits(), batch_size=600, num_workers=0)
+    used = [later.num_workers for _ in knobs.epochs(range(2))]  # too few to try anything
+    assert used == [1, 1]
+    assert list(store.epochs("cnn")["s.workers"]) == [1, 1]
+    assert loader.num_workers == 1
+
+
 class Stream(torch.utils.data.IterableDataset):
     def __iter__(self):
         return iter(range(3))

@@ -271,6 +271,16 @@ def test_leases_are_refused_before_the_first_trial_without_checkpoints():
         Allocate(":memory:", cpus=(0.5,))
 
 
+def test_a_function_that_reports_through_another_one_is_not_refused():
+    def report_epoch(loss, saved):
+        tune.report({"loss": loss}, checkpoint=saved)
+
+    def train(config):
+        report_epoch(1, None)
+
+    assert Allocate(":memory:", trainable=train).cpus == (1, 2)
+
+
 def test_leases_are_refused_before_the_first_trial_if_actors_are_reused(cluster, quiet, tmp_path):
     scheduler = ResourceChangingScheduler(resources_allocation_function=Allocate(":memory:"))
     with pytest.raises(Exception, match="reuse_actors"):

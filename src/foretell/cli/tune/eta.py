@@ -19,7 +19,8 @@ from foretell.cli._output import echo, echo_json
 )  # fmt: skip
 @click.option(
     "--scheduler", metavar="NAME", default="asha", show_default=True,
-    help="asha or hyperband as in Ray Tune, random, optuna-halving or optuna-hyperband.",
+    help="asha or hyperband as in Ray Tune, random, optuna-halving, optuna-halving-auto or "
+    "optuna-hyperband.",
 )  # fmt: skip
 @click.option("--trials", type=int, default=64, show_default=True, help="How many are tried.")
 @click.option(

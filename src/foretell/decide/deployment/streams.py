@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from foretell.decide.deployment.batch_times import OPTIMISTIC, PESSIMISTIC, Times
@@ -22,7 +23,7 @@ def choose_stream(question: Question, times: Times, play: Play) -> Choice:
         found = _assess_all(question, _settings(question, question.choices.batches, 1), play)
         kept = [a for a in found if a.is_kept]
         if not kept:
-            raise _no_setting(question, found)
+            raise _no_setting(question, found, play)
         best = max(kept, key=lambda a: 0.0 if a.figures is None else a.figures.per_s)
         return _chosen(question, best.setting, play, found)
     if name == MULTI_STREAM:
@@ -32,7 +33,7 @@ def choose_stream(question: Question, times: Times, play: Play) -> Choice:
         found = _assess_all(question, _settings(question, [1], 1), play)
         kept = sorted((a for a in found if a.is_kept), key=partial(_value, question.goal))
     if not kept:
-        raise _no_setting(question, found)
+        raise _no_setting(question, found, play)
     return _chosen(question, kept[0].setting, play, found)
 
 
@@ -86,19 +87,36 @@ def _chosen(question: Question, setting: Setting, play: Play, found: list[Assess
     return Choice(setting, figures, (low.p99_s, high.p99_s), None, tuple(found))
 
 
-def _no_setting(question: Question, found: list[Assessed]) -> NothingUsableError:
+def _no_setting(question: Question, found: list[Assessed], play: Play) -> NothingUsableError:
+    """Say what is missing: replicas, or time."""
     known = [a.figures.p99_s for a in found if a.figures is not None]
-    if question.scenario.name == MULTI_STREAM and all(
-        a.figures is not None and a.figures.busy >= 1 for a in found
-    ):
+    is_multi = question.scenario.name == MULTI_STREAM
+    if is_multi and all(a.figures is not None and a.figures.busy >= 1 for a in found):
         quickest = min(found, key=lambda a: a.figures.busy if a.figures else 0.0)
-        return NothingUsableError(
+        option = Option("arrivals")
+        told = (
             f"{question.scenario.n_samples} samples every {time_text(question.scenario.every_s)} "
-            f"are above capacity: the quickest setting {quickest.trouble}",
-            option=Option("arrivals"),
+            f"are above capacity: the quickest setting {quickest.trouble}"
         )
+    else:
+        option = Option("p99")
+        told = (
+            f"no setting keeps a p99 of {time_text(question.limit_s or 0.0)}: "
+            f"{time_text(min(known))} is the best attainable"
+        )
+    enough = _enough(question, play) if is_multi else None
+    if enough is None:
+        return NothingUsableError(told, option=option)
     return NothingUsableError(
-        f"no setting keeps a p99 of {time_text(question.limit_s or 0.0)}: "
-        f"{time_text(min(known))} is the best attainable",
-        option=Option("p99"),
+        f"{told}.",
+        option=option,
+        remedy=(f"{enough} would do: ", Option("replicas", str(enough))),
     )
+
+
+def _enough(question: Question, play: Play) -> int | None:
+    """Return how many replicas would do, if there were no limit to them."""
+    if question.most_replicas is None:
+        return None
+    found = _fewest_replicas(replace(question, most_replicas=None), play)
+    return min((a.setting.replicas for a in found if a.is_kept), default=None)

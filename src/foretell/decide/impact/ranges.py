@@ -287,10 +287,28 @@ class CellTable:
         lower, upper = np.quantile(drawn, _ENDS)
         return float(lower), float(upper), self._is_consistent(setting, contexts)
 
+    def can_tell(self, setting: int, cells: Numbers | None = None) -> bool:
+        """Whether runs alone can tell an effect from noise.
+
+        Where each level is in one context only, as if it was drawn at random, any noise looks like
+        an effect.
+        """
+        contexts = self.contexts(setting, cells)
+        return len(self.noise) > 0 or len(contexts) < 2 or self._levels(setting, contexts).can_tell
+
     def _is_consistent(self, setting: int, contexts: Contexts) -> bool:
         """Whether differences between levels are larger than those between contexts: an F test."""
         from scipy.special import fdtrc
 
+        fitted = self._levels(setting, contexts)
+        if not fitted.can_tell:
+            return False
+        if fitted.left <= 1e-18 * max(fitted.explained, 1e-300):
+            return fitted.explained > 0
+        ratio = fitted.explained / fitted.rank / (fitted.left / fitted.freedom)
+        return bool(fdtrc(fitted.rank, fitted.freedom, ratio) <= 1 - _NOISE_END)
+
+    def _levels(self, setting: int, contexts: Contexts) -> _Levels:
         cells = contexts.cells
         values = self._scaled(self.medians)
         off = (values - contexts.centered(values))[cells]
@@ -302,12 +320,22 @@ class CellTable:
         fitted = design @ np.linalg.lstsq(design, off, rcond=None)[0]
         explained, left = float((fitted**2).sum()), float(((off - fitted) ** 2).sum())
         rank = int(np.linalg.matrix_rank(design))
-        freedom = len(cells) - len(contexts) - rank
-        if freedom < 1 or rank < 1:
-            return True
-        if left <= 1e-18 * max(explained, 1e-300):
-            return explained > 0
-        return bool(fdtrc(rank, freedom, explained / rank / (left / freedom)) <= 1 - _NOISE_END)
+        return _Levels(explained, left, rank, len(cells) - len(contexts) - rank)
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """How much of the differences within contexts one value for each level explains."""
+
+    explained: float
+    left: float
+    rank: int
+    freedom: int
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether levels come back in other contexts, so that something may be left."""
+        return self.rank > 0 and self.freedom > 0
 
 
 def _crossing(function: Callable[[float], float], value: float) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import PARAMETER, Dataset, as_numbers, describe_rows
 from foretell.decide.impact.question import ImpactQuestion
-from foretell.errors import DatasetError, Option, listing
+from foretell.errors import DatasetError, Option, Remedy, listing
 from foretell.outcomes import OUTCOMES
 
 Array = NDArray[np.float64]
@@ -165,7 +165,9 @@ def _notes_of_columns(dataset: Dataset, asked: ImpactQuestion, settings: list[st
         notes.append(f"Nothing can be said of {listing(same)}: all runs have one value of it.")
     for name in settings:
         is_float = pd.api.types.is_float_dtype(frame[name])
-        if name not in named and is_float and frame[name].nunique() > _NEARLY_ALL * len(frame) > 9:
+        if name in named or dataset.roles.get(name) == PARAMETER:
+            continue
+        if is_float and frame[name].nunique() > _NEARLY_ALL * len(frame) > 9:
             notes.append(
                 f"Column '{name}' has another value in nearly every run. If it is a result and "
                 "not a setting, skip it."
@@ -196,7 +198,7 @@ def _judged_as_numbers(dataset: Dataset, asked: ImpactQuestion) -> pd.DataFrame:
             raise DatasetError(
                 f"{dataset.name}, column '{outcome.name}' must be positive to be compared by "
                 f"ratios; it has {told} ≤ 0. Correct them, or leave them empty if the run failed.",
-                remedy=() if asked.quality else ("Name another with ", Option("target", "...")),
+                remedy=() if asked.quality else _as_quality(outcome.name, values, dataset),
             )
         if not outcome.is_ratio and values.max() <= 0:
             raise DatasetError(
@@ -206,6 +208,21 @@ def _judged_as_numbers(dataset: Dataset, asked: ImpactQuestion) -> pd.DataFrame:
             )
         frame[outcome.name] = values
     return frame
+
+
+def _as_quality(target: str, values: Array, dataset: Dataset) -> Remedy:
+    """Say how to judge a target that is not positive: beside a time, as qualities are."""
+    if values.max() <= 0:
+        return ("Change its sign",)
+    roles = dataset.roles.items()
+    times = [name for name, role in roles if role != PARAMETER and name.endswith("_s")]
+    time = times[0] if times else "..."
+    return (
+        "Or judge it beside a time, with ",
+        Option("target", time),
+        " and ",
+        Option("quality", target),
+    )
 
 
 def _coded(dataset: Dataset, names: list[str]) -> tuple[Numbers, dict[str, list[Any]]]:

@@ -54,8 +54,9 @@ def slots_of(cores: int, threads: int) -> int:
     if cores < 1:
         raise UsageError(f"must be at least 1, not {cores}", option=Option("cores"))
     if cores < threads:
+        has = "is 1 core" if cores == 1 else f"are {cores} cores"
         raise UsageError(
-            f"a trial has {threads} threads, and there are {cores} cores: none could run; write "
+            f"a trial has {threads} threads, and there {has}: none could run; write "
             f"threads = {cores} or less under [system] of the space, or give more cores",
             option=Option("cores"),
         )

@@ -25,6 +25,8 @@ from foretell.wording import counted
 LOG = logging.getLogger("foretell.tune")
 T = TypeVar("T")
 
+#: Knobs of loaders, and what Torch calls them.
+_LOADER_OPTIONS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 #: Trainings of this process that change what belongs to the process.
 _ACTIVE: dict[int, tuple[Pipeline, threading.Thread]] = {}
 _ACTIVE_LOCK = threading.Lock()
@@ -50,6 +52,7 @@ class Pipeline:
         self.is_aside = False
         self._clock, self._steadiness = Clock(store), Steadiness()
         self._start: Setting = {}
+        self._given: set[str] = set()
         self._policy: Policy | None = None
         self._keeper = ModelKeeper(store, context.job)
         self._undo_report: Callable[[], None] = lambda: None
@@ -74,7 +77,12 @@ class Pipeline:
             self.leave()
 
     def loader(self, dataset: Any, **options: Any) -> Any:
-        """Return a DataLoader of Torch whose workers are tuned, if they are among the knobs."""
+        """Return a DataLoader of Torch whose workers are tuned, if they are among the knobs.
+
+        Those that ``options`` name are where tuning starts, if the loader is made before the loop.
+        """
+        if self._policy is None:
+            self.step(self._start_from, options)
         return TunedLoader(dataset, options, self._loader_options)
 
     @property
@@ -234,9 +242,18 @@ class Pipeline:
             self._keeper.count()
         self._is_stored = True
 
+    def _start_from(self, options: Mapping[str, Any]) -> None:
+        """Begin with what the first loader that says so would have without the hook."""
+        for name, option in _LOADER_OPTIONS.items():
+            value = options.get(option)
+            if value is not None and name in self._knobs and name not in self._given:
+                self._knobs[name].apply(value)
+                self._given.add(name)
+
     def _loader_options(self) -> dict[str, Any]:
-        names = {"workers": "num_workers", "prefetch": "prefetch_factor"}
-        return {names[n]: k.read() for n, k in self._knobs.items() if n in names}
+        return {
+            _LOADER_OPTIONS[n]: k.read() for n, k in self._knobs.items() if n in _LOADER_OPTIONS
+        }
 
 
 def _abandoned() -> list[Pipeline]:

@@ -65,12 +65,22 @@ class Policy(Protocol):
 
 
 class Grid:
-    """All combinations of the values that knobs may have, and what an epoch costs under each."""
+    """All combinations of the values that knobs may have, and what an epoch costs under each.
 
-    def __init__(self, knobs: Mapping[str, Knob], values: Mapping[str, Sequence[Value]]) -> None:
+    Parameters
+    ----------
+    lease
+        The CPUs that the search has set aside for this training; others have the rest.
+    """
+
+    def __init__(
+        self, knobs: Mapping[str, Knob], values: Mapping[str, Sequence[Value]],
+        lease: float | None = None,
+    ) -> None:  # fmt: skip
         self._knobs, self._values = knobs, values
+        self._n_cores = n_cores() if lease is None else min(n_cores(), max(1.0, lease))
         self.start: Setting = {name: knob.read() for name, knob in knobs.items()}
-        combined = itertools.product(*(self._usable(name) for name in knobs))
+        combined = itertools.product(*(self._usable(name) or [self.start[name]] for name in knobs))
         settings = [dict(zip(knobs, each, strict=True)) for each in combined]
         if len(settings) > _MOST_SETTINGS:
             raise UsageError(
@@ -82,9 +92,9 @@ class Grid:
         self.settings = [self.start, *(s for s in settings if s != self.start)]
 
     def _usable(self, name: str) -> list[Value]:
-        """Return the values that do not take more cores than there are."""
+        """Return the values that do not take more cores than this training has."""
         knob, values = self._knobs[name], list(dict.fromkeys(self._values[name]))
-        return [v for v in values if knob.n_cores(v) <= n_cores()] or values[:1]
+        return [v for v in values if knob.n_cores(v) <= self._n_cores]
 
     def priors(self) -> dict[tuple[str, Value], tuple[float, float]]:
         """Return what knobs say of epoch times before any was measured, against their start."""

@@ -116,8 +116,9 @@ def _made(
 
     def make_policy() -> Policy:
         return kind(
-            store, Grid(knobs, values), Objective(objective, context.lease), job=context.job,
-            trial=context.trial, hyper=hyper, share=bool(options.get("share", False)),
+            store, Grid(knobs, values, context.lease), Objective(objective, context.lease),
+            job=context.job, trial=context.trial, hyper=hyper,
+            share=bool(options.get("share", False)),
         )  # fmt: skip
 
     Grid(knobs, values)  # too many combinations are an error before the first epoch
@@ -164,7 +165,7 @@ def _knob(name: str, values: Sequence[float | str], context: Context, allows: bo
 def _one_of(name: str, value: str, known: Sequence[str]) -> str:
     if value not in known:
         raise UsageError(
-            f"'{value}' is none. {suggest(value, known)}", option=Option(name, str(value))
+            f"there is no '{value}'. {suggest(value, known)}", option=Option(name, str(value))
         )
     return value
 

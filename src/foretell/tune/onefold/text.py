@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from foretell.decide.deployment.wording import time_text
 from foretell.tune.onefold.found import Found
 from foretell.tune.onefold.goal import Goal, ms
 from foretell.tune.onefold.inference import Inference
@@ -70,7 +71,7 @@ def served(inference: Inference, goal: Goal) -> str:
     'batches up to 8, 1 thread, 1 replica: p99 5 ms (limit 10 ms), mean 2 ms, 900/s (measured)'
     """
     how = [] if inference.batch is None else [f"batches up to {inference.batch}"]
-    how += [f"a wait of at most {ms(inference.wait_s)}"] if inference.wait_s else []
+    how += [f"a wait of at most {time_text(inference.wait_s)}"] if inference.wait_s else []
     how += [] if inference.threads is None else [counted(inference.threads, "thread")]
     how += [counted(inference.replicas, "replica")]
     limit = "" if goal.p99_s is None else f" (limit {ms(goal.p99_s)})"

@@ -33,10 +33,11 @@ class CostSampler(BaseSampler):
     n_trials, budget_s
         The budget of the study: trials or seconds. Without one, alpha stays 1.
     cost
-        Returns the seconds of a step for a list of parameters; by default learnt from trials that
+        Returns the seconds of a step for a list of parameters; by default learned from trials that
         have ended.
     n_draws
-        How many draws there are to choose from.
+        How many draws there are to choose from: of each parameter, or of whole configurations if
+        the other sampler draws parameters together.
 
     >>> import optuna
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)

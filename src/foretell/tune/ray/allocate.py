@@ -25,6 +25,8 @@ LOG = logging.getLogger("foretell.tune")
 #: How long a restart is taken to be before one was seen.
 PRIOR_RESTART_S = 5.0
 _MOST_ROWS, _MOST_GROUPS = 2000, 150
+#: How a function reports by itself, as `tune.report` or `train.report`.
+_REPORTS = ".report("
 
 
 class Allocate:
@@ -41,8 +43,9 @@ class Allocate:
     cpus
         How many CPUs a trial may have.
     trainable
-        The function or class that trains. One that never saves a checkpoint is refused here: a
-        lease that changes starts its process anew.
+        The function or class that trains. One that shows that it saves no checkpoint is refused
+        here: a lease that changes starts its process anew. What does not show is seen with the
+        first result, and leases then stay as they are.
     max_epochs, rungs
         How many epochs a trial has at most, and after how many it may be stopped; by default
         those of the scheduler, where it has them.
@@ -181,7 +184,10 @@ def _epoch_s(result: dict[str, Any]) -> float:
 
 
 def saves_checkpoints(trainable: Any) -> bool:
-    """Tell whether a trainable saves checkpoints, as far as its source shows."""
+    """Tell whether a trainable may save checkpoints, as far as its source shows.
+
+    A function that reports through another one may do so there.
+    """
     from ray.tune import Trainable
 
     if inspect.isclass(trainable) and issubclass(trainable, Trainable):
@@ -190,7 +196,7 @@ def saves_checkpoints(trainable: Any) -> bool:
         source = inspect.getsource(inspect.unwrap(trainable))
     except (OSError, TypeError):
         return True  # it cannot be known
-    return "checkpoint=" in source.replace(" ", "")
+    return "checkpoint" in source or "**" in source or _REPORTS not in source
 
 
 def _name(trainable: Any) -> str:

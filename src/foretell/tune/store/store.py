@@ -136,6 +136,14 @@ class Store(Closeable):
         inputs = [name for name in table.columns if name not in outcomes]
         return table[[*inputs, *outcomes]]
 
+    def left_out(self, job: str | None = None) -> list[float]:
+        """Return how many cores others used in each epoch of this machine that teaches nothing."""
+        words = "SELECT load_others FROM epochs WHERE phase = ? AND machine = ?"
+        values = [LEFT_OUT, machine_id()]
+        if job is not None:
+            words, values = f"{words} AND job = ?", [*values, job]
+        return [float(load) for (load,) in self._data.run(words, values)]
+
     def n_rows(self, job: str) -> int:
         """Return how many epochs of a job were measured on this machine."""
         words, values = _where(job, False)
