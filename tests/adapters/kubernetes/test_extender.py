@@ -1,6 +1,7 @@
 """The extender, asked over HTTP by tests and by the real kube-scheduler."""
 
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -209,6 +210,22 @@ def test_pods_are_bound_without_the_extender_if_it_is_killed(control_plane, kube
     assert run.kill()
     api.create(PODS, pod("orphan", annotations=WORK))
     assert node_of(api, "orphan") == "fast"
+
+
+def test_pods_are_bound_while_the_extender_does_not_answer_within_the_timeout(
+    control_plane, kubelets, extend
+):
+    """As with the scheduler configuration in deploy/: 100 ms, and ignorable."""
+    api = control_plane.api()
+    kubelets.add("fast", {"kind": "fast"})
+    run, url = extend()
+    control_plane.scheduler({"extenders": [extender_of(url, httpTimeout="100ms")]})
+    os.kill(run.process.pid, signal.SIGSTOP)  # connections are taken, and nothing is answered
+    try:
+        api.create(PODS, pod("hasty", annotations=WORK))
+        assert node_of(api, "hasty") == "fast"
+    finally:
+        os.kill(run.process.pid, signal.SIGCONT)
 
 
 def test_a_dry_run_tells_its_decisions_and_answers_with_equal_scores(

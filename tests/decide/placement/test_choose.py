@@ -48,6 +48,14 @@ def test_heats_scores_are_those_computed_by_hand():
     )
 
 
+def test_heats_counts_energy_in_full_where_no_candidate_takes_any():
+    flat = {"idle_w": 10, "busy_w": 10}  # so that load adds no power
+    cluster = cluster_of(a=(10, None, 8, flat), b=(40, None, 8, flat))
+    assert ranked(chooser_of(cluster, "heats:H=0.6:energy=marginal")) == pytest.approx(
+        {"a": 60 + 40, "b": 60 + 40 / 4}
+    )
+
+
 def test_a_third_node_reverses_the_ranks_of_heats_and_not_of_geometric():
     def order(policy, **types):
         scores = ranked(chooser_of(cluster_of(**types), policy))
