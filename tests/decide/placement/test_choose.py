@@ -253,7 +253,19 @@ def test_a_node_without_a_power_curve_is_not_the_best_for_peaks():
     assert next(iter(ranked(chooser_of(cluster, "peaks")))) == "b"
 
 
-@pytest.mark.parametrize("policy", ["geometric", "heats", "peaks", "best"])
+@pytest.mark.parametrize(
+    ("policy", "what"),
+    [("peaks", "policy peaks"), ("geometric:energy=marginal", "energy = marginal"),
+     ("heats:H=0:energy=marginal", "energy = marginal")],
+)  # fmt: skip
+def test_a_policy_that_counts_power_is_refused_where_no_node_type_has_any(policy, what):
+    without = cluster_of(a=(1, 1, 8), b=(1, 1, 8))
+    with pytest.raises(UsageError, match=f"{what} counts .*write idle_w and busy_w, or power"):
+        chooser_of(without, policy)
+    chooser_of(cluster_of(a=(1, 1, 8), b=(1, 1, 8, {"idle_w": 1, "busy_w": 2})), policy)
+
+
+@pytest.mark.parametrize("policy", ["geometric", "heats", "best"])
 def test_scores_are_equal_if_nothing_is_known(policy):
     cluster = cluster_of(a=(None, None, 8), b=(None, None, 8))
     assert len(set(ranked(chooser_of(cluster, policy)).values())) == 1

@@ -1,5 +1,7 @@
 """Moves: cooldowns, sureness, and room for tasks that wait."""
 
+import math
+
 import pytest
 
 from foretell.decide.placement.choose import Chooser, read_policy
@@ -80,15 +82,13 @@ def test_the_time_to_start_counts(start_s, moves):
 
 
 @pytest.mark.parametrize(
-    ("how", "now_s", "share"), [("resume", 320.0, 0.2), ("restart", 320.0, None),
-                                ("restart", 200.0, 1.0)],
-)  # fmt: skip
+    ("how", "now_s", "share"),
+    [("resume", 320.0, 0.2), ("restart", 320.0, math.nan), ("restart", 200.0, 1.0)],
+)
 def test_a_task_that_restarts_does_all_of_its_work_again(how, now_s, share):
     # Staying takes 80 s at 320 s, and 200 s at 200 s; starting again takes 105 s.
     move = Setting(how=how).find(now_s)
-    assert (None if move is None else move.share) == (
-        None if share is None else pytest.approx(share)
-    )
+    assert (move.share if move else math.nan) == pytest.approx(share, nan_ok=True)
 
 
 @pytest.mark.parametrize(("start_s", "moves"), [(1, True), (10, False)])

@@ -15,6 +15,7 @@ from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
 from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.optimum import Problem
 from foretell.decide.placement.policies import POLICIES, Policy
+from foretell.decide.placement.policies._base import ENERGY, POWER
 from foretell.decide.placement.tasks import Task, plain_value, read_h
 from foretell.errors import Option, UsageError, suggest
 from foretell.files.typed import validated
@@ -154,6 +155,7 @@ class Chooser:
         self.estimates = estimates
         self.policy = choice.make()
         self.H, self.energy = choice.settings(cluster.policy)
+        _check_power(cluster, choice, self.policy, self.energy)
         self.random = np.random.default_rng([seed, 1])
         self.neighbors: Neighbors | None = None
 
@@ -310,6 +312,22 @@ def costs_of(candidates: Candidates, H: float) -> Array:
         total[~is_known] = np.median(total[is_known]) + _UNKNOWN
     found: Array = np.exp(total)
     return found
+
+
+def _check_power(cluster: Cluster, choice: PolicyChoice, policy: Policy, energy: Energy) -> None:
+    """Raise a UsageError if a policy counts power, and no node type has any."""
+    needed = policy.needed(0.5)
+    if POWER in needed:
+        what = f"policy {choice.name} counts"
+    elif ENERGY in needed and energy == "marginal":
+        what = "energy = marginal counts"
+    else:
+        return
+    if not any(table.node_type.watts(0.0) is not None for table in cluster.node_type):
+        raise UsageError(
+            f"{what} the power that a node draws more, and no node type has a power; "
+            "write idle_w and busy_w, or power, for each [[node_type]]"
+        )
 
 
 def _known(candidates: Candidates, needed: Sequence[str]) -> NDArray[np.bool_]:
