@@ -23,7 +23,7 @@ _MOST_SHARE = 1 / 4
 _LEAST_MIB, _MOST_MIB, _MOST_QUICK_MIB = 1, 1024, 128
 #: A run with more iterations times MiB than this is left out, to keep the sweep short.
 _MOST_WORK, _MOST_QUICK_WORK = 8192, 1024
-_IDLE_S, _REPEATS = 30, 2
+_IDLE_S, _REPEATS = 30, 3
 #: What an iteration took per MiB on one CPU of a server, and with which power of MiB that grows.
 _SECONDS = {"k_means": (3.4e-3, 0.0), "matrix_product": (0.42e-3, 0.5), "copy": (0.4e-3, 0.0)}
 _START_S = 1.0
