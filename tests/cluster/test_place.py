@@ -4,12 +4,14 @@ import json
 import re
 
 import pytest
+import tomli_w
 from click.testing import CliRunner
 
 import foretell
 from foretell.cli._main import cli
 from foretell.cluster.models import load_predictors, open_estimates, reload_models
 from foretell.cluster.place import place_task
+from foretell.cluster.simulate import simulate_cluster
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.estimates import Estimates, type_models
 from foretell.decide.placement.tasks import read_task
@@ -120,6 +122,24 @@ def test_models_that_do_not_fit_are_refused(cluster_file, written, expected):
         place_task(cluster_file, "cpu=1,iterations=800")
 
 
+def test_a_wrong_weight_is_blamed_on_where_it_is_written(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps(NODES))
+    shown = CliRunner().invoke(cli, ["cluster", "place", str(path), "--task", "cpu=1,H=2"])
+    assert shown.exit_code == 2
+    assert "--task: H must be a number from 0 to 1, not 2" in shown.stderr
+    shown = CliRunner().invoke(cli, ["cluster", "place", str(path), "--task", "cpu=1", "--H", "2"])
+    assert "--H: must be a number from 0 to 1, not 2" in shown.stderr
+
+
+def test_a_file_with_selectors_alone_says_what_to_add():
+    live = {"node_type": [{"name": "a", "selector": {"kind": "a"}, "capacity": {"cpu": 4},
+                           "time_s": 1, "energy_j": 1}]}  # fmt: skip
+    for what in (lambda: place_task(live, "cpu=1"), lambda: simulate_cluster(live)):
+        with pytest.raises(UsageError, match=r"live cluster only; write count or nodes in .*count"):
+            what()
+
+
 # What decided
 
 
@@ -215,7 +235,7 @@ def test_what_no_node_of_a_type_has_is_named_before_what_is_in_use():
 
 def test_a_cluster_of_selectors_alone_has_no_nodes_to_place_on():
     kind = {"name": "a", "selector": {"x": "y"}, "capacity": {"cpu": 4}, "time_s": 5}
-    with pytest.raises(UsageError, match="the cluster has no nodes; write count or nodes"):
+    with pytest.raises(UsageError, match=r"the cluster has no nodes.* write count or nodes"):
         place_task({"node_type": [kind]}, "cpu=1")
 
 

@@ -78,6 +78,13 @@ def write_probes(
         The folder for the sweeps.
     options
         What they try.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> types = [{"name": "board", "count": 1, "capacity": {"cpu": 2, "memory": "1Gi"}}]
+    >>> with TemporaryDirectory() as folder:
+    ...     probe, = write_probes({"node_type": types}, folder, options=ProbeOptions(is_quick=True))
+    >>> probe.name, probe.sweep.name, probe.targets
+    ('board', 'board.toml', ('wall_time_s', 'energy_j'))
     """
     folder = Path(output)
     contents: dict[Path, str] = {}
