@@ -30,7 +30,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/foretell demo
 
 test: $(VENV)/.dev $(VENV)/.browser $(VENV)/.java
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
 
 # A real Kubernetes control plane for the tests of schedulers, built once into a cache outside this folder; about ten
 # minutes. Without it those tests are skipped. KUBEBUILDER_ASSETS names a folder with servers that are built already.

@@ -21,6 +21,7 @@ def test_public_names_are_those_we_promise():
         "ForetellError", "ForetellRegressor", "Learned", "Maintained", "ModelError",
         "NothingUsableError",
         "Placement", "Plan", "Predictor", "QueueChoice", "QueuePrediction", "SavedModel", "Score",
+        "Probe", "ProbeOptions", "write_probes",
         "Simulation", "StorageError",
         "UsageError", "advise", "choose_drops", "Impact", "analyze_impact", "read_optuna_study",
         "read_ray_results",

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from foretell.cluster.maintenance.maintain import maintain_models as maintain_models
     from foretell.cluster.maintenance.outcome import Maintained as Maintained
     from foretell.cluster.place import place_task as place_task
+    from foretell.cluster.probe import Probe as Probe
+    from foretell.cluster.probe import ProbeOptions as ProbeOptions
+    from foretell.cluster.probe import write_probes as write_probes
     from foretell.cluster.simulate import Simulation as Simulation
     from foretell.cluster.simulate import simulate_cluster as simulate_cluster
     from foretell.corun.group import Grouping as Grouping
@@ -94,6 +97,7 @@ _NAMES = {
     "foretell.cluster.maintenance.maintain": ("maintain_models",),
     "foretell.cluster.maintenance.outcome": ("Maintained",),
     "foretell.cluster.place": ("place_task",),
+    "foretell.cluster.probe": ("Probe", "ProbeOptions", "write_probes"),
     "foretell.cluster.simulate": ("Simulation", "simulate_cluster"),
     "foretell.corun.group": ("Grouping", "group_jobs"),
     "foretell.corun.machine": ("measure_machine",),

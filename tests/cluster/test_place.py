@@ -4,12 +4,14 @@ import json
 import re
 
 import pytest
+import tomli_w
 from click.testing import CliRunner
 
 import foretell
 from foretell.cli._main import cli
 from foretell.cluster.models import load_predictors, open_estimates, reload_models
 from foretell.cluster.place import place_task
+from foretell.cluster.simulate import simulate_cluster
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.estimates import Estimates, type_models
 from foretell.decide.placement.tasks import read_task
@@ -120,6 +122,73 @@ def test_models_that_do_not_fit_are_refused(cluster_file, written, expected):
         place_task(cluster_file, "cpu=1,iterations=800")
 
 
+def test_a_wrong_weight_is_blamed_on_where_it_is_written(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps(NODES))
+    shown = CliRunner().invoke(cli, ["cluster", "place", str(path), "--task", "cpu=1,H=2"])
+    assert shown.exit_code == 2
+    assert "--task: H must be a number from 0 to 1, not 2" in shown.stderr
+    shown = CliRunner().invoke(cli, ["cluster", "place", str(path), "--task", "cpu=1", "--H", "2"])
+    assert "--H: must be a number from 0 to 1, not 2" in shown.stderr
+
+
+def test_a_file_with_selectors_alone_says_what_to_add():
+    live = {"node_type": [{"name": "a", "selector": {"kind": "a"}, "capacity": {"cpu": 4},
+                           "time_s": 1, "energy_j": 1}]}  # fmt: skip
+    for what in (lambda: place_task(live, "cpu=1"), lambda: simulate_cluster(live)):
+        with pytest.raises(UsageError, match=r"live cluster only; write count or nodes in .*count"):
+            what()
+
+
+# What decided
+
+
+POWERED = {
+    "node_type": [
+        {"name": "steep", "count": 1, "capacity": {"cpu": 4}, "time_s": 10, "energy_j": 5,
+         "idle_w": 10, "busy_w": 50},
+        {"name": "flat", "count": 1, "capacity": {"cpu": 4}, "time_s": 20, "energy_j": 90,
+         "idle_w": 10, "busy_w": 14, "can_power_off": True},
+        {"name": "dark", "count": 1, "capacity": {"cpu": 4}, "time_s": 1, "energy_j": 1,
+         "can_power_off": True},
+    ],
+}  # fmt: skip
+NO_POWER = "no power: write idle_w and busy_w, or power"
+
+
+@pytest.mark.parametrize(
+    ("policy", "column", "cells"),
+    [
+        # a quarter of 40 W or 4 W, for 10 s or 20 s
+        ("geometric:H=1:energy=marginal", "counted", {"steep-1": "100 J", "flat-1": "20 J"}),
+        # 90 J, and 10 W for 20 s, as the node would be off
+        ("geometric:H=1:energy=node", "counted", {"steep-1": "5 J", "flat-1": "290 J"}),
+        ("peaks", "added power", {"steep-1": "10 W", "flat-1": "1 W"}),
+    ],
+)
+def test_what_decides_is_shown_and_why_it_is_not_known(policy, column, cells):
+    placement = place_task(POWERED, "cpu=1", policy=policy)
+    head, *rows = str(placement).splitlines()
+    at = head.index(column)
+    shown = {row.split()[0]: row[at:].split("  ")[0] for row in rows[:3]}
+    assert shown == {**cells, "dark-1": "–"}
+    dark = next(row for row in rows if row.startswith("dark-1"))
+    assert f"{NO_POWER}, so its score is the median of the others" in dark
+    assert placement.chosen.node != "dark-1"
+    found = {node["node"]: node for node in placement.to_json()["nodes"]}
+    assert found["dark-1"]["remark"] == NO_POWER
+    assert found["dark-1"]["added_power_w"] is None
+    assert found["flat-1"]["added_power_w"] == pytest.approx(1)
+
+
+def test_what_does_not_decide_is_not_shown():
+    for policy in ("geometric:H=0:energy=marginal", "geometric:H=1", "kube"):
+        text = str(place_task(POWERED, "cpu=1", policy=policy))
+        assert "counted" not in text
+        assert NO_POWER not in text
+    assert "H = " not in str(place_task(POWERED, "cpu=1", policy="peaks"))
+
+
 # Why nodes are out
 
 
@@ -166,7 +235,7 @@ def test_what_no_node_of_a_type_has_is_named_before_what_is_in_use():
 
 def test_a_cluster_of_selectors_alone_has_no_nodes_to_place_on():
     kind = {"name": "a", "selector": {"x": "y"}, "capacity": {"cpu": 4}, "time_s": 5}
-    with pytest.raises(UsageError, match="the cluster has no nodes; write count or nodes"):
+    with pytest.raises(UsageError, match=r"the cluster has no nodes.* write count or nodes"):
         place_task({"node_type": [kind]}, "cpu=1")
 
 

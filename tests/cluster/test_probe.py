@@ -1,7 +1,11 @@
 """Probing node types: the sweeps are measured as they are, and models come out of them."""
 
+import os
 import re
+import sys
+import time
 import tomllib
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
@@ -12,8 +16,10 @@ from foretell.cli._main import cli
 from foretell.cluster.probe import ProbeOptions, probe_sweep, write_probes
 from foretell.decide.placement.cluster import read_cluster
 from foretell.errors import StorageError, UsageError
+from foretell.measure import probes
 from foretell.measure.measure import estimate_time, prepare_sweep
 from foretell.measure.probes import JOBS
+from foretell.measure.workloads._base import RunFailedError
 
 TYPES = {
     "node_type": [
@@ -36,7 +42,7 @@ def test_each_type_is_probed_up_to_its_size(tmp_path):
     sizes = sweep["parameters"]["memory_mib"]
     assert sizes == [16, 64, 256, 1024]
     pairs = [(n, mib) for n in (2, 8, 32, 128, 512) for mib in sizes if n * mib <= 8192]
-    assert big.n_runs == 2 * len(JOBS) * 4 * len(pairs)
+    assert big.n_runs == 3 * len(JOBS) * 4 * len(pairs)
     assert {mib for _, mib in pairs} == set(sizes)
     assert tomllib.loads(tiny.idle.read_text())["parameters"] == {"seconds": 30}
     with pytest.raises(StorageError):
@@ -69,6 +75,66 @@ def test_governors_are_tried_where_asked_for():
     table = read_cluster(TYPES).node_type[0]
     sweep = probe_sweep(table, ProbeOptions(governors=["powersave", "performance"]))
     assert sweep["parameters"]["governor"] == ["powersave", "performance"]
+
+
+@pytest.fixture
+def governors(tmp_path, monkeypatch):
+    """Two CPUs with governors, as in sysfs."""
+    for cpu, governor in (("cpu0", "powersave"), ("cpu1", "ondemand")):
+        folder = tmp_path / "sys" / cpu / "cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_available_governors").write_text("powersave ondemand performance\n")
+        (folder / "scaling_governor").write_text(f"{governor}\n")
+    monkeypatch.setattr(probes, "_GOVERNORS", tmp_path / "sys")
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)  # tests go on after the probe
+
+    def read():
+        files = sorted((tmp_path / "sys").glob("cpu*/cpufreq/scaling_governor"))
+        return [file.read_text().strip() for file in files]
+
+    read.folder = tmp_path / "sys"
+    return read
+
+
+BEFORE = ["powersave", "ondemand"]
+
+
+@pytest.mark.parametrize("error", [None, RunFailedError("it failed"), KeyboardInterrupt()])
+def test_governors_are_those_of_before_however_a_probe_ends(governors, monkeypatch, error):
+    seen = []
+
+    def job(cpus, iterations, n_numbers):
+        seen.extend(governors())
+        if error is not None:
+            raise error
+
+    monkeypatch.setitem(JOBS, "spy", job)
+    with nullcontext() if error is None else pytest.raises(type(error)):
+        probes.probe("spy", 1, 1, 1, governor="performance")
+    assert seen == ["performance"] * 2
+    assert governors() == BEFORE
+
+
+def test_governors_are_those_of_before_after_a_probe_is_killed(governors, launch):
+    text = (
+        "import time; from pathlib import Path; from foretell.measure import probes\n"
+        f"probes._GOVERNORS = Path({str(governors.folder)!r})\n"
+        "probes.JOBS['long'] = lambda *_: time.sleep(3600)\n"
+        "probes.probe('long', 1, 1, 1, governor='performance')"
+    )
+    run = launch(sys.executable, "-c", text)
+    assert run.reaches(lambda: governors() == ["performance"] * 2)
+    assert run.kill()
+    deadline = time.monotonic() + 60
+    while governors() != BEFORE and time.monotonic() < deadline:
+        os.sched_yield()
+    assert governors() == BEFORE
+
+
+def test_a_governor_that_a_machine_does_not_offer_is_named_with_those_that_it_does(governors):
+    with pytest.raises(RunFailedError, match="no governor turbo, but ondemand, performance, pow"):
+        probes.probe("copy", 1, 1, 1, governor="turbo")
+    assert governors() == BEFORE
 
 
 def test_a_probe_becomes_two_models_that_place_tasks(tmp_path):

@@ -5,6 +5,7 @@ import math
 
 import pandas as pd
 import pytest
+import tomli_w
 from click.testing import CliRunner
 
 import foretell
@@ -45,6 +46,27 @@ def test_a_recommendation_names_the_policy_that_was_swept_and_its_settings():
     assert found.settings == "energy=node, moves=on"
     only_best = simulate_weights(CLUSTER, policy="kube,best:H=1")
     assert (only_best.title, only_best.settings) == ("geometric", "energy=task, moves=off")
+
+
+def test_the_best_weight_is_recommended_without_a_report(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps(CLUSTER))
+    shown = run(path, "--policy", "kube,geometric:H=0")
+    assert shown.exit_code == 0, shown.output
+    sweep = simulate_weights(CLUSTER, policy="kube,geometric:H=0")
+    assert shown.stdout.splitlines()[-1] == recommendation(sweep)
+    assert "-o saving.html" in shown.stderr
+    energy = [o.mean("total_j") for o in sweep.outcomes]
+    best = sweep.outcomes[energy.index(min(energy))].choice.H
+    if f"H = {best:g} " in shown.stdout:
+        assert f"H = {best:g} saves most" in shown.stdout
+    assert "H = " not in run(path, "--policy", "kube", "--json").stdout
+
+
+def test_it_is_said_by_which_weight_regret_counts_where_weights_differ():
+    said = "Regret weighs energy and time by the H of its row"
+    assert said in str(simulate_cluster(CLUSTER, policy="kube,geometric:H=0"))
+    assert said not in str(simulate_cluster(CLUSTER, policy="kube,geometric"))
 
 
 def test_a_sweep_is_compared_with_the_first_policy_even_if_it_is_part_of_the_sweep():

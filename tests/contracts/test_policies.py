@@ -17,6 +17,9 @@ def test_policy_keeps_its_contract(name):
 
 
 class Sound(Policy):
+    def needed(self, H):
+        return ["time"]
+
     def scores(self, candidates, H, random):
         return -candidates.time_s
 
@@ -52,6 +55,16 @@ class Curious(Sound):
         return ["temperature"]
 
 
+class Careless(Sound):
+    def needed(self, H):
+        return ()
+
+
+class CarelessOfPower(Sound):
+    def scores(self, candidates, H, random):
+        return -candidates.extra_w
+
+
 class Unmoved(Sound):
     can_move = True
 
@@ -63,7 +76,10 @@ def test_a_sound_policy_passes():
     check_policy(Sound)
 
 
-@pytest.mark.parametrize("broken", [Short, Restless, Greedy, Infinite, Reversed, Curious, Unmoved])
+@pytest.mark.parametrize(
+    "broken",
+    [Short, Restless, Greedy, Infinite, Reversed, Curious, Careless, CarelessOfPower, Unmoved],
+)
 def test_broken_policies_are_caught(broken):
     with pytest.raises(AssertionError, match=broken.__name__):
         check_policy(broken)

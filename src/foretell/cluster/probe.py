@@ -23,7 +23,7 @@ _MOST_SHARE = 1 / 4
 _LEAST_MIB, _MOST_MIB, _MOST_QUICK_MIB = 1, 1024, 128
 #: A run with more iterations times MiB than this is left out, to keep the sweep short.
 _MOST_WORK, _MOST_QUICK_WORK = 8192, 1024
-_IDLE_S, _REPEATS = 30, 2
+_IDLE_S, _REPEATS = 30, 3
 #: What an iteration took per MiB on one CPU of a server, and with which power of MiB that grows.
 _SECONDS = {"k_means": (3.4e-3, 0.0), "matrix_product": (0.42e-3, 0.5), "copy": (0.4e-3, 0.0)}
 _START_S = 1.0
@@ -78,6 +78,13 @@ def write_probes(
         The folder for the sweeps.
     options
         What they try.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> types = [{"name": "board", "count": 1, "capacity": {"cpu": 2, "memory": "1Gi"}}]
+    >>> with TemporaryDirectory() as folder:
+    ...     probe, = write_probes({"node_type": types}, folder, options=ProbeOptions(is_quick=True))
+    >>> probe.name, probe.sweep.name, probe.targets
+    ('board', 'board.toml', ('wall_time_s', 'energy_j'))
     """
     folder = Path(output)
     contents: dict[Path, str] = {}

@@ -143,6 +143,7 @@ def simulate_cluster(
         The first seed, and how many are tried; they decide made-up tasks, noise, and equals.
     """
     read = read_cluster(cluster)
+    read.check_nodes()
     choices = read_policies(DEFAULT_POLICIES if policy is None else policy)
     if n_seeds < 1:
         raise UsageError(f"must be at least 1, not {n_seeds}", option=Option("n_seeds"))

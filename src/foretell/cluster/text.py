@@ -74,6 +74,10 @@ def remarks(simulation: Simulation) -> list[str]:
             "Regret is against every task alone on its best node at once, which no schedule may "
             "reach."
         )
+    if len({o.played.H for o in simulation.outcomes}) > 1:
+        found.append(
+            "Regret weighs energy and time by the H of its row, or else of the cluster file."
+        )
     if n := _n_unplaced(simulation):
         fits, are = ("fits", "is") if n == 1 else ("fit", "are")
         found.append(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from foretell.measure.workloads._base import RunFailedError
 Array = NDArray[np.float64]
 _N_COLUMNS, _N_CENTERS = 32, 16
 _GOVERNORS = Path("/sys/devices/system/cpu")
+#: Waits until its input is closed, then writes to each file what it is given after the name.
+_RESTORE = 'cat > /dev/null; while [ $# -gt 1 ]; do printf %s "$2" > "$1"; shift 2; done'
 
 
 def probe(
@@ -34,19 +38,18 @@ def probe(
     memory_mib
         The size of the data it works on.
     governor
-        The frequency governor to set, where the machine grants it.
+        The frequency governor to set, where the machine grants it; the one before is set again
+        however the probe ends.
     """
     from threadpoolctl import threadpool_limits
 
     if job not in JOBS:
         raise RunFailedError(f"there is no probe '{job}'; known: {', '.join(JOBS)}")
-    if governor is not None:
-        _set_governor(governor)
     allowed = sorted(os.sched_getaffinity(0))
     if cpus > len(allowed):
         raise RunFailedError(f"{cpus} CPUs are asked for, and this machine has {len(allowed)}")
     os.sched_setaffinity(0, allowed[:cpus])
-    with threadpool_limits(cpus):
+    with threadpool_limits(cpus), nullcontext() if governor is None else _governor(governor):
         JOBS[job](cpus, iterations, max(1, round(memory_mib * 2**20 / 8)))
 
 
@@ -90,19 +93,41 @@ def _copy(cpus: int, iterations: int, n_numbers: int) -> None:
         list(pool.map(copy, slices))
 
 
-def _set_governor(name: str) -> None:
+@contextmanager
+def _governor(name: str) -> Iterator[None]:
+    """Set a frequency governor, and the old ones again afterwards, even after ``kill -9``."""
     files = sorted(_GOVERNORS.glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    try:
-        for file in files:
-            file.write_text(name)
-    except OSError as error:
-        raise RunFailedError(
-            f"the governor cannot be set to {name}: {error.strerror}; run as root"
-        ) from None
     if not files:
         raise RunFailedError(
             "this machine has no frequency governors; leave the governor out of the sweep"
         )
+    offered = {n for file in files for n in _offered(file)}
+    if offered and name not in offered:
+        raise RunFailedError(
+            f"this machine has no governor {name}, but {', '.join(sorted(offered))}; leave it out "
+            "of the sweep"
+        )
+    before = [part for file in files for part in (str(file), file.read_text().strip())]
+    # A process of its own waits for the end of this one, whatever ends it.
+    with subprocess.Popen(  # noqa: S603 - names and contents of files in sysfs
+        ["/bin/sh", "-c", _RESTORE, "restore", *before],
+        stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+    ):  # fmt: skip
+        try:
+            for file in files:
+                file.write_text(name)
+        except OSError as error:
+            raise RunFailedError(
+                f"the governor cannot be set to {name}: {error.strerror}; run as root"
+            ) from None
+        yield
+
+
+def _offered(file: Path) -> list[str]:
+    try:
+        return file.with_name("scaling_available_governors").read_text().split()
+    except OSError:
+        return []
 
 
 #: The probes by name: two are bound by arithmetic, one by memory.

@@ -61,10 +61,11 @@ def recommendation(sweep: WeightSweep) -> str | None:
         (c for c in changes if -c[1] >= _KEPT * saving), key=lambda change: change[2]
     )
     against = sweep.simulation.outcomes[0].label
+    share = 100 * -energy / saving
+    what = "saves most" if round(share) == 100 else f"keeps {share:.0f} % of the largest saving"
     return (
-        f"{sweep.title}, swept over H: H = {H:g} keeps {100 * -energy / saving:.0f} % of the "
-        f"largest saving ({100 * -energy:.1f} % of total energy), with completion times "
-        f"{100 * time:+.1f} %, against {against}."
+        f"{sweep.title}, swept over H: H = {H:g} {what} ({100 * -energy:.1f} % of total energy), "
+        f"with completion times {100 * time:+.1f} %, against {against}."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from foretell.decide.placement.estimates import Estimate, Figure, TypeEstimates
@@ -28,11 +30,16 @@ def check_policy(policy: type[Policy] | Policy) -> None:
         assert not unknown, f"{name}.needed() must name time, energy or power, not {unknown}"
         for n_nodes in (1, 2, 7):
             _check_scores(instance, H, example_candidates(n_nodes))
+            _check_scores(instance, H, example_candidates(n_nodes, instance.needed(H)))
 
 
-def example_candidates(n_nodes: int) -> Candidates:
-    """Return candidates of two types, half of them busy, the same on each call."""
-    fast = NodeType("fast", Resources(cpus=8, memory_bytes=2**33), power=PowerCurve(20, 5, 0.02))
+def example_candidates(n_nodes: int, known: Sequence[str] = (TIME, ENERGY, POWER)) -> Candidates:
+    """Return candidates of two types, half of them busy, the same on each call.
+
+    Of one type only what is named is known.
+    """
+    power = PowerCurve(20, 5, 0.02) if POWER in known else None
+    fast = NodeType("fast", Resources(cpus=8, memory_bytes=2**33), power=power)
     slow = NodeType("slow", Resources(cpus=4, memory_bytes=2**30), idle_w=2, busy_w=6)
     nodes = [Node(f"n{i}", fast if i % 3 == 0 else slow) for i in range(n_nodes)]
     nodes = [node.take(Resources(cpus=2)) if i % 2 else node for i, node in enumerate(nodes)]
@@ -41,7 +48,10 @@ def example_candidates(n_nodes: int) -> Candidates:
     assert need is not None
     estimates = TypeEstimates.of(
         [
-            Estimate(Figure(10.0, 9.0, 11.0), Figure(90.0, 80.0, 100.0)),
+            Estimate(
+                Figure(10.0, 9.0, 11.0) if TIME in known else Figure(),
+                Figure(90.0, 80.0, 100.0) if ENERGY in known else Figure(),
+            ),
             Estimate(Figure(70.0, 60.0, 80.0), Figure(30.0, 25.0, 35.0)),
         ]
     )
@@ -54,7 +64,10 @@ def _check_scores(policy: Policy, H: float, candidates: Candidates) -> None:
     before = candidates.fleet.used.copy()
     scores = policy.scores(candidates, H, np.random.default_rng(3))
     assert scores.shape == (n_nodes,), f"{name} must return one score per candidate"
-    assert np.isfinite(scores).all(), f"{name}: scores must be finite where all is known"
+    assert np.isfinite(scores).all(), (
+        f"{name}: scores must be finite where all that {name}.needed() names is known; it must "
+        "name all that they use of time, energy and power"
+    )
     assert np.array_equal(before, candidates.fleet.used), f"{name} must not change the nodes"
     again = policy.scores(candidates, H, np.random.default_rng(3))
     assert np.array_equal(scores, again), f"{name}: the same seed must give the same scores"

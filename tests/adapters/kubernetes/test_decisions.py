@@ -195,12 +195,79 @@ def test_wrong_annotations_are_complained_of_once_and_only_for_pods_that_there_a
     assert "foretell/H" in said[0][1]
 
 
+def test_a_pod_that_is_seen_only_after_the_question_is_complained_of_and_counted(opened, caplog):
+    """Its watch may be slower than kube-scheduler."""
+    said = []
+    state, scores = opened(
+        {"a": "frugal", "b": "frugal"}, complain=lambda pod, text: said.append((pod.name, text))
+    )
+    early = task("early", iterations=100, H=7)
+    assert scores(early) == {"a": 10, "b": 10}
+    assert not said
+    see(state, early)
+    assert [name for name, _ in said] == ["early"]
+    assert "default/early: annotation foretell/H" in caplog.text
+    assert state.records["early"].assumed == "a"
+    assert scores(task("second", iterations=100)) == {"a": 10, "b": 9}
+    see(state, task("early", iterations=100, H=7, at="b"))  # said once; counted where it is
+    assert len(said) == 1
+    assert state.fleet.n_tasks.tolist() == [0, 1]
+
+
+def test_a_pod_that_is_bound_before_it_is_seen_is_complained_of_and_counted_where_it_is(opened):
+    said = []
+    state, scores = opened(
+        {"a": "frugal", "b": "frugal"}, complain=lambda pod, text: said.append(pod.name)
+    )
+    scores(task("early", iterations=100, H=7))
+    see(state, task("early", iterations=100, H=7, at="b"))
+    assert said == ["early"]
+    assert state.fleet.n_tasks.tolist() == [0, 1]
+
+
+def test_a_pod_that_is_seen_long_after_the_question_is_not_counted(opened, clock):
+    state, scores = opened({"a": "frugal", "b": "frugal"})
+    scores(task("early", iterations=100))
+    clock.now += 60
+    see(state, task("early", iterations=100))
+    assert state.fleet.n_tasks.sum() == 0
+
+
+def test_a_dry_run_complains_of_pods_that_are_seen_later_and_counts_nothing(opened):
+    said = []
+    state, scores = opened(
+        {"a": "frugal"}, dry_run=True, complain=lambda pod, text: said.append(pod.name)
+    )
+    scores(task("early", iterations=100, H=7))
+    see(state, task("early", iterations=100, H=7))
+    assert said == ["early"]
+    assert state.fleet.n_tasks.sum() == 0
+
+
+def test_of_many_pods_that_are_not_there_only_the_last_are_remembered(opened):
+    state, scores = opened({"a": "frugal"})
+    for i in range(3_000):  # more than are remembered
+        scores(task(f"made-up-{i}"))
+    for i in (0, 2_999):
+        see(state, task(f"made-up-{i}"))
+    assert [r.assumed for r in state.records.values()] == ["", ""]  # nothing is known of them
+    scores(task("first", iterations=100))
+    for i in range(3_000):
+        scores(task(f"other-{i}", iterations=100))
+    see(state, task("first", iterations=100))
+    assert state.records["first"].assumed == ""
+    see(state, task("other-2999", iterations=100))
+    assert state.records["other-2999"].assumed == "a"
+
+
 LARGE = "x" * 1_000_000
 
 
 def large(name, part):
     """A pod of which one part is large."""
     found = task(name, iterations=100, **({"note": LARGE} if part == "annotation" else {}))
+    if part == "uid":
+        found["metadata"]["uid"] = LARGE
     if part == "selector":
         found["spec"]["nodeSelector"] = {"kind": LARGE}
     elif part == "requests":
@@ -208,7 +275,7 @@ def large(name, part):
     return found
 
 
-@pytest.mark.parametrize("part", ["node name", "annotation", "selector", "requests"])
+@pytest.mark.parametrize("part", ["node name", "annotation", "selector", "requests", "uid"])
 def test_nothing_is_kept_of_pods_and_nodes_that_are_not_there(opened, part):
     _, scores = opened({"a": "fast", "b": "frugal"})
     names = ["a", "b", *([LARGE] if part == "node name" else [])]
@@ -232,5 +299,5 @@ def test_a_pod_that_is_there_is_the_one_that_was_watched_whatever_is_sent(opened
 def test_a_pod_is_not_counted_on_a_node_that_is_not_there(opened):
     state, scores = opened({"a": "fast"})
     see(state, task("real", iterations=100))
-    assert scores(task("real", iterations=100), ["nowhere", "a"]) == {"nowhere": 10, "a": 10}
-    assert state.records["real"].assumed in ("", "a")
+    assert scores(task("real", iterations=100), ["nowhere", "a"]) == {"nowhere": 9, "a": 10}
+    assert state.records["real"].assumed == "a"

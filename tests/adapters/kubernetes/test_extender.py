@@ -1,6 +1,7 @@
 """The extender, asked over HTTP by tests and by the real kube-scheduler."""
 
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -211,6 +212,22 @@ def test_pods_are_bound_without_the_extender_if_it_is_killed(control_plane, kube
     assert node_of(api, "orphan") == "fast"
 
 
+def test_pods_are_bound_while_the_extender_does_not_answer_within_the_timeout(
+    control_plane, kubelets, extend
+):
+    """As with the scheduler configuration in deploy/: 100 ms, and ignorable."""
+    api = control_plane.api()
+    kubelets.add("fast", {"kind": "fast"})
+    run, url = extend()
+    control_plane.scheduler({"extenders": [extender_of(url, httpTimeout="100ms")]})
+    os.kill(run.process.pid, signal.SIGSTOP)  # connections are taken, and nothing is answered
+    try:
+        api.create(PODS, pod("hasty", annotations=WORK))
+        assert node_of(api, "hasty") == "fast"
+    finally:
+        os.kill(run.process.pid, signal.SIGCONT)
+
+
 def test_a_dry_run_tells_its_decisions_and_answers_with_equal_scores(
     control_plane, kubelets, extend
 ):
@@ -232,8 +249,8 @@ def test_nodes_without_a_prediction_get_the_median_and_are_equal_where_there_is_
     _, url = extend()
     names = ["other", "fast-1", "fast-2", "frugal", "never-seen"]
     found = scores(url, described("asked"), names)
-    # H is 0: the frugal node is ten times slower. The median is between it and the others.
-    assert found == [10, 10, 10, 0, 10]
+    # H is 0: the frugal node is ten times slower. The median is that of the best, which stay apart.
+    assert found == [9, 10, 10, 0, 9]
     assert scores(url, described("asked"), ["other", "frugal", "fast-1"])[0] == 5
     unknown = pod("asked")  # without iterations, no time can be computed
     unknown["metadata"] |= {"namespace": "default", "uid": "u"}

@@ -58,5 +58,10 @@ def test_a_node_without_a_prediction_gets_the_median_of_the_others(shown, median
         assert found[-1] == median
 
 
+def test_a_node_without_a_prediction_is_not_the_equal_of_the_best():
+    found = whole([100, 100, 100, 10, 0], is_known=[True] * 4 + [False])
+    assert found == [10, 10, 10, 0, 9]
+
+
 def test_nodes_are_equal_where_nothing_is_known():
     assert whole([5.0, 100.0, 7.0], is_known=[False] * 3) == [0, 0, 0]

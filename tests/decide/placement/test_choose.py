@@ -9,6 +9,7 @@ import pytest
 from foretell.decide.placement.choose import Chooser, PolicyChoice, read_policies, read_policy
 from foretell.decide.placement.cluster import read_cluster
 from foretell.decide.placement.estimates import Estimates, type_models
+from foretell.decide.placement.policies import Policy
 from foretell.decide.placement.tasks import Task, read_task
 from foretell.errors import UsageError
 from foretell.machines import Resources
@@ -44,6 +45,14 @@ A, B, C = (1.0, 10, 8), (1 / 1.6, 20, 8), (1.0, 100, 8)
 def test_heats_scores_are_those_computed_by_hand():
     assert ranked(chooser_of(cluster_of(a=A, b=B), "heats:H=0.5")) == pytest.approx(
         {"a": 100 * (0.5 * 0.5 + 0.5 / 1.6), "b": 50.0}
+    )
+
+
+def test_heats_counts_energy_in_full_where_no_candidate_takes_any():
+    flat = {"idle_w": 10, "busy_w": 10}  # so that load adds no power
+    cluster = cluster_of(a=(10, None, 8, flat), b=(40, None, 8, flat))
+    assert ranked(chooser_of(cluster, "heats:H=0.6:energy=marginal")) == pytest.approx(
+        {"a": 60 + 40, "b": 60 + 40 / 4}
     )
 
 
@@ -132,6 +141,27 @@ def test_peaks_and_marginal_energy_agree_when_times_are_equal():
         assert list(marginal) == list(ranked(chooser_of(cluster, "peaks"), "cpu=2"))
 
 
+@pytest.mark.parametrize("policy", ["peaks", "geometric:H=1:energy=marginal"])
+@pytest.mark.parametrize("power", [{"idle_w": 10, "busy_w": 20}, {"power": (10, 2, 0.02)}])
+def test_an_overused_node_adds_at_least_as_much_power_as_a_full_one(policy, power):
+    """As after CPUs were taken off it: kube-scheduler may still ask about it."""
+    if "power" in power:
+        power = {"power": dict(zip(("k0", "k1", "k2"), power["power"], strict=True))}
+    types = dict.fromkeys(("full", "half", "over"), (10, None, 10, power))
+    chooser = chooser_of(cluster_of(**types), policy)
+    fleet, task = chooser.fleet, read_task("cpu=1")
+    need = fleet.need(task.needs)
+    for name, cpus in (("full", 9), ("half", 5), ("over", 15)):
+        fleet.take(fleet.names.index(name), fleet.need(Resources(cpus=cpus)))
+    found = chooser.beside(task, need, np.arange(3))
+    full, half, over = found.extra_w
+    assert over >= full >= half > 0
+    scores, _ = chooser.scores(found, 1.0)
+    assert scores[2] <= scores[0]
+    # What it draws is still that of full load.
+    assert fleet.watts(np.array([2])) == pytest.approx(fleet.types[2].watts(1.0))
+
+
 def test_energy_of_a_node_that_would_be_off_counts_when_asked_for():
     power = {"idle_w": 10, "busy_w": 12, "can_power_off": True}
     cluster = cluster_of(off=(10, 5, 8, power), on=(10, 50, 8, {**power, "can_power_off": False}))
@@ -176,13 +206,66 @@ def test_a_node_without_a_model_gets_the_median_and_is_not_rewarded(policy):
     assert found["b"] == pytest.approx(found["new"])
 
 
+@pytest.mark.parametrize("policy", ["geometric", "heats", "best"])
+@pytest.mark.parametrize("H", [0, 0.4, 0.5, 1])
+@pytest.mark.parametrize("unknown", [None, 0, "missing_column"])
+def test_a_node_of_which_nothing_is_known_loses_against_known_ones_of_the_same_score(
+    policy, H, unknown
+):
+    """Three of four known nodes are the best, so that the median is their score."""
+    good, bad = (10, 10, 8), (90, 90, 8)
+    for cpus in (2, 64):  # it is preferred by its free CPUs, at one weight or the other
+        new = (unknown, unknown, cpus)
+        cluster = cluster_of(a=new, b=good, c=good, d=good, e=bad)
+        chooser = chooser_of(cluster, f"{policy}:H={H}")
+        assert next(iter(ranked(chooser))) == "b"
+        task = read_task("cpu=1")
+        need = chooser.fleet.need(task.needs)
+        assert chooser.fleet.names[chooser.choose(task, need)] == "b"
+
+
+def test_tasks_that_arrive_together_take_unknown_nodes_for_average_ones():
+    types = {"b": (10, 10, 1), "c": (20, 20, 1), "d": (90, 90, 1), "new": (None, None, 1)}
+    for policy in ("geometric", "best"):
+        chooser = chooser_of(cluster_of(**types), f"{policy}:H=0.5")
+        task = read_task("cpu=1")
+        pairs = [(task, chooser.fleet.need(task.needs))] * 3
+        placed = chooser.assign(pairs)
+        assert {chooser.fleet.names[node] for node in placed} == {"b", "c", "new"}
+        assert {chooser.fleet.names[node] for node in chooser.assign(pairs[:2])} == {"b", "c"}
+
+
+def test_a_score_that_is_not_finite_counts_as_unknown():
+    class Careless(Policy):  # reads times without saying that it needs them
+        def scores(self, candidates, H, random):
+            return -candidates.time_s
+
+    chooser = chooser_of(cluster_of(a=(None, 1, 8), b=(20, 1, 8), c=(10, 1, 8)), "geometric")
+    chooser.policy = Careless()
+    assert list(ranked(chooser)) == ["c", "a", "b"]
+    chooser.policy.scores = lambda candidates, H, random: np.full(len(candidates.nodes), np.nan)
+    assert set(ranked(chooser).values()) == {0.0}
+
+
 def test_a_node_without_a_power_curve_is_not_the_best_for_peaks():
     power = {"idle_w": 1, "busy_w": 9}
     cluster = cluster_of(a=(1, 1, 8, power), b=(1, 1, 16, power), unknown=(1, 1, 64))
     assert next(iter(ranked(chooser_of(cluster, "peaks")))) == "b"
 
 
-@pytest.mark.parametrize("policy", ["geometric", "heats", "peaks", "best"])
+@pytest.mark.parametrize(
+    ("policy", "what"),
+    [("peaks", "policy peaks"), ("geometric:energy=marginal", "energy = marginal"),
+     ("heats:H=0:energy=marginal", "energy = marginal")],
+)  # fmt: skip
+def test_a_policy_that_counts_power_is_refused_where_no_node_type_has_any(policy, what):
+    without = cluster_of(a=(1, 1, 8), b=(1, 1, 8))
+    with pytest.raises(UsageError, match=f"{what} counts .*write idle_w and busy_w, or power"):
+        chooser_of(without, policy)
+    chooser_of(cluster_of(a=(1, 1, 8), b=(1, 1, 8, {"idle_w": 1, "busy_w": 2})), policy)
+
+
+@pytest.mark.parametrize("policy", ["geometric", "heats", "best"])
 def test_scores_are_equal_if_nothing_is_known(policy):
     cluster = cluster_of(a=(None, None, 8), b=(None, None, 8))
     assert len(set(ranked(chooser_of(cluster, policy)).values())) == 1
@@ -191,7 +274,7 @@ def test_scores_are_equal_if_nothing_is_known(policy):
 def test_an_unknown_time_does_not_matter_where_energy_alone_counts():
     cluster = cluster_of(a=("missing_column", 10, 8), b=(5, 20, 8))
     assert next(iter(ranked(chooser_of(cluster, "geometric:H=1")))) == "a"
-    assert next(iter(ranked(chooser_of(cluster, "geometric:H=0.9")))) == "a"  # median, then tie
+    assert next(iter(ranked(chooser_of(cluster, "geometric:H=0.9")))) == "b"
 
 
 # The optimum

@@ -17,8 +17,8 @@ class Line:
 
     target, columns = "time_s", ["size", "kind"]
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, trust="inside"):
+        self.asked, self.trust = [], trust
 
     def forecast(self, frame, interval):
         """Predict a table; sizes below 0 cannot be predicted."""
@@ -26,7 +26,7 @@ class Line:
         if (frame["size"] < 0).any():
             raise DatasetError("size is below 0")
         value = frame["size"].to_numpy(dtype=float) * frame["kind"].astype(str).map(len).to_numpy()
-        trust = np.full(len(value), "inside", dtype=object)
+        trust = np.full(len(value), self.trust, dtype=object)
         return Forecast(value, 0.9 * value, 1.1 * value, [""] * len(value), value * 0, trust, {})
 
 
@@ -59,6 +59,18 @@ def test_an_energy_that_follows_from_a_time_asks_its_model_no_second_time():
     found = estimates_of(cluster, model).of(read_task("cpu=2,size=3"))
     assert found.energy_j.tolist() == [3 * 20, 6 * 20]  # half of the node, 40 W in all
     assert model.asked == [2]
+
+
+@pytest.mark.parametrize(
+    ("trust", "is_used"),
+    [("inside", True), ("near", True), ("far", False), ("unknown level", False)],
+)
+def test_only_predictions_inside_or_near_the_data_are_used(trust, is_used):
+    model = Line(trust)
+    found = estimates_of(cluster_of(["a"]), model).of(read_task("size=2"))
+    assert found.by_type[0].time.value == 2
+    assert found.by_type[0].time.is_known is is_used
+    assert np.isfinite(found.time_s[0]) == is_used
 
 
 def test_values_of_another_kind_are_other_rows():

@@ -1,5 +1,7 @@
 """Moves: cooldowns, sureness, and room for tasks that wait."""
 
+import math
+
 import pytest
 
 from foretell.decide.placement.choose import Chooser, read_policy
@@ -28,11 +30,11 @@ FAST, SLOW = 0, 1
 class Setting:
     """A task that runs on the slow node since 0 s, and could move to the fast one."""
 
-    def __init__(self, policy="geometric:H=0", needs="cpu=2"):
-        cluster = read_cluster(CLUSTER)
+    def __init__(self, policy="geometric:H=0", needs="cpu=2", described=CLUSTER, how="resume"):
+        cluster = read_cluster(described)
         self.chooser = Chooser(cluster, Estimates(type_models(cluster, {})), read_policy(policy))
         self.mover = Mover(cluster.migration, self.chooser)
-        task = read_task(f"{needs},migratable=resume")
+        task = read_task(f"{needs},migratable={how}")
         self.need = self.chooser.fleet.need(task.needs)
         self.running = Running(task, self.need, SLOW, 0.0)
         self.chooser.fleet.take(SLOW, self.need)
@@ -52,6 +54,62 @@ def test_no_move_goes_back_within_the_cooldown(now_s, moves):
     setting = Setting()
     setting.running.left = {FAST: 101.0}
     assert (setting.find(now_s) is not None) is moves
+
+
+def test_a_task_that_moved_stays_for_the_cooldown_whatever_other_nodes_there_are():
+    """Nodes by name: fast, other, slow. It came from the other one to the slow one."""
+    other = {**CLUSTER["node_type"][1], "name": "other", "nodes": ["other"]}
+    cluster = {**CLUSTER, "node_type": [*CLUSTER["node_type"], other]}
+    setting = Setting(described=cluster)
+    setting.chooser.fleet.give_back(SLOW, setting.need)
+    setting.running.node = 2
+    setting.chooser.fleet.take(2, setting.need)
+    setting.running.left = {1: 150.0}
+    assert setting.find(249.0) is None
+    assert setting.find(251.0).to == FAST
+
+
+def with_rules(**rules):
+    """Return the cluster with other rules of moves."""
+    return {**CLUSTER, "migration": {**CLUSTER["migration"], **rules}}
+
+
+@pytest.mark.parametrize(("start_s", "moves"), [(30, True), (60, False)])
+def test_the_time_to_start_counts(start_s, moves):
+    # 15 % are left: staying takes 60 s, and the fast node 15 s after the start.
+    setting = Setting(described=with_rules(start_s=start_s))
+    assert (setting.find(340.0) is not None) is moves
+
+
+@pytest.mark.parametrize(
+    ("how", "now_s", "share"),
+    [("resume", 320.0, 0.2), ("restart", 320.0, math.nan), ("restart", 200.0, 1.0)],
+)
+def test_a_task_that_restarts_does_all_of_its_work_again(how, now_s, share):
+    # Staying takes 80 s at 320 s, and 200 s at 200 s; starting again takes 105 s.
+    move = Setting(how=how).find(now_s)
+    assert (move.share if move else math.nan) == pytest.approx(share, nan_ok=True)
+
+
+@pytest.mark.parametrize(("start_s", "moves"), [(1, True), (10, False)])
+def test_the_energy_of_both_copies_counts_while_one_starts(start_s, moves):
+    # Half is left: 100 J at 2 W. The other node takes 80 J, and 2 J for each second of the start.
+    types = [
+        {"name": "fast", "nodes": ["fast"], "capacity": {"cpu": 4}, "time_s": 100, "energy_j": 160},
+        {"name": "slow", "nodes": ["slow"], "capacity": {"cpu": 4}, "time_s": 100, "energy_j": 200},
+    ]
+    described = {**with_rules(start_s=start_s), "node_type": types}
+    setting = Setting("geometric:H=1", described=described)
+    assert (setting.find(50.0) is not None) is moves
+
+
+@pytest.mark.parametrize("policy", ["geometric", "heats"])
+def test_tasks_move_where_only_what_counts_is_known(policy):
+    types = [{k: v for k, v in kind.items() if k != "energy_j"} for kind in CLUSTER["node_type"]]
+    described = {**CLUSTER, "node_type": types}
+    assert Setting(f"{policy}:H=0", described=described).find().to == FAST
+    for H in (0.5, 1):
+        assert Setting(f"{policy}:H={H}", described=described).find() is None
 
 
 def test_no_more_tasks_move_in_a_minute_than_allowed():

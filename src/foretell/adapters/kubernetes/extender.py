@@ -23,6 +23,7 @@ from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.moves.report import MoveReport
 from foretell.adapters.kubernetes.pods import Pod, read_pod, read_pod_task
+from foretell.adapters.kubernetes.records import Record
 from foretell.adapters.kubernetes.scores import MOST, extender_scores
 from foretell.adapters.kubernetes.service import PRIORITIZE, ServiceSettings, make_service
 from foretell.adapters.kubernetes.state import State
@@ -38,6 +39,8 @@ _ASSUMED_S = 5.0  # until then kube-scheduler has bound a pod, or decided otherw
 _MOST_SHOWN = 4
 _MOST_ENTRIES = 50_000
 _MOST_WARNED = 10_000
+_MOST_EARLY = 1_000
+_MOST_UID = 64  # characters; those of Kubernetes have 36
 _SHAPE = "a part of it has another shape; send it in JSON as the API server gives it"
 
 
@@ -83,6 +86,14 @@ class Decision:
         return f"{self.pod.title}: {shown}{more} (H {self.H:g}{unknown})"
 
 
+@dataclass(frozen=True)
+class _Early:
+    """The best node for a pod that no watch has shown, and until when it may be assumed there."""
+
+    best: str
+    until: float
+
+
 class Extender:
     """Scores the nodes that kube-scheduler found fit for a pod.
 
@@ -108,8 +119,10 @@ class Extender:
         self._state, self._metrics = state, metrics
         self._dry_run, self._tell, self._complain = dry_run, tell, complain
         self._assumed: dict[str, float] = {}
+        self._early: OrderedDict[str, _Early] = OrderedDict()
         self._warned: OrderedDict[str, None] = OrderedDict()
         self._entries = _Entries()
+        state.listeners.append(self._take_seen)
 
     def prioritize(self, body: bytes) -> bytes:
         """Answer a request of kube-scheduler."""
@@ -122,15 +135,13 @@ class Extender:
             raise ProblemError(
                 WRONG_INPUT, f"must be a pod as Kubernetes writes it: {why}", at=("Pod",)
             ) from None
-        decision, complaints = self.decide(pod, names)
+        decision = self.decide(pod, names)
         scores = [0] * len(names) if self._dry_run else decision.scores.tolist()
         answer = self._entries.answer(names, scores, self._state.index)
         self._metrics.decision_seconds.observe(time.perf_counter() - start_s)
         known = "none" if not decision.is_known.any() else "some" if decision.n_unknown else "all"
         self._metrics.decisions.labels(known).inc()
         self._tell(decision)
-        if complaints:
-            self._warn(pod, complaints)
         return answer
 
     def _pod(self, item: Object) -> Pod:
@@ -142,17 +153,17 @@ class Extender:
             record = self._state.records.get(item["metadata"].get("uid") or "")
         return read_pod(item, is_kept=False) if record is None else record.pod
 
-    def decide(self, pod: Pod, names: Sequence[str]) -> tuple[Decision, Sequence[str]]:
-        """Score nodes for a pod; also return what is wrong with its annotations."""
+    def decide(self, pod: Pod, names: Sequence[str]) -> Decision:
+        """Score nodes for a pod."""
         state = self._state
         with state.lock:
             self._release(pod.uid)
             chooser = state.chooser
             record = state.records.get(pod.uid)
             if record is None:
-                task, complaints = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
+                task, _ = read_pod_task(pod, state.namespaces.get(pod.namespace, {}))
             else:
-                task, complaints = state.task(record)
+                task, _ = state.task(record)
             find = state.index.get
             places = np.array([find(name, -1) for name in names], dtype=np.int64)
             estimates = chooser.estimates.of(task, is_kept=record is not None)
@@ -162,30 +173,54 @@ class Extender:
                 if is_target.any():  # a move is under way
                     scores = np.where(is_target, MOST, 0)
             decision = Decision(pod, chooser.weight(task), names, scores, is_known)
-            if not self._dry_run:
-                self._assume(decision)
-        return decision, complaints
+            best = ""
+            if is_known.any() and not self._dry_run:
+                place = places[int(np.argmax(scores))]
+                best = chooser.fleet.names[place] if place >= 0 else ""
+            if record is None:
+                self._remember(pod.uid, best)
+            else:
+                self._warn(record)
+                self._assume(record, best)
+        return decision
 
-    def _warn(self, pod: Pod, complaints: Sequence[str]) -> None:
+    def _warn(self, record: Record) -> None:
         """Complain once about a pod that there is: anybody can send one that is not."""
-        if pod.uid in self._warned or pod.uid not in self._state.records:
+        pod, (_, complaints) = record.pod, self._state.task(record)
+        if not complaints or pod.uid in self._warned:
             return
         self._warned[pod.uid] = None
         if len(self._warned) > _MOST_WARNED:
             self._warned.popitem(last=False)
         self._metrics.errors.labels("annotation").inc()
         for complaint in complaints:
+            LOG.warning("%s: %s", pod.title, complaint)
             self._complain(pod, complaint)
 
-    def _assume(self, decision: Decision) -> None:
+    def _assume(self, record: Record, best: str) -> None:
         """Count the pod on the best node, until it is seen where kube-scheduler puts it."""
-        record = self._state.records.get(decision.pod.uid)
-        if record is None or record.pod.node or not decision.is_known.any():
-            return
-        best = decision.nodes[int(np.argmax(decision.scores))]
-        if best in self._state.index:
+        if best in self._state.index and not record.pod.node:
             self._state.assume(record, best)
-            self._assumed[decision.pod.uid] = self._state.clock() + _ASSUMED_S
+            self._assumed[record.pod.uid] = self._state.clock() + _ASSUMED_S
+
+    def _remember(self, uid: str, best: str) -> None:
+        """Keep what was answered about a pod that the watch has not shown yet.
+
+        Anybody can send a pod that is not there, so little is kept, and not for long.
+        """
+        if 0 < len(uid) <= _MOST_UID:
+            self._early[uid] = _Early(best, self._state.clock() + _ASSUMED_S)
+            if len(self._early) > _MOST_EARLY:
+                self._early.popitem(last=False)
+
+    def _take_seen(self, pod: Pod, _: Object | None) -> None:
+        """Take that the watch shows a pod, which was perhaps asked about before."""
+        early, record = self._early.pop(pod.uid, None), self._state.records.get(pod.uid)
+        if early is None or record is None:
+            return
+        self._warn(record)
+        if self._state.clock() < early.until:
+            self._assume(record, early.best)
 
     def _release(self, uid: str) -> None:
         """Take back what was assumed of a pod, and of others long ago."""

@@ -26,8 +26,8 @@ def extender_scores(
         Those of the policy, by which nodes are equal or not, and as people see them; more is
         better.
     is_known
-        Whose score rests on predictions. The others get the median of these, and 0 if there are
-        none.
+        Whose score rests on predictions. The others get the median of these, at most 9, and 0 if
+        there are none.
     preference
         What decides among equal scores, the least first.
 
@@ -46,7 +46,7 @@ def extender_scores(
     whole = np.floor((MOST - 1) * _relative(shown[is_known])).astype(np.int64)
     whole[best] = np.where(preferred[best] == preferred[best].min(), MOST, MOST - 1)
     found[is_known] = whole
-    found[~is_known] = int(np.median(whole))
+    found[~is_known] = min(int(np.median(whole)), MOST - 1)
     return found
 
 

@@ -60,5 +60,7 @@ def probe(cluster: Path, output: Path, force: bool, as_json: bool, **given: Any)
         echo(f"  foretell measure {p.idle} -o {p.name}-idle.csv")
         echo(f"  foretell measure {p.sweep} -o {p.name}.csv")
         echo(f"  foretell fit {p.name}.csv --target {time} --target {energy} -o models/{p.name}")
+    if not given["governors"]:
+        echo("Governors are left as they are; --governor NAME tries one that the node offers.")
     if not given["is_quick"]:
         echo("Fewer and shorter runs: --quick; then foretell advise says if others would help.")

@@ -11,6 +11,9 @@ from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_json
 from foretell.errors import Option, UsageError
 
+#: Tasks times nodes times seeds up to which other weights of energy are tried without being asked.
+_MOST_SWEPT = 1_000_000
+
 
 @click.command()
 @option.path_argument("cluster")
@@ -54,21 +57,25 @@ def simulate(
                 option=Option("output", str(output)),
                 remedy=("rename it",),
             )
+    from foretell.report.placement import recommendation, write_simulation
+
     found = simulate_cluster(cluster, tasks, **given)
     if as_json:
         echo_json(found.to_json())
     else:
         echo(str(found))
-    if output is None:
-        return
-    if is_table:
-        write_new(output, found.tasks().to_csv(index=False).encode(), force=force)
-        echo(f"{output} written.", err=True)
-        return
-    from foretell.report.placement import recommendation, write_simulation
-
-    sweep = simulate_weights(cluster, tasks, **given)
-    report = write_simulation(found, sweep, output, force=force)
+    is_report = output is not None and not is_table
+    size = found.n_tasks * found.n_nodes * len(found.seeds)
+    is_swept = is_report or (not as_json and size <= _MOST_SWEPT)
+    sweep = simulate_weights(cluster, tasks, **given) if is_swept else None
     if not as_json and sweep is not None and (advice := recommendation(sweep)):
         echo(advice)
-    echo(f"{report.path}   {report.n_bytes / 1000:.0f} kB", err=True)
+    if output is None:
+        if not as_json:
+            echo("With pictures, and swept over H: -o saving.html", err=True)
+    elif is_table:
+        write_new(output, found.tasks().to_csv(index=False).encode(), force=force)
+        echo(f"{output} written.", err=True)
+    else:
+        report = write_simulation(found, sweep, output, force=force)
+        echo(f"{report.path}   {report.n_bytes / 1000:.0f} kB", err=True)

@@ -54,11 +54,14 @@ class ModelOutcome:
         name = plain(f"{', '.join(self.types)}, {self.target}")
         if self.old_error is None or self.new_error is None:
             return f"{name}: {self.verdict}. {self.reason}"
+        n_older = self.n_tasks - self.n_newest
+        accurate = "none" if self.n_accurate == 0 else str(self.n_accurate)
+        were = "was" if self.n_accurate < 2 else "were"
         old, new = rough_percent(self.old_error), rough_percent(self.new_error)
         return (
             f"{name}: {self.verdict}. On the newest {counted(self.n_newest, 'task')} the refitted "
-            f"model is {new} off, the old one {old}. It learned from {self.n_runs} runs; of "
-            f"{counted(self.n_tasks, 'task')}, {self.n_accurate} to learn from were well predicted."
+            f"model is {new} off, the old one {old}. It learned from {self.n_runs} runs; "
+            f"{accurate} of the {counted(n_older, 'task')} it learned from {were} well predicted."
         )
 
 

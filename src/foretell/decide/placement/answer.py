@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from foretell.decide.placement.choose import Array, Chooser, PolicyChoice, Ranking
 from foretell.decide.placement.estimates import Estimate, Figure
-from foretell.decide.placement.fleet import Amounts, Fleet
+from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
 from foretell.decide.placement.tasks import Task
 from foretell.predictor import TRUST_INSIDE
-from foretell.spaces.quantities import ENERGY, TIME, write_quantity
+from foretell.spaces.quantities import ENERGY, POWER, TIME, write_quantity
 from foretell.wording import plain
 
 _MOST_SHOWN = 20
 _HEADER: tuple[str, ...] = ("node", "type", "time (90 %)", "energy (90 %)", "score", "trust")
 _SLOWER = "slower"  # a column, between energy and score, where profiles tell
+_COUNTED, _ADDED = "counted", "added power"  # columns there, where they decide
+_NO_POWER = "no power: write idle_w and busy_w, or power"
+_COUNTS = {
+    "marginal": "the power that a node draws more, times the time",
+    "node": "the energy of the task, and the idle power of a node that would otherwise be off",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,10 @@ class RankedNode:
     slowdown
         How many times longer the task takes than alone, beside what runs there, which is in the
         estimate; None if no profile tells.
+    added_w
+        The power that the node draws more with the task on it; NaN if it is not known.
+    reason
+        Why the policy knows nothing of the node, besides what the estimate says.
     """
 
     node: str
@@ -42,6 +52,8 @@ class RankedNode:
     score: float
     is_known: bool
     slowdown: float | None = None
+    added_w: float = math.nan
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,8 @@ class Placement:
         Why other nodes are out, by node.
     could_fit
         Whether some node could take the task if it were empty and ready.
+    needed
+        What the policy uses of a node: time, energy, power.
     """
 
     task: Task
@@ -63,6 +77,7 @@ class Placement:
     nodes: tuple[RankedNode, ...]
     excluded: Mapping[str, str]
     could_fit: bool = True
+    needed: Sequence[str] = (ENERGY, TIME)
 
     @property
     def is_blind(self) -> bool:
@@ -92,20 +107,24 @@ class Placement:
 def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
     """Rank the nodes for a task, and say why others are out."""
     fleet, H = chooser.fleet, chooser.weight(task)
-    need = fleet.need(task.needs)
+    need, needed = fleet.need(task.needs), tuple(chooser.policy.needed(H))
     if need is None:
         unknown = sorted(set(task.needs.amounts()) - set(fleet.row))[0]
         excluded = dict.fromkeys(fleet.names, f"it has no {unknown}")
-        return Placement(task, choice.name, H, chooser.energy, (), excluded, could_fit=False)
+        return Placement(
+            task, choice.name, H, chooser.energy, (), excluded, could_fit=False, needed=needed
+        )
     ranking = chooser.rank(task, need)
     shown = chooser.policy.shown(ranking.scores)
-    nodes = [_ranked(ranking, shown, i) for i in ranking.order]
+    nodes = [_ranked(ranking, shown, i, needed) for i in ranking.order]
     excluded = _excluded(fleet, need, {node.node for node in nodes})
     could_fit = bool(fleet.could_ever_fit(need).any())
-    return Placement(task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit)
+    return Placement(
+        task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit, needed
+    )
 
 
-def _ranked(ranking: Ranking, shown: Array, i: int) -> RankedNode:
+def _ranked(ranking: Ranking, shown: Array, i: int, needed: Sequence[str]) -> RankedNode:
     candidates, fleet = ranking.candidates, ranking.candidates.fleet
     estimate = candidates.estimates.by_type[candidates.types[i]]
     slowdown = None if candidates.slowdown is None else float(candidates.slowdown[i])
@@ -117,7 +136,20 @@ def _ranked(ranking: Ranking, shown: Array, i: int) -> RankedNode:
         float(shown[i]),
         bool(ranking.is_known[i]),
         slowdown,
+        float(candidates.extra_w[i]),
+        _NO_POWER if _lacks_power(candidates, i, needed) else "",
     )
+
+
+def _lacks_power(candidates: Candidates, i: int, needed: Sequence[str]) -> bool:
+    """Whether the policy lacks a power of a node, for itself or for the energy that counts."""
+    if POWER in needed or (ENERGY in needed and candidates.energy == "marginal"):
+        return not math.isfinite(candidates.extra_w[i])
+    if ENERGY in needed and candidates.energy == "node":
+        return not math.isfinite(candidates.energy_j[i]) and not math.isfinite(
+            candidates.fleet.idle_w[candidates.nodes[i]]
+        )
+    return False
 
 
 def _excluded(fleet: Fleet, need: Amounts, kept: set[str]) -> dict[str, str]:
@@ -149,10 +181,11 @@ def _node_json(node: RankedNode) -> dict[str, Any]:
         **numbers("time", "s", node.estimate.time),
         **numbers("energy", "j", node.estimate.energy),
         "counted_energy_j": node.energy_j if math.isfinite(node.energy_j) else None,
+        "added_power_w": node.added_w if math.isfinite(node.added_w) else None,
         "slowdown": node.slowdown,
         "score": node.score,
         "trust": node.estimate.trust,
-        "remark": node.estimate.remark,
+        "remark": "; ".join(filter(None, (node.reason, node.estimate.remark))),
         "is_known": node.is_known,
     }
 
@@ -171,10 +204,32 @@ def placement_text(placement: Placement) -> str:
     for reason, nodes in by_reason.items():
         named = ", ".join(nodes[:6]) + (f" and {len(nodes) - 6} more" if len(nodes) > 6 else "")
         lines.append(f"{named}: {reason}.")
-    share = round(100 * placement.H, 1)
-    weights = f"H = {placement.H:g}: energy counts {share:g} %, time {100 - share:g} %."
-    lines.append(f"policy {placement.policy}, {weights}")
+    lines.append(_weights(placement))
     return "\n".join(lines)
+
+
+def _weights(placement: Placement) -> str:
+    """Say what decided."""
+    policy = f"policy {placement.policy}"
+    if not {ENERGY, TIME} & set(placement.needed):
+        return f"{policy}, which does not weigh energy against time."
+    share = round(100 * placement.H, 1)
+    found = f"{policy}, H = {placement.H:g}: energy counts {share:g} %, time {100 - share:g} %."
+    if ENERGY in placement.needed and (counts := _COUNTS.get(placement.energy)):
+        found += f"\n{_COUNTED}: {counts} (energy = {placement.energy})."
+    return found
+
+
+def _more_columns(placement: Placement, shown: Sequence[RankedNode]) -> list[list[str]]:
+    """Return columns that say what decided, where energy and time of the task alone did not."""
+    found = []
+    if ENERGY in placement.needed and placement.energy in _COUNTS:
+        found.append([_COUNTED, *(_quantity(node.energy_j, ENERGY) for node in shown)])
+    if POWER in placement.needed:
+        found.append([_ADDED, *(_quantity(node.added_w, POWER) for node in shown)])
+    if any(node.slowdown is not None for node in shown):
+        found.append([_SLOWER, *(f"{node.slowdown or 1:.2f}×" for node in shown)])
+    return found
 
 
 def _table(placement: Placement) -> list[str]:
@@ -184,9 +239,8 @@ def _table(placement: Placement) -> list[str]:
     for node in shown:
         rows.append(_row(node, is_blind, node.type not in told))
         told.add(node.type)
-    if any(node.slowdown is not None for node in shown):
-        cells = [_SLOWER, *(f"{node.slowdown or 1:.2f}×" for node in shown)]
-        rows = [(*row[:4], cell, *row[4:]) for row, cell in zip(rows, cells, strict=True)]
+    for cells in _more_columns(placement, shown):
+        rows = [(*row[:-2], cell, *row[-2:]) for row, cell in zip(rows, cells, strict=True)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     lines = []
     for n, row in enumerate(rows):
@@ -200,7 +254,7 @@ def _table(placement: Placement) -> list[str]:
 
 def _row(node: RankedNode, is_blind: bool, is_first: bool) -> tuple[str, ...]:
     """Return the cells of a node; the first of its type says what is to be said of the type."""
-    trust = node.estimate.trust
+    trust = node.reason or node.estimate.trust
     if not node.is_known and not is_blind:
         trust = f"{trust}, so its score is the median of the others"
     if is_first and node.estimate.remark and node.estimate.trust != TRUST_INSIDE:
@@ -210,6 +264,10 @@ def _row(node: RankedNode, is_blind: bool, is_first: bool) -> tuple[str, ...]:
         _figure(node.estimate.time, TIME), _figure(node.estimate.energy, ENERGY),
         "–" if is_blind else f"{node.score:.3g}", trust,
     )  # fmt: skip
+
+
+def _quantity(value: float, kind: str) -> str:
+    return write_quantity(value, kind) if math.isfinite(value) else "–"
 
 
 def _figure(figure: Figure, kind: str) -> str:

@@ -15,6 +15,7 @@ from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
 from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.optimum import Problem
 from foretell.decide.placement.policies import POLICIES, Policy
+from foretell.decide.placement.policies._base import ENERGY, POWER
 from foretell.decide.placement.tasks import Task, plain_value, read_h
 from foretell.errors import Option, UsageError, suggest
 from foretell.files.typed import validated
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 Allowed = NDArray[np.bool_]
 #: Scores that differ by less are the same.
 EQUAL = 1e-9
+_UNKNOWN = 1e-3  # by which a node without predictions costs more than the median
 _SWITCH = {"on": True, "off": False}
 _ENERGIES: tuple[str, ...] = get_args(Energy)
 
@@ -153,6 +155,7 @@ class Chooser:
         self.estimates = estimates
         self.policy = choice.make()
         self.H, self.energy = choice.settings(cluster.policy)
+        _check_power(cluster, choice, self.policy, self.energy)
         self.random = np.random.default_rng([seed, 1])
         self.neighbors: Neighbors | None = None
 
@@ -219,33 +222,40 @@ class Chooser:
         if not len(candidates.nodes):
             return None
         H = self.weight(task)
-        scores, _ = self.scores(candidates, H)
-        return int(candidates.nodes[self._winner(candidates, scores, H)])
+        return int(candidates.nodes[self._winner(candidates, *self.scores(candidates, H), H)])
 
     def rank(self, task: Task, need: Amounts, allowed: Allowed | None = None) -> Ranking:
         """Return all nodes that can take a task now, the best first."""
         candidates, H = self.candidates(task, need, allowed=allowed), self.weight(task)
         scores, is_known = self.scores(candidates, H)
-        order = np.lexsort((np.arange(len(scores)), self.preference(candidates, H), -scores))
+        preference = self.preference(candidates, H)
+        order = np.lexsort((np.arange(len(scores)), preference, ~is_known, -scores))
         if len(order):
-            winner = self._winner(candidates, scores, H)
+            winner = self._winner(candidates, scores, is_known, H)
             order = np.array([winner, *(i for i in order if i != winner)], dtype=np.int64)
         return Ranking(candidates, scores, order, is_known)
 
     def scores(self, candidates: Candidates, H: float) -> tuple[Array, NDArray[np.bool_]]:
-        """Score candidates; those that are not known get the median of the others."""
+        """Score candidates; those that are not known get the median of the others.
+
+        A score that is not finite says as little as one without predictions.
+        """
         is_known = _known(candidates, self.policy.needed(H))
-        if is_known.all() and len(is_known):
-            return self.policy.scores(candidates, H, self.random), is_known
-        scores = np.zeros(len(candidates.nodes))
+        scores = np.full(len(candidates.nodes), np.nan)
         if is_known.any():
-            found = self.policy.scores(candidates.take(is_known), H, self.random)
-            scores[:] = np.median(found)
-            scores[is_known] = found
+            kept = candidates if is_known.all() else candidates.take(is_known)
+            scores[is_known] = self.policy.scores(kept, H, self.random)
+        is_known = np.isfinite(scores)
+        scores[~is_known] = np.median(scores[is_known]) if is_known.any() else 0.0
         return scores, is_known
 
-    def _winner(self, candidates: Candidates, scores: Array, H: float) -> int:
-        best = np.flatnonzero(scores >= scores.max() - EQUAL)
+    def _winner(
+        self, candidates: Candidates, scores: Array, is_known: NDArray[np.bool_], H: float
+    ) -> int:
+        is_best = scores >= scores.max() - EQUAL
+        if (is_best & is_known).any():  # the median may equal the best score
+            is_best &= is_known
+        best = np.flatnonzero(is_best)
         if len(best) == 1:
             return int(best[0])
         if self.policy.ties == "random":
@@ -280,22 +290,44 @@ class Chooser:
         everywhere = np.arange(len(self.fleet))
         costs = np.full((len(tasks), len(self.fleet)), np.inf)
         for row, (task, need) in enumerate(tasks):
-            whole = Candidates(self.fleet, everywhere, need, self.estimates.of(task), self.energy)
-            usable = open_nodes if allowed is None else open_nodes & allowed[row]
-            costs[row] = np.where(usable, costs_of(whole, self.weight(task)), np.inf)
+            usable = everywhere[open_nodes if allowed is None else open_nodes & allowed[row]]
+            found = Candidates(self.fleet, usable, need, self.estimates.of(task), self.energy)
+            costs[row, usable] = costs_of(found, self.weight(task))
         return Problem(costs, np.array([need for _, need in tasks]), self.fleet.free)
 
 
 def costs_of(candidates: Candidates, H: float) -> Array:
-    """Return (E/min E)^H · (T/min T)^(1−H) for each candidate; the dearest where not known."""
+    """Return (E/min E)^H · (T/min T)^(1−H) for each candidate.
+
+    Where it is not known, it is the median of the others, and a little more: of a node that costs
+    as much, more is known.
+    """
     total = np.zeros(len(candidates.nodes))
     for weight, values in ((H, candidates.energy_j), (1 - H, candidates.time_s)):
         if weight > 0 and np.isfinite(values).any():
             logarithms = np.log(np.maximum(values, 1e-12))
             total += weight * (logarithms - np.nanmin(logarithms))
-    total = np.where(np.isfinite(total), total, np.nanmax(total) if len(total) else 0.0)
+    is_known = np.isfinite(total)
+    if is_known.any():
+        total[~is_known] = np.median(total[is_known]) + _UNKNOWN
     found: Array = np.exp(total)
     return found
+
+
+def _check_power(cluster: Cluster, choice: PolicyChoice, policy: Policy, energy: Energy) -> None:
+    """Raise a UsageError if a policy counts power, and no node type has any."""
+    needed = policy.needed(0.5)
+    if POWER in needed:
+        what = f"policy {choice.name} counts"
+    elif ENERGY in needed and energy == "marginal":
+        what = "energy = marginal counts"
+    else:
+        return
+    if not any(table.node_type.watts(0.0) is not None for table in cluster.node_type):
+        raise UsageError(
+            f"{what} the power that a node draws more, and no node type has a power; "
+            "write idle_w and busy_w, or power, for each [[node_type]]"
+        )
 
 
 def _known(candidates: Candidates, needed: Sequence[str]) -> NDArray[np.bool_]:

@@ -364,7 +364,12 @@ class Cluster(pydantic.BaseModel):
     def check_nodes(self) -> None:
         """Raise a UsageError if there are no nodes to choose from."""
         if not any(table.node_names for table in self.node_type):
-            raise UsageError("the cluster has no nodes; write count or nodes in [[node_type]]")
+            live = any(table.selector for table in self.node_type)
+            why = "; with selectors alone, nodes are known on a live cluster only" if live else ""
+            raise UsageError(
+                f"the cluster has no nodes{why}; write count or nodes in [[node_type]], such as "
+                "count = 2"
+            )
 
     @property
     def folder(self) -> Path:

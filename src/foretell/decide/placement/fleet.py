@@ -153,11 +153,26 @@ class Fleet:
         """Return how many whole CPUs a node has, at least one."""
         return max(1, round(int(self.capacity[self.row[_CPUS], node]) / _MILLIONTHS))
 
-    def watts(self, nodes: NDArray[np.int64], extra_cpus: int = 0) -> Array:
-        """Return what nodes draw with so many millionths of a CPU more in use; NaN if unknown."""
+    def watts(self, nodes: NDArray[np.int64]) -> Array:
+        """Return what nodes draw; NaN if unknown."""
+        return self._curves.watts(nodes, np.minimum(self._load(nodes), 1.0))
+
+    def extra_watts(self, nodes: NDArray[np.int64], cpus: int) -> Array:
+        """Return what nodes draw more with so many millionths of a CPU in use; NaN if unknown.
+
+        Power is taken to grow beyond full load as it does there: a node that has more to do than it
+        can would otherwise add nothing, and be the best.
+        """
+        more = self._curves.watts(nodes, self._load(nodes, cpus))
+        found: Array = more - self._curves.watts(nodes, self._load(nodes))
+        return found
+
+    def _load(self, nodes: NDArray[np.int64], extra_cpus: int = 0) -> Array:
         row = self.row[_CPUS]
-        share = (self.used[row, nodes] + extra_cpus) / self.capacity[row, nodes]
-        return self._curves.watts(nodes, share)
+        found: Array = (self.used[row, nodes] + extra_cpus) / np.maximum(
+            self.capacity[row, nodes], 1
+        )
+        return found
 
 
 def free_of(left: Amounts) -> Amounts:
@@ -191,9 +206,10 @@ class _Curves:
         return cls(*np.array(rows, dtype=float).reshape(-1, 4).T.copy())
 
     def watts(self, nodes: NDArray[np.int64], share: Array) -> Array:
-        used = 100 * np.minimum(share, 1.0)
-        exponential = self.k1[nodes] * np.exp(self.k2[nodes] * used)
-        found: Array = self.k0[nodes] + exponential + self.slope[nodes] * used
+        used, k2 = 100 * share, self.k2[nodes]
+        exponential = self.k1[nodes] * np.exp(k2 * np.minimum(used, 100))
+        beyond = 1 + k2 * np.maximum(used - 100, 0)  # along the tangent, which cannot overflow
+        found: Array = self.k0[nodes] + exponential * beyond + self.slope[nodes] * used
         return found
 
 
@@ -250,7 +266,7 @@ class Candidates:
     def extra_w(self) -> Array:
         """The power that a node draws more with the task on it."""
         cpus = int(self.need[self.fleet.row[_CPUS]])
-        return self.fleet.watts(self.nodes, cpus) - self.fleet.watts(self.nodes)
+        return self.fleet.extra_watts(self.nodes, cpus)
 
     def used_share(self, resource: str) -> Array:
         """Return the share of a resource that is in use with the task on the node."""

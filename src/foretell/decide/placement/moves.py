@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from foretell.decide.placement.choose import Allowed, Chooser
 from foretell.decide.placement.cluster import Migration
 from foretell.decide.placement.fleet import Amounts, Candidates
+from foretell.decide.placement.policies._base import ENERGY, TIME
 from foretell.decide.placement.tasks import Task
 from foretell.decide.placement.waiting import Waiting
 
@@ -65,7 +67,8 @@ class Mover:
         if not self._may_move(running, now_s):
             return None
         time_s, energy_j = self.chooser.staying(running.task, running.need, running.node)
-        if not (math.isfinite(time_s) and math.isfinite(energy_j)):
+        needed = self._needs(running.task)
+        if not math.isfinite(time_s) or (ENERGY in needed and not math.isfinite(energy_j)):
             return None
         done = (now_s - running.started_s) / time_s
         left = max(0.0, running.share - done)
@@ -108,7 +111,10 @@ class Mover:
         twice_j = stay.energy_j / stay.time_s * start_s  # it runs on both
         time_s = start_s + share * targets.time_s
         energy_j = share * targets.energy_j + twice_j
-        known = np.isfinite(time_s) & np.isfinite(energy_j)
+        needed = self._needs(running.task)
+        known = np.ones(len(time_s), dtype=bool)
+        for quantity, values in ((TIME, time_s), (ENERGY, energy_j)):
+            known &= np.isfinite(values) | (quantity not in needed)
         if not known.any():
             return None
         targets, time_s, energy_j = targets.take(known), time_s[known], energy_j[known]
@@ -121,14 +127,20 @@ class Mover:
         gains = self.chooser.policy.beats_by(scores[:-1], float(scores[-1]))
         best = int(np.argmax(gains))
         there = targets.types[best]
-        error = math.hypot(
-            H * math.hypot(estimates.energy_error[here], estimates.energy_error[there]),
-            (1 - H) * math.hypot(estimates.time_error[here], estimates.time_error[there]),
-        )
-        saved_j = np.log(max(stay.left * stay.energy_j, _LEAST) / max(energy_j[best], _LEAST))
-        saved_s = np.log(stay.left * stay.time_s / time_s[best])
-        is_sure = H * saved_j + (1 - H) * saved_s > _SURE * error
+        saved = error = 0.0
+        for quantity, weight, stays, moves, errors in (
+            (ENERGY, H, stay.energy_j, energy_j, estimates.energy_error),
+            (TIME, 1 - H, stay.time_s, time_s, estimates.time_error),
+        ):
+            if quantity in needed:
+                ratio = max(stay.left * stays, _LEAST) / max(float(moves[best]), _LEAST)
+                saved += weight * math.log(ratio)
+                error = math.hypot(error, weight * math.hypot(errors[here], errors[there]))
+        is_sure = saved > _SURE * error
         return int(targets.nodes[best]) if gains[best] > self.rules.margin and is_sure else None
+
+    def _needs(self, task: Task) -> Sequence[str]:
+        return self.chooser.policy.needed(self.chooser.weight(task))
 
     def _leaves_room(self, running: Running, to: int, waiting: Waiting) -> bool:
         if not len(waiting):

@@ -84,9 +84,13 @@ def read_task(source: str | Mapping[str, Any] | Task) -> Task:
             isinstance(value, float) and not math.isfinite(value)
         ):
             raise _wrong(f"{key}: must be a number or a text, not {value!r}")
-    return Task(
-        read, given, None if H is None else read_h(H), migratable or "never", str(name or "")
-    )
+    try:
+        weight = None if H is None else read_h(H)
+    except UsageError as error:
+        if not isinstance(source, str):  # who calls says where the mapping comes from
+            raise
+        raise UsageError(f"H {error.text}", option=Option("task"), remedy=error.remedy) from None
+    return Task(read, given, weight, migratable or "never", str(name or ""))
 
 
 def read_h(value: object) -> float:

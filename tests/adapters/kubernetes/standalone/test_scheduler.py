@@ -147,6 +147,22 @@ def test_a_wrong_annotation_is_counted_once(world):
     )
 
 
+@pytest.mark.parametrize(
+    ("known", "label"),
+    [({"time_s": 1, "energy_j": 1}, "all"), ({"time_s": 1}, "some"), ({"energy_j": 1}, "some"),
+     ({}, "none")],
+)  # fmt: skip
+def test_decisions_are_counted_by_how_much_is_known(known, label):
+    kind = {"name": "x", "selector": {"type": "x"}, "capacity": {"cpu": 4}, **known}
+    world = World({"policy": {"H": 0.5}, "node_type": [kind]})
+    world.scheduler.metrics = SchedulerMetrics()
+    world.nodes.replace([node("x1", "x", "1")])
+    world.pods.replace([pod("a")])
+    assert world.places() == {"a": "x1"}
+    text = world.scheduler.metrics.to_bytes().decode()
+    assert f'foretell_decisions_total{{known="{label}"}} 1.0' in text
+
+
 class Broken:
     """A model with a mistake: it cannot take tasks of 13 iterations."""
 

@@ -326,8 +326,9 @@ class Standalone:
     def _count(self, decision: Decision, seconds: float) -> None:
         if self.metrics is not None:
             self.metrics.decision_seconds.observe(seconds)
-            is_known = decision.estimate.time.is_known or decision.estimate.energy.is_known
-            self.metrics.decisions.labels("all" if is_known else "none").inc()
+            figures = decision.estimate.time, decision.estimate.energy
+            n_known = sum(figure.is_known for figure in figures)
+            self.metrics.decisions.labels(("none", "some", "all")[n_known]).inc()
 
     def _on_end(self, binding: Binding, outcome: Outcome, why: str) -> None:
         pod = binding.record.pod
