@@ -16,6 +16,23 @@ from foretell.traces import Trace
 
 from .jobs import made_up, made_up_machine, python, spin
 
+MANY = """
+import os, time
+reader, writer = os.pipe()
+children = []
+for _ in range(1000):
+    child = os.fork()
+    if child == 0:
+        os.close(writer)
+        os.read(reader, 1)               # until the parent closes its end
+        os._exit(0)
+    children.append(child)
+time.sleep(4)
+os.close(writer)
+for child in children:
+    os.waitpid(child, 0)
+"""
+
 
 def test_a_job_that_rests_and_computes_has_two_phases(tmp_path):
     code = "import time; time.sleep(1.5)\nwhile time.process_time() < 1.5: pass"
@@ -91,6 +108,33 @@ def test_bad_samples_are_refused(change, reason, tmp_path):
     (tmp_path / "bad.profile").write_bytes(bad.to_bytes())
     with pytest.raises(DatasetError, match=reason):
         read_profile(tmp_path / "bad.profile")
+
+
+def test_a_pause_that_was_meant_is_no_gap(tmp_path):
+    """Samples of a large tree take long, so there are fewer of them after the first."""
+    good = made_up(seconds=20.0)
+    kept = np.r_[:12, 40:200:30]
+    times = good.trace.times_s[kept]
+    meant = {"pause_s": np.r_[np.diff(times), 0.0] * 0.9}
+    columns = {n: v[kept] for n, v in good.trace.columns.items()}
+    wall_s = float(times[-1])
+    write_profile(
+        replace(good, trace=Trace(times, columns | meant), wall_s=wall_s), tmp_path / "a.profile"
+    )
+    assert len(read_profile(tmp_path / "a.profile").trace) == len(times)
+    meant["pause_s"][13] = 0.05  # that sample was late
+    late = replace(good, trace=Trace(times, columns | meant), wall_s=wall_s)
+    write_profile(late, tmp_path / "late.profile")
+    with pytest.raises(DatasetError, match="after 7.1 s, where samples were meant to be 0.05 s"):
+        read_profile(tmp_path / "late.profile")
+
+
+def test_a_profile_of_a_thousand_processes_can_be_read_back(tmp_path):
+    found = profile_job(python(MANY))
+    write_profile(found, tmp_path / "many.profile")
+    again = read_profile(tmp_path / "many.profile")
+    assert again.trace.columns["n_processes"].max() >= 900
+    assert again.needs(2) == found.needs(2)
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell._version import __version__
 from foretell.corun.machine import (
@@ -20,12 +21,15 @@ from foretell.corun.machine import (
     machine_facts,
 )
 from foretell.corun.phases import job_phases
+from foretell.corun.running.child import PAUSE
 from foretell.corun.running.together import INTERVAL_S, JobOrder, JobRun, RunTogether, run_together
 from foretell.decide.corun.jobs import JobNeeds
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.files.content import read_content
 from foretell.files.directory import write_new
 from foretell.traces import Trace
+
+Array = NDArray[np.float64]
 
 LEAST_SAMPLES = 10
 _MOST_BYTES = 2**24
@@ -158,6 +162,10 @@ def profile_job(
             f"'{shlex.join(words)}' took {job.wall_s:.2f} s, and {len(job.trace)} samples were "
             f"taken; a profile needs {LEAST_SAMPLES}. Profile a longer job."
         )
+    try:
+        check_samples(job.trace, job.wall_s)
+    except ValueError as error:
+        raise NothingUsableError(f"the profile of '{order.name}' has no use: {error}") from None
     bandwidth = 0.0
     if bubbles and machine is not None:
         bandwidth = _bandwidth(order, job, machine, priority)
@@ -219,7 +227,7 @@ def profile_of(trace: Trace) -> Profile:
     if missing:
         raise ValueError(f"it has no column '{missing[0]}'")
     wall_s = _number(about, "wall_time_s")
-    _check_samples(trace, wall_s)
+    check_samples(trace, wall_s)
     command, facts, name = about.get("command"), about.get("machine"), about.get("name")
     if not (isinstance(command, list) and all(isinstance(word, str) for word in command)):
         raise ValueError("its command must be a list of texts")
@@ -242,20 +250,36 @@ def _number(about: Mapping[str, Any], name: str, least: float = 1e-6) -> float:
     raise ValueError(f"its {name} cannot be {str(value)[:40]}")
 
 
-def _check_samples(trace: Trace, wall_s: float) -> None:
+def check_samples(trace: Trace, wall_s: float) -> None:
+    """Raise a ValueError if samples are too few, have gaps, or values that cannot be."""
     if len(trace) < LEAST_SAMPLES:
         raise ValueError(f"it has {len(trace)} samples, and {LEAST_SAMPLES} are needed")
-    for name in _COLUMNS:
+    for name in (*_COLUMNS, *({PAUSE} & trace.columns.keys())):
         values = trace.columns[name]
         if not np.isfinite(values).all() or (values < 0).any() or values.max() > 1e18:
             raise ValueError(f"its column '{name}' has values that cannot be")
     if trace.times_s[0] < 0 or trace.times_s[-1] > wall_s + _LEAST_GAP_S:
         raise ValueError("its samples are not within the time of the job")
-    steps = np.diff(np.concatenate([[0.0], trace.times_s, [wall_s]]))
-    usual = float(np.median(steps))
-    if steps.max() > max(_MOST_GAP * usual, _LEAST_GAP_S):
-        at = float(np.concatenate([[0.0], trace.times_s])[steps.argmax()])
+    _check_gaps(np.concatenate([[0.0], trace.times_s, [wall_s]]), trace.columns.get(PAUSE))
+
+
+def _check_gaps(times: Array, pauses: Array | None) -> None:
+    """Refuse samples that came much later than they were meant to.
+
+    Parameters
+    ----------
+    pauses
+        How long each sample had the next one wait: longer if a job has thousands of processes.
+        Files without it have samples at equal intervals.
+    """
+    steps = np.diff(times)
+    usual = np.full(len(steps), np.median(steps))
+    if pauses is not None:
+        usual[1:] = pauses
+    late = steps - np.maximum(_MOST_GAP * usual, _LEAST_GAP_S)
+    k = int(late.argmax())
+    if late[k] > 0:
         raise ValueError(
-            f"nothing was sampled for {steps.max():.1f} s after {at:.1f} s, and samples are "
-            f"{usual:.2f} s apart; profile the job again"
+            f"nothing was sampled for {steps[k]:.1f} s after {times[k]:.1f} s, where samples were "
+            f"meant to be {usual[k]:.2f} s apart; profile the job again"
         )
