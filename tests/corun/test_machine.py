@@ -26,6 +26,11 @@ def test_a_machine_is_measured_and_read_again(tmp_path):
     assert "memory bandwidth" in str(found)
 
 
+def with_facts(**change):
+    content = made_up_machine().model_dump()
+    return json.dumps({**content, "facts": {**content["facts"], **change}})
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -33,6 +38,11 @@ def test_a_machine_is_measured_and_read_again(tmp_path):
         ("[1]", "does not describe a machine"),
         ("not json", "does not describe a machine"),
         (json.dumps({**made_up_machine().model_dump(), "disk": -1}), "disk"),
+        (json.dumps({**made_up_machine().model_dump(), "facts": {}}), r"facts\.cpu"),
+        (with_facts(n_usable="abc"), r"facts\.n_usable: must be a whole number"),
+        (with_facts(n_usable=-3), r"facts\.n_usable: must be at least 1"),
+        (with_facts(memory_bytes="lots"), r"facts\.memory_bytes"),
+        (with_facts(cpu="x" * 3000), r"facts\.cpu: must be at most 200 .{,90}$"),
         (json.dumps({**made_up_machine().model_dump(), "dsik": 1}), "dsik"),
     ],
 )

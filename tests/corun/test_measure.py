@@ -148,7 +148,7 @@ def test_results_of_another_set_are_never_mixed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"program": {"a": {"run": "true"}}}, "program"),
+        ({"program": {"a": {"run": "true"}}}, "program: at least 2 are needed, not 1"),
         ({"program": {"a": {"run": ""}, "b": {"run": "true"}}}, "empty"),
         ({"program": {"../a": {"run": "true"}, "b": {"run": "true"}}}, "cannot be called"),
         ({"program": {"a": {"run": "echo 'x"}, "b": {"run": "true"}}}, "quotation"),

@@ -2,15 +2,19 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 import foretell
+from foretell.corun.calibration import Calibration
+from foretell.corun.facts import MachineFacts
+from foretell.corun.models.fitted import FittedCoRuns
 from foretell.corun.predict import predict_together, slowdown
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.report.corun import write_together
 
-from .jobs import FACTS, made_up, made_up_machine
+from .jobs import FACTS, here, made_up, made_up_machine
 
 ONE_CORE = made_up_machine(facts={**FACTS, "n_usable": 1})
 
@@ -81,6 +85,28 @@ def test_a_profile_of_another_machine_is_refused_unless_both_were_measured():
     assert any("far" in note for note in found.notes)
 
 
+def test_without_a_machine_file_jobs_run_on_this_machine(monkeypatch):
+    """Not on that of the first profile."""
+    monkeypatch.setattr("foretell.corun.machine.known_machine", lambda: None)
+    stranger = made_up("stranger", facts={**FACTS, "cpu": "Other"})
+    for jobs in ([stranger, stranger], [stranger, here(made_up())], [here(made_up()), stranger]):
+        with pytest.raises(UsageError, match="'stranger' was profiled on another machine"):
+            predict_together(jobs)
+    with pytest.raises(UsageError, match="'stranger' was profiled on another machine"):
+        foretell.group_jobs({"stranger": stranger})
+
+
+def test_a_model_of_another_machine_is_named(tmp_path):
+    model = FittedCoRuns(
+        Calibration({"pair": (0.1,) * 9}, "x"), None, MachineFacts(**{**FACTS, "cpu": "Other"})
+    )
+    jobs = [made_up("a"), made_up("b")]
+    found = predict_together(jobs, machine=made_up_machine(), model=model)
+    assert any("learned on another machine (Other" in note for note in found.notes)
+    own = replace(model, facts=MachineFacts(**FACTS))
+    assert not predict_together(jobs, machine=made_up_machine(), model=own).notes
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -107,7 +133,8 @@ def test_files_give_jobs_their_names(tmp_path):
 
 def test_disk_and_bandwidth_without_a_measured_machine_are_named_as_unknown(monkeypatch):
     monkeypatch.setattr("foretell.corun.machine.known_machine", lambda: None)
-    assert any("corun machine" in note for note in predict_together([made_up()]).notes)
+    notes = predict_together([here(made_up())]).notes
+    assert any("corun machine" in note for note in notes)
 
 
 @pytest.mark.parametrize("ending", ["svg", "html", "md"])

@@ -15,17 +15,16 @@ import pydantic
 
 from foretell._version import __version__
 from foretell.corun.bubbles import LEVELS
+from foretell.corun.facts import MachineFacts, machine_facts
 from foretell.corun.running.together import JobOrder, run_together
 from foretell.decide.corun.jobs import Capacity
 from foretell.errors import NothingUsableError, UsageError
 from foretell.files.directory import cache_folder, write_whole
 from foretell.files.text_file import FileKind, read_text
 from foretell.files.typed import validated
-from foretell.measure.running.machine import describe_machine
 from foretell.wording import number
 
 _KIND = FileKind("machine", "what a machine has", (".machine",))
-_FACTS = ("cpu", "n_usable", "memory_bytes", "architecture")
 _SECONDS = 2.0
 _LEAST_LOSS = 0.02  # of a bubble's rate: less is noise
 
@@ -59,7 +58,7 @@ class Machine(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    facts: dict[str, str | int | float | None]
+    facts: MachineFacts
     compute_rate: Positive
     core_speed: Positive
     thread_power: pydantic.NonNegativeFloat
@@ -73,8 +72,8 @@ class Machine(pydantic.BaseModel):
     def capacity(self) -> Capacity:
         """Return what jobs share."""
         return Capacity(
-            int(self.facts["n_usable"] or 1),
-            float(self.facts["memory_bytes"] or math.inf),
+            self.facts.n_usable,
+            self.facts.most_memory,
             self.bandwidth,
             self.disk,
             self.thread_power,
@@ -83,8 +82,7 @@ class Machine(pydantic.BaseModel):
     def __str__(self) -> str:
         levels = "".join(f"{f'level {level}':>10}" for level in LEVELS[1:])
         lines = [
-            f"{self.facts['cpu']}, {self.facts['n_usable']} cores, "
-            f"{number(float(self.facts['memory_bytes'] or 0) / 2**30, 3)} GiB of memory",
+            str(self.facts),
             f"memory bandwidth: {number(self.bandwidth / 1e9, 3)} GB/s, "
             f"of which one core uses {number(self.stream_rate / 1e9, 3)}",
             f"disk: {number(self.disk, 3)} s of busy time per second",
@@ -95,12 +93,6 @@ class Machine(pydantic.BaseModel):
         for kind, values in self.sensitivities.items():
             lines.append(f"  {kind:25}" + "".join(f"{v:10.2f}" for v in values[1:]))
         return "\n".join(lines)
-
-
-def machine_facts() -> dict[str, Any]:
-    """Return what tells this machine from another."""
-    found = describe_machine()
-    return {name: found[name] for name in _FACTS}
 
 
 def default_path() -> Path:
@@ -190,6 +182,7 @@ class _Measuring:
         self._seconds, self._priority, self._progress = seconds, priority, progress
         self._facts = machine_facts()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+        cores = cores[: self._facts.n_usable]  # a limit on CPU time may leave fewer
         self._first, self._others = (cores[0],), tuple(cores[1:]) or (cores[0],)
         self._n = len(cores)
         self._loads: list[float] = []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.corun.calibration import CONFIDENCE, Calibration, group_of, shipped_calibration
+from foretell.corun.facts import MachineFacts, machine_facts
 from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
@@ -138,6 +139,12 @@ def predict_together(
     if pin is not None:
         co_jobs = _pinned(co_jobs, pin, capacity)
     learned = read_fitted(model) if isinstance(model, str | Path) else model
+    here = machine_facts() if known is None else known.facts
+    if learned is not None and learned.facts != here:
+        notes.append(
+            f"the model was learned on another machine ({learned.facts}), so its intervals may not "
+            f"hold for this one ({here})"
+        )
     return _together(co_jobs, capacity, notes, learned)
 
 
@@ -161,26 +168,32 @@ def slowdown_beside(job: JobNeeds, neighbors: Sequence[JobNeeds], capacity: Capa
 
 
 def on_one_machine(
-    profiles: Sequence[Profile], machine: Machine | None
+    profiles: Sequence[Profile], machine: Machine | None, here: MachineFacts | None = None
 ) -> tuple[list[JobNeeds], Capacity, list[str]]:
-    """Return what jobs need on one machine, what it has, and notes; refuse profiles of others."""
+    """Return what jobs need on one machine, what it has, and notes; refuse profiles of others.
+
+    Parameters
+    ----------
+    here
+        Which machine it is where none was measured; by default this one.
+    """
     if not profiles:
         raise UsageError("a prediction needs the profile of at least one job")
     notes = [note for profile in profiles for note in profile.notes()]
-    facts = profiles[0].facts if machine is None else machine.facts
     if machine is None:
         notes.append(
             "disk and memory bandwidth are taken to be enough for all; foretell corun machine "
             "measures what this machine has"
         )
-        capacity = Capacity(_cores(profiles[0]), float(facts.get("memory_bytes") or math.inf))
+        facts = here or machine_facts()
+        capacity = Capacity(facts.n_usable, facts.most_memory)
     else:
-        capacity = machine.capacity()
+        facts, capacity = machine.facts, machine.capacity()
     needs = []
     for profile in profiles:
         speed = 1.0
-        if dict(profile.facts) != dict(facts):
-            speed = _speed(profile, machine)
+        if profile.facts != facts:
+            speed = _speed(profile, machine, facts)
             notes.append(
                 f"'{profile.name}' ran on another machine; its times are scaled by the speed of "
                 f"one core ({speed:.2f} times), so the prediction is far from what was measured"
@@ -189,17 +202,12 @@ def on_one_machine(
     return needs, capacity, notes
 
 
-def _cores(profile: Profile) -> int:
-    found = profile.facts.get("n_usable")
-    return found if isinstance(found, int) and 1 <= found <= 100_000 else 1
-
-
-def _speed(profile: Profile, machine: Machine | None) -> float:
+def _speed(profile: Profile, machine: Machine | None, here: MachineFacts) -> float:
     if machine is None or profile.compute_rate is None:
         raise UsageError(
-            f"'{profile.name}' was profiled on another machine ({profile.facts.get('cpu')}, "
-            f"{profile.facts.get('n_usable')} cores); profile it here, or measure both machines "
-            "with foretell corun machine before profiling"
+            f"'{profile.name}' was profiled on another machine ({profile.facts}) than the one to "
+            f"predict for ({here}); profile it there, or measure both machines with foretell corun "
+            "machine before profiling"
         )
     return machine.compute_rate / profile.compute_rate
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell._version import __version__
+from foretell.corun.facts import MachineFacts, facts_of, machine_facts
 from foretell.corun.machine import (
     Machine,
     bubble,
     bubble_rate,
     inverted_bandwidth,
-    machine_facts,
 )
 from foretell.corun.phases import job_phases
 from foretell.corun.running.child import PAUSE
@@ -69,7 +69,7 @@ class Profile:
     wall_s: float
     is_endless: bool
     bandwidth: float
-    facts: Mapping[str, Any]
+    facts: MachineFacts
     compute_rate: float | None
     disturbed: float
     overhead: float
@@ -109,7 +109,7 @@ class Profile:
             "wall_time_s": self.wall_s,
             "is_endless": self.is_endless,
             "bandwidth": self.bandwidth,
-            "machine": dict(self.facts),
+            "machine": self.facts.model_dump(),
             "compute_rate": self.compute_rate,
             "disturbed": self.disturbed,
             "overhead": self.overhead,
@@ -187,7 +187,7 @@ def _run_alone(order: JobOrder, interval_s: float, priority: bool) -> RunTogethe
 def _bandwidth(order: JobOrder, alone: JobRun, machine: Machine, priority: bool) -> float:
     """Return the bandwidth per busy core: from a run beside a bubble on the cores left over."""
     used = alone.cpu_time_s / alone.wall_s
-    n_cores = int(machine.facts["n_usable"] or 1)
+    n_cores = machine.facts.n_usable
     if n_cores - math.ceil(used - 0.25) < 1 or used < 0.05:
         return 0.0  # no core is left for a bubble, or the job hardly computes
     beside = bubble("memory", 4, 2 * alone.wall_s, cpus=(n_cores - 1,))
@@ -228,15 +228,16 @@ def profile_of(trace: Trace) -> Profile:
         raise ValueError(f"it has no column '{missing[0]}'")
     wall_s = _number(about, "wall_time_s")
     check_samples(trace, wall_s)
-    command, facts, name = about.get("command"), about.get("machine"), about.get("name")
+    command, name = about.get("command"), about.get("name")
     if not (isinstance(command, list) and all(isinstance(word, str) for word in command)):
         raise ValueError("its command must be a list of texts")
-    if not isinstance(facts, dict) or not isinstance(name, str):
-        raise ValueError("it does not say which job it is of, or which machine")
+    if not isinstance(name, str):
+        raise ValueError("it does not say which job it is of")
     rate = about.get("compute_rate")
     return Profile(
         name, tuple(command), Trace(trace.times_s, trace.columns), wall_s,
-        about.get("is_endless") is True, _number(about, "bandwidth", least=0.0), facts,
+        about.get("is_endless") is True, _number(about, "bandwidth", least=0.0),
+        facts_of(about.get("machine")),
         None if rate is None else _number(about, "compute_rate"),
         _number(about, "disturbed", least=0.0), _number(about, "overhead", least=0.0),
     )  # fmt: skip

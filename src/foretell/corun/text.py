@@ -38,7 +38,7 @@ def time_text(seconds: float) -> str:
 
 def profile_text(profile: Profile) -> str:
     """Write what a job needs, phase by phase."""
-    needs = profile.needs(_usable(profile))
+    needs = profile.needs(profile.facts.n_usable)
     length = "without end, stopped" if profile.is_endless else "alone"
     lines = [
         f"{profile.name}: {time_text(profile.wall_s)} {length}, up to "
@@ -62,11 +62,6 @@ def profile_text(profile: Profile) -> str:
             "from a bubble"
         )
     return "\n".join(lines)
-
-
-def _usable(profile: Profile) -> int:
-    found = profile.facts.get("n_usable")
-    return found if isinstance(found, int) and found > 0 else 1
 
 
 def together_text(found: Together) -> str:

@@ -14,7 +14,7 @@ from foretell.corun.models.validation import Prediction, covered, improvement, o
 from foretell.corun.predict import predict_together
 from foretell.errors import DatasetError, ModelError, NothingUsableError
 
-from ..jobs import made_up, made_up_machine
+from ..jobs import FACTS, made_up, made_up_machine
 from ..measured import make_measurement
 
 MACHINE = made_up_machine()
@@ -146,6 +146,7 @@ def test_files_that_are_no_models_are_refused(content, tmp_path):
         ({"errors": {}}, "no errors"),
         ({"errors": {"pear": [0.1]}}, "no errors"),
         ({"errors": {"pair": [1e9]}}, "cannot be"),
+        ({"machine": {}}, "machine.cpu"),
         ({"residual": {"weights": [1.0]}}, "not complete"),
         ({"residual": {**Residual().state(), "weights": [1.0]}}, "other features"),
         ({"residual": {**Residual().state(), "scale": [0.0] * 13}}, "cannot be"),
@@ -154,7 +155,13 @@ def test_files_that_are_no_models_are_refused(content, tmp_path):
 def test_headers_that_are_wrong_are_refused(change, reason, tmp_path):
     from foretell.model.saved.file import pack
 
-    good = {"co-runs": 1, "errors": {"pair": [0.1]}, "source": "", "residual": None, "machine": {}}
+    good = {
+        "co-runs": 1,
+        "errors": {"pair": [0.1]},
+        "source": "",
+        "residual": None,
+        "machine": FACTS,
+    }
     (tmp_path / "x.corun").write_bytes(pack({**good, **change}, {}))
     with pytest.raises(ModelError, match=reason):
         read_fitted(tmp_path / "x.corun")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from foretell.corun.machine import machine_facts
+from foretell.corun.facts import machine_facts
 from foretell.corun.measuring.set_file import (
     ALONE,
     CoRunSet,
@@ -111,7 +111,7 @@ def measure_co_runs(
 def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """Write what the table is of: the machine, versions, and when runs were made."""
     times = sorted(record["at"] for record in records if "at" in record)
-    about = {**machine_facts(), "versions": describe_versions()}
+    about = {**machine_facts().model_dump(), "versions": describe_versions()}
     if times:
         about |= {
             "began": times[0][:16].replace("T", " "),
@@ -121,7 +121,7 @@ def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _fingerprint(given: CoRunSet) -> dict[str, str]:
-    text = json.dumps([given.model_dump(), machine_facts()], sort_keys=True)
+    text = json.dumps([given.model_dump(), machine_facts().model_dump()], sort_keys=True)
     return {"co-runs": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
@@ -195,8 +195,7 @@ class _Measuring:
         cpus: list[frozenset[int]] = [frozenset()] * len(run.programs)
         if run.pin:
             widest = max(self._cores(name) for name in run.programs)
-            n_cores = int(self._facts["n_usable"] or 1)
-            cpus = pinned(len(run.programs), n_cores, widest)[run.pin]
+            cpus = pinned(len(run.programs), self._facts.n_usable, widest)[run.pin]
         return [
             JobOrder(name, self._given.program[name].command, start, tuple(sorted(own)), self._home)
             for name, start, own in zip(run.programs, starts, cpus, strict=True)

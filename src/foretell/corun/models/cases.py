@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from foretell.corun.calibration import SHIFTED
-from foretell.corun.machine import Machine
+from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.measuring.measure import PROFILES
 from foretell.corun.measuring.set_file import ALONE, profile_name
 from foretell.corun.measuring.table import MeasuredCoRun, read_co_runs
@@ -77,7 +77,9 @@ class Measurement:
     capacity: Capacity
 
 
-def read_measurement(folder: Path | str, machine: Machine | None = None) -> Measurement:
+def read_measurement(
+    folder: Path | str, machine: Machine | Path | str | None = None
+) -> Measurement:
     """Read a folder that `foretell corun measure` wrote."""
     runs = read_co_runs(folder)
     alone: dict[str, list[MeasuredCoRun]] = {}
@@ -87,7 +89,11 @@ def read_measurement(folder: Path | str, machine: Machine | None = None) -> Meas
     if not alone:
         raise DatasetError(f"{folder} has no program that ran alone; measure the set first")
     profiles = {name: _middle(Path(folder), name, own) for name, own in alone.items()}
-    found, capacity, _ = on_one_machine(list(profiles.values()), machine)
+    here = next(iter(profiles.values())).facts
+    known = chosen_machine(machine)
+    if machine is None and known is not None and known.facts != here:
+        known = None  # co-runs of another machine are judged by what they say of it
+    found, capacity, _ = on_one_machine(list(profiles.values()), known, here)
     needs = dict(zip(profiles, found, strict=True))
     usable = [r for r in runs if r.kind != ALONE and r.is_usable]
     cases = [_case(run, needs, capacity) for run in usable]

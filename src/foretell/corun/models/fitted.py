@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from foretell._version import __version__
 from foretell.corun.calibration import GROUPS, Calibration
+from foretell.corun.facts import MachineFacts, facts_of
 from foretell.corun.models.gru.network import Array, check_arrays
 from foretell.corun.models.residual import Residual
 from foretell.errors import ModelError
@@ -43,7 +44,7 @@ class FittedCoRuns:
 
     calibration: Calibration
     residual: Residual | None
-    facts: Mapping[str, Any]
+    facts: MachineFacts
     network: Mapping[str, Array] | None = None
     gru_weight: float = 0.0
 
@@ -54,7 +55,7 @@ class FittedCoRuns:
             "errors": {group: list(e) for group, e in self.calibration.errors.items()},
             "source": self.calibration.source,
             "residual": None if self.residual is None else self.residual.state(),
-            "machine": dict(self.facts),
+            "machine": self.facts.model_dump(),
             "foretell": __version__,
         }
         return pack({**header, "gru_weight": self.gru_weight}, self.network or {})
@@ -79,7 +80,7 @@ def read_fitted(path: Path | str) -> FittedCoRuns:
 def _fitted(header: Any, arrays: Mapping[str, NDArray[Any]]) -> FittedCoRuns:
     if not isinstance(header, dict) or header.get("co-runs") != _FORMAT:
         raise ValueError("its header does not say that it is one")
-    errors, facts = header.get("errors"), header.get("machine")
+    errors = header.get("errors")
     if not isinstance(errors, dict) or not errors or not errors.keys() <= {*GROUPS}:
         raise ValueError("it has no errors by kind of co-run")
     found = {}
@@ -88,15 +89,13 @@ def _fitted(header: Any, arrays: Mapping[str, NDArray[Any]]) -> FittedCoRuns:
         if not 0 < len(numbers) <= _MOST_ERRORS or not all(abs(v) < 50 for v in numbers):
             raise ValueError(f"its errors of '{group}' cannot be")
         found[group] = tuple(numbers)
-    if not isinstance(facts, dict):
-        raise ValueError("it does not name its machine")
     residual, weight = header.get("residual"), float(header.get("gru_weight", 0.0))
     if not 0 <= weight <= 1 or (weight > 0 and not arrays):
         raise ValueError("the weight of its network cannot be")
     return FittedCoRuns(
         Calibration(found, str(header.get("source", ""))[:500]),
         None if residual is None else Residual.of(residual),
-        facts,
+        facts_of(header.get("machine")),
         check_arrays(arrays) if arrays else None,
         weight,
     )

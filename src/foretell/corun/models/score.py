@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.corun.machine import Machine, chosen_machine
+from foretell.corun.machine import Machine
 from foretell.corun.models.baselines import CoRunModel, Fluid
 from foretell.corun.models.cases import Measurement, read_measurement
 from foretell.corun.models.fitted import FittedCoRuns
@@ -234,7 +234,7 @@ def fit_co_runs(
 
 
 def _measured(folder: Path | str, machine: Machine | Path | str | None) -> Measurement:
-    data = read_measurement(folder, chosen_machine(machine))
+    data = read_measurement(folder, machine)
     if sum(case.kind == "pair" for case in data.cases) < _LEAST_CASES:
         raise NothingUsableError(
             f"{folder} has fewer than {_LEAST_CASES} usable pairs, and models are judged by pairs; "
