@@ -5,16 +5,20 @@ import sys
 
 import pytest
 
+from foretell.corun.group import group_jobs
 from foretell.corun.machine import (
     Machine,
     bubble_rate,
+    default_path,
     inverted_bandwidth,
+    keep_machine,
     measure_machine,
     read_machine,
 )
+from foretell.corun.predict import predict_together
 from foretell.errors import NothingUsableError, UsageError
 
-from .jobs import made_up_machine
+from .jobs import made_up, made_up_machine
 
 
 def test_a_machine_is_measured_and_read_again(tmp_path):
@@ -24,6 +28,30 @@ def test_a_machine_is_measured_and_read_again(tmp_path):
     assert {len(values) for values in found.sensitivities.values()} == {5}
     assert all(value >= 1 for values in found.sensitivities.values() for value in values)
     assert "memory bandwidth" in str(found)
+
+
+def test_a_disturbed_measurement_is_kept_only_in_a_file_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    disturbed, calm = made_up_machine(other_load=0.4), made_up_machine(other_load=0.05)
+    with pytest.raises(NothingUsableError, match=r"kept 0\.40 cores .*Nothing was kept") as told:
+        keep_machine(disturbed)
+    assert "this.machine" in str(told.value)
+    assert not default_path().exists()
+    keep_machine(disturbed, tmp_path / "x.machine")
+    assert read_machine(tmp_path / "x.machine") == disturbed
+    keep_machine(calm)
+    assert read_machine(default_path()) == calm
+    assert calm.notes() == []
+
+
+def test_the_load_of_others_is_shown_and_noted_in_predictions():
+    disturbed = made_up_machine(other_load=0.4)
+    assert "others kept 0.40 cores" in str(disturbed)
+    for found in (
+        predict_together([made_up()], machine=disturbed),
+        group_jobs({"a": made_up()}, machine=disturbed),
+    ):
+        assert any("0.40 cores" in note for note in found.notes)
 
 
 def with_facts(**change):

@@ -189,6 +189,7 @@ def on_one_machine(
         capacity = Capacity(facts.n_usable, facts.most_memory)
     else:
         facts, capacity = machine.facts, machine.capacity()
+        notes += machine.notes()
     needs = []
     for profile in profiles:
         speed = 1.0
