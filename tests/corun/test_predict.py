@@ -145,6 +145,22 @@ def test_a_timeline_or_a_report_is_written(ending, tmp_path):
     assert "tall line: end alone" in path.read_text() or ending == "md"
 
 
+def test_intervals_of_running_jobs_have_errors_of_their_own():
+    errors = {"pair": 0.0, "shifted": 0.1, "running": 0.4, "triple": 0.2, "pinned": 0.3}
+    calibration = Calibration({kind: (e,) * 9 for kind, e in errors.items()}, "x")
+    model = FittedCoRuns(calibration, None, MachineFacts(**FACTS))
+    jobs = [made_up(name) for name in "abcd"]
+    for n_jobs, options, error in (
+        (2, {}, 0.0), (2, {"starts": {"a": 2.0}}, 0.1), (2, {"running": {"a": 0.3}}, 0.4),
+        (3, {}, 0.2), (2, {"pin": "spread"}, 0.3),
+    ):  # fmt: skip
+        found = predict_together(jobs[:n_jobs], machine=made_up_machine(), model=model, **options)
+        assert found["b"].upper_s == pytest.approx(math.exp(error) * found["b"].end_s)
+        assert not found.notes
+    more = predict_together(jobs, machine=made_up_machine(), model=model)
+    assert any("intervals of 4 may be too narrow" in note for note in more.notes)
+
+
 def test_json_is_plain():
     found = predict_together([made_up("a"), made_up("b")], machine=made_up_machine())
     assert json.loads(json.dumps(found.to_json()))["slowdowns"] == {"a": 1.0, "b": 1.0}

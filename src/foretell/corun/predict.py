@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.corun.calibration import CONFIDENCE, Calibration, group_of, shipped_calibration
+from foretell.corun.calibration import (
+    CONFIDENCE,
+    Calibration,
+    group_of,
+    n_measured,
+    shipped_calibration,
+)
 from foretell.corun.facts import MachineFacts, machine_facts
 from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
@@ -307,15 +313,12 @@ def _together(
     names = [job.job.name for job in jobs]
     alone = [_alone_end(job) for job in jobs]
     in_turn = _in_turn(jobs)
-    is_shifted = len({job.start_s for job in jobs}) > 1 or any(job.progress for job in jobs)
-    is_pinned = any(job.cpus is not None for job in jobs)
-    group = group_of(len(jobs), is_shifted=is_shifted, is_pinned=is_pinned)
     calibration = shipped_calibration() if learned is None else learned.calibration
     if len(jobs) == 1:  # errors are those of co-runs, and say nothing of a job alone
         calibration = None
-    if learned is None and calibration is not None:
-        notes = [*notes, f"intervals are as wide as the errors of {calibration.source}"]
-    low, high = (1.0, 1.0) if calibration is None else calibration.factors(group)
+    if calibration is not None:
+        notes = [*notes, *_notes_on_intervals(jobs, calibration, is_own=learned is not None)]
+    low, high = (1.0, 1.0) if calibration is None else calibration.factors(group_of(jobs))
     factors = _factors(jobs, co_run, capacity, learned)
     told = [
         job.start_s + max(factor * (end - job.start_s), a - job.start_s)
@@ -340,6 +343,20 @@ def _together(
     return Together(ends, contended, co_run, calibration, tuple(dict.fromkeys(notes)))
 
 
+def _notes_on_intervals(
+    jobs: Sequence[CoJob], calibration: Calibration, *, is_own: bool
+) -> list[str]:
+    """Return where the errors were measured, unless that is the user's own, and what they lack."""
+    notes = [] if is_own else [f"intervals are as wide as the errors of {calibration.source}"]
+    most = n_measured(group_of(jobs))
+    if len(jobs) > most:
+        notes.append(
+            f"no more than {most} such jobs were measured together, so the intervals of "
+            f"{len(jobs)} may be too narrow"
+        )
+    return notes
+
+
 def _factors(
     jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity, learned: FittedCoRuns | None
 ) -> list[float]:
@@ -347,16 +364,17 @@ def _factors(
     logs = [0.0] * len(jobs)
     if learned is None or len(jobs) == 1:
         return [1.0] * len(jobs)
-    if learned.residual is not None:
+    group = group_of(jobs)
+    if learned.residual is not None and group in learned.residual_kinds:
         residual = learned.residual
         logs = [residual.log_factor(features(jobs, co_run, k)) for k in range(len(jobs))]
     has_end = not any(job.job.is_endless for job in jobs)
-    if learned.gru_weight > 0 and learned.network is not None and has_end:
+    w = learned.gru_weights.get(group, 0.0)
+    if w > 0 and learned.network is not None and has_end:
         from foretell.corun.models.cases import Case
         from foretell.corun.models.gru.model import GruModel
 
         times = GruModel.of(learned.network).predict(Case("", "", tuple(jobs), (), capacity))
-        w = learned.gru_weight
         for k, (job, end, time_s) in enumerate(zip(jobs, co_run.ends_s, times, strict=True)):
             logs[k] = (1 - w) * logs[k] + w * math.log(time_s / (end - job.start_s))
     return [math.exp(value) for value in logs]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from foretell.corun.calibration import SHIFTED
+from foretell.corun.calibration import RUNNING, SHIFTED
 from foretell.corun.machine import Machine, chosen_machine
-from foretell.corun.measuring.measure import PROFILES
+from foretell.corun.measuring.measure import DISTURBED, FAILED, PROFILES
 from foretell.corun.measuring.set_file import ALONE, profile_name
 from foretell.corun.measuring.table import MeasuredCoRun, read_co_runs
 from foretell.corun.predict import on_one_machine
@@ -18,8 +18,6 @@ from foretell.corun.profile import Profile, read_profile
 from foretell.decide.corun.fluid import CoRun, play_together
 from foretell.decide.corun.jobs import CPU, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import DatasetError
-
-RUNNING = "running"
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,8 @@ class Measurement:
     ----------
     cases
         Usable co-runs.
+    disturbed
+        Co-runs that others disturbed: no model is judged by them.
     n_left_out
         How many were not usable.
     noise
@@ -72,6 +72,7 @@ class Measurement:
 
     profiles: dict[str, Profile]
     cases: tuple[Case, ...]
+    disturbed: tuple[Case, ...]
     n_left_out: int
     noise: float
     capacity: Capacity
@@ -84,7 +85,7 @@ def read_measurement(
     runs = read_co_runs(folder)
     alone: dict[str, list[MeasuredCoRun]] = {}
     for run in runs:
-        if run.kind == ALONE and run.status != "failed":
+        if run.kind == ALONE and run.status != FAILED:
             alone.setdefault(run.jobs[0].program, []).append(run)
     if not alone:
         raise DatasetError(f"{folder} has no program that ran alone; measure the set first")
@@ -95,11 +96,20 @@ def read_measurement(
         known = None  # co-runs of another machine are judged by what they say of it
     found, capacity, _ = on_one_machine(list(profiles.values()), known, here)
     needs = dict(zip(profiles, found, strict=True))
-    usable = [r for r in runs if r.kind != ALONE and r.is_usable]
-    cases = [_case(run, needs, capacity) for run in usable]
-    cases += [_running(case) for case in cases if case.kind == SHIFTED]
-    n_left_out = sum(run.kind != ALONE for run in runs) - len(usable)
-    return Measurement(profiles, tuple(cases), n_left_out, _noise(alone), capacity)
+    together = [run for run in runs if run.kind != ALONE]
+    usable = [run for run in together if run.is_usable]
+    cases = _cases(usable, needs, capacity)
+    disturbed = _cases([r for r in together if r.status == DISTURBED], needs, capacity)
+    n_left_out = len(together) - len(usable)
+    return Measurement(profiles, cases, disturbed, n_left_out, _noise(alone), capacity)
+
+
+def _cases(
+    runs: Sequence[MeasuredCoRun], needs: dict[str, JobNeeds], capacity: Capacity
+) -> tuple[Case, ...]:
+    """Return co-runs as models see them, and of shifted ones also what is left of them."""
+    cases = [_case(run, needs, capacity) for run in runs]
+    return (*cases, *(_running(case) for case in cases if case.kind == SHIFTED))
 
 
 def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile:
