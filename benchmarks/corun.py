@@ -112,7 +112,8 @@ def accuracy() -> list[tuple[str, bool]]:
         bar = BARS.get(question, OTHER_BAR)
         found.append((f"{question}: {100 * error:.1f} % (bar: {100 * bar:.0f} %)", error <= bar))
     for question, (gain, low, _) in scores.gains().items():
-        text = f"{question}: {100 * gain:.0f} % below {scores.best_baselines[question]}, 95 % above "
+        best = scores.best_baselines[question]
+        text = f"{question}: {100 * gain:.0f} % below {best}, 95 % above "
         found.append((f"{text}{100 * low:.0f} % (bar: 25 %, above 0)", gain >= 0.25 and low > 0))
     for question, share in scores.coverage().items():
         text = f"{question}: 90 % intervals cover {100 * share:.0f} % (bar: 85 to 95 %)"

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import foretell
@@ -13,6 +14,7 @@ from foretell.corun.models.fitted import FittedCoRuns
 from foretell.corun.predict import predict_together, slowdown
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.report.corun import write_together
+from foretell.traces import Trace
 
 from .jobs import FACTS, here, made_up, made_up_machine
 
@@ -51,6 +53,25 @@ def test_layouts_decide_whether_jobs_meet():
     assert spread["a"].slowdown == pytest.approx(1.0)
 
 
+def two_phases(name):
+    """Return a job that rests, and then computes on two cores: 0.8 cores on average."""
+    job = made_up(name)
+    cores = np.where(job.trace.times_s > 6.0, 2.0 * (job.trace.times_s - 6.0), 0.0)
+    trace = Trace(job.trace.times_s, {**job.trace.columns, "cpu_time_s": cores})
+    return replace(job, trace=trace)
+
+
+def test_a_layout_is_the_one_that_is_measured():
+    """It depends on cores used on average, and says which cores that makes."""
+    jobs, machine = [two_phases("a"), two_phases("b")], made_up_machine()
+    packed = predict_together(jobs, pin="packed", machine=machine)
+    assert [job.cpus for job in packed.jobs] == [(0,), (0,)]
+    assert "taskset -c 0 for a, taskset -c 0 for b" in str(packed)
+    spread = predict_together(jobs, pin="spread", machine=machine)
+    assert spread.to_json()["jobs"][1]["cpus"] == [1]
+    assert "taskset" not in str(predict_together(jobs, machine=machine))
+
+
 def test_slowdown_is_that_beside_steady_neighbors():
     short, long = of_one_core(name="a", seconds=1.0), of_one_core(name="b", seconds=100.0)
     assert slowdown(long, [short], machine=ONE_CORE) == pytest.approx(2.0, rel=0.02)
@@ -59,6 +80,8 @@ def test_slowdown_is_that_beside_steady_neighbors():
 
 def test_jobs_that_do_not_fit_into_memory_get_no_time():
     jobs = [made_up(name="a", memory_bytes=1e10), made_up(name="b", memory_bytes=1e10)]
+    with pytest.raises(NothingUsableError, match=r"'a' does not fit into memory: .* 931\.3 GiB"):
+        predict_together([made_up("a", memory_bytes=1e12)], machine=made_up_machine())
     with pytest.raises(NothingUsableError, match="do not fit into memory together"):
         predict_together(jobs, machine=made_up_machine())
     # One after the other they do.
@@ -170,3 +193,11 @@ def test_a_job_alone_has_no_interval_of_co_runs():
     found = predict_together([made_up("a")], machine=made_up_machine())
     assert found["a"].lower_s == found["a"].end_s == found["a"].upper_s
     assert "–" in str(found)
+    told = found.to_json()
+    assert told["confidence"] is told["jobs"][0]["lower_s"] is told["jobs"][0]["upper_s"] is None
+
+
+def test_no_line_of_a_prediction_is_empty():
+    jobs = [made_up("a"), made_up("service", is_endless=True)]
+    for some in (jobs, jobs[:1]):
+        assert all(str(predict_together(some, machine=made_up_machine())).splitlines())

@@ -21,7 +21,7 @@ from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
 from foretell.decide.corun.fluid import CoRun, play_together
-from foretell.decide.corun.jobs import Capacity, CoJob, JobNeeds, pinned
+from foretell.decide.corun.jobs import CPU, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import NothingUsableError, Option, UsageError, suggest
 from foretell.spaces.quantities import TIME, read_quantity
 
@@ -41,6 +41,8 @@ class JobEnd:
         When it would end alone, with the same start and progress.
     in_turn_s
         When it ends if the jobs run one after the other.
+    cpus
+        The cores it is pinned to; empty if the system decides.
     """
 
     name: str
@@ -50,6 +52,7 @@ class JobEnd:
     upper_s: float
     alone_s: float
     in_turn_s: float
+    cpus: tuple[int, ...] = ()
 
     @property
     def slowdown(self) -> float:
@@ -86,17 +89,21 @@ class Together:
         return next(job for job in self.jobs if job.name == name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; null stands for a job without end."""
+        """Return plain values; null stands for a job without end, and where no interval is."""
         return {
-            "jobs": [{n: _finite(v) for n, v in vars(job).items()} for job in self.jobs],
+            "jobs": [self._job_json(job) for job in self.jobs],
             "slowdowns": {job.name: _finite(job.slowdown) for job in self.jobs},
             "contended": [
                 {"resource": r, "from_s": a, "to_s": b, "jobs": list(names)}
                 for r, a, b, names in self.contended
             ],
-            "confidence": CONFIDENCE,
+            "confidence": None if self.calibration is None else CONFIDENCE,
             "notes": list(self.notes),
         }
+
+    def _job_json(self, job: JobEnd) -> dict[str, Any]:
+        found = {n: _finite(v) for n, v in vars(job).items()} | {"cpus": list(job.cpus)}
+        return found if self.calibration is not None else found | {"lower_s": None, "upper_s": None}
 
     def __str__(self) -> str:
         from foretell.corun.text import together_text
@@ -128,8 +135,8 @@ def predict_together(
     running
         The share of their work that running jobs have done: ``{"a": 0.4}``.
     pin
-        ``"packed"`` has all jobs share as few cores as one of them can use, ``"spread"`` gives
-        each cores of its own; by default the system decides.
+        ``"packed"`` has all jobs share as many cores as one of them keeps busy on average,
+        ``"spread"`` gives each cores of its own; by default the system decides.
     machine
         What was measured of the machine, or its file; by default that of this user, if it fits.
     model
@@ -185,7 +192,8 @@ def on_one_machine(
     """
     if not profiles:
         raise UsageError("a prediction needs the profile of at least one job")
-    notes = [note for profile in profiles for note in profile.notes()]
+    first = {id(profile.trace): profile for profile in reversed(profiles)}  # copies share samples
+    notes = [note for profile in reversed(first.values()) for note in profile.notes()]
     if machine is None:
         notes.append(
             "disk and memory bandwidth are taken to be enough for all; foretell corun machine "
@@ -201,10 +209,12 @@ def on_one_machine(
         speed = 1.0
         if profile.facts != facts:
             speed = _speed(profile, machine, facts)
-            notes.append(
-                f"'{profile.name}' ran on another machine; its times are scaled by the speed of "
-                f"one core ({speed:.2f} times), so the prediction is far from what was measured"
-            )
+            if first[id(profile.trace)] is profile:
+                notes.append(
+                    f"'{profile.name}' ran on another machine; its times are scaled by the speed "
+                    f"of one core ({speed:.2f} times), so the prediction is far from what was "
+                    "measured"
+                )
         needs.append(profile.needs(capacity.n_cores, speed=speed).within(capacity))
     return needs, capacity, notes
 
@@ -300,8 +310,7 @@ def _pinned(jobs: Sequence[CoJob], pin: str, capacity: Capacity) -> list[CoJob]:
         raise UsageError(
             f"there is no layout '{pin}'. {suggest(pin, PINS)}", option=Option("pin", pin)
         )
-    widest = max(p.needs.get("CPU time", 0.0) for job in jobs for p in job.job.phases)
-    layout = pinned(len(jobs), capacity.n_cores, widest)[pin]
+    layout = pinned([job.job.mean(CPU) for job in jobs], capacity.n_cores)[pin]
     return [replace(job, cpus=cpus) for job, cpus in zip(jobs, layout, strict=True)]
 
 
@@ -327,7 +336,7 @@ def _together(
     ends = tuple(
         JobEnd(
             name, job.start_s, end, job.start_s + low * (end - job.start_s),
-            job.start_s + high * (end - job.start_s), a, t,
+            job.start_s + high * (end - job.start_s), a, t, tuple(sorted(job.cpus or ())),
         )
         for name, job, end, a, t in zip(names, jobs, told, alone, in_turn, strict=True)
     )  # fmt: skip
@@ -405,9 +414,13 @@ def _check_memory(jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity) -> N
         total = sum(job.memory_bytes for job in here)
         if total > capacity.memory_bytes:
             names = " and ".join(f"'{job.name}'" for job in here)
+            sizes = (
+                f"hold up to {total / _GIB:.1f} GiB, and the machine has "
+                f"{capacity.memory_bytes / _GIB:.1f}. No time is predicted"
+            )
             raise NothingUsableError(
-                f"{names} does not fit into memory" if len(here) == 1 else
-                f"{names} do not fit into memory together: they hold up to "
-                f"{total / _GIB:.1f} GiB, and the machine has {capacity.memory_bytes / _GIB:.1f}. "
-                "No time is predicted; run them one after the other, or on two machines."
+                f"{names} does not fit into memory: its processes {sizes}; run it on a machine "
+                "with more memory." if len(here) == 1 else
+                f"{names} do not fit into memory together: they {sizes}; run them one after the "
+                "other, or on two machines."
             )  # fmt: skip

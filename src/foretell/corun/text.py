@@ -76,7 +76,18 @@ def together_text(found: Together) -> str:
             f"{job.name:{width}}{time_text(job.start_s):>10}{time_text(job.end_s):>10}"
             f"{interval:>22}{time_text(job.alone_s):>10}{slower:>9}{time_text(job.in_turn_s):>10}"
         )
-    return "\n".join([*lines, *_contended_lines(found), _turn_line(found)])
+    lines += [*_layout_lines(found), *_contended_lines(found), _turn_line(found)]
+    return "\n".join(filter(None, lines))
+
+
+def _layout_lines(found: Together) -> list[str]:
+    """Say which cores jobs are pinned to, as ``taskset`` takes them."""
+    places = [
+        f"taskset -c {','.join(map(str, job.cpus))} for {job.name}"
+        for job in found.jobs
+        if job.cpus
+    ]
+    return [f"This layout is: {', '.join(places)}."] if places else []
 
 
 def _interval(job: JobEnd) -> str:
@@ -87,7 +98,7 @@ def _interval(job: JobEnd) -> str:
 
 def _contended_lines(found: Together) -> list[str]:
     if not found.contended:
-        return ["They need nothing at the same time that there is too little of."]
+        return [] if len(found.jobs) == 1 else ["They do not get in each other's way."]
     lines = []
     for resource, start, end, names in found.contended[:_MOST_LINES]:
         who = ", ".join(names)

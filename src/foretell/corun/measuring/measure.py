@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -194,8 +195,10 @@ class _Measuring:
             starts[1] = run.shift * self._alone_s(run.programs[0])
         cpus: list[frozenset[int]] = [frozenset()] * len(run.programs)
         if run.pin:
-            widest = max(self._cores(name) for name in run.programs)
-            cpus = pinned(len(run.programs), self._facts.n_usable, widest)[run.pin]
+            used = [self._cores(name) for name in run.programs]
+            there = sorted(os.sched_getaffinity(0))
+            layout = pinned(used, self._facts.n_usable)[run.pin]
+            cpus = [frozenset(there[k] for k in own) for own in layout]
         return [
             JobOrder(name, self._given.program[name].command, start, tuple(sorted(own)), self._home)
             for name, start, own in zip(run.programs, starts, cpus, strict=True)

@@ -135,8 +135,7 @@ def _case(run: MeasuredCoRun, needs: dict[str, JobNeeds], capacity: Capacity) ->
         raise DatasetError(f"'{unknown[0]}' of the run {run.key} has no run alone")
     jobs = [CoJob(needs[job.program], job.start_s) for job in run.jobs]
     if run.pin:
-        widest = max(job.job.mean(CPU) for job in jobs)
-        layout = pinned(len(jobs), capacity.n_cores, widest)[run.pin]
+        layout = pinned([job.job.mean(CPU) for job in jobs], capacity.n_cores)[run.pin]
         jobs = [replace(job, cpus=cpus) for job, cpus in zip(jobs, layout, strict=True)]
     return Case(run.key, run.kind, tuple(jobs), tuple(job.wall_s for job in run.jobs), capacity)
 
