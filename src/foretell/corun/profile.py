@@ -22,7 +22,7 @@ from foretell.corun.machine import (
 )
 from foretell.corun.phases import job_phases
 from foretell.corun.running.child import PAUSE
-from foretell.corun.running.together import INTERVAL_S, JobOrder, JobRun, RunTogether, run_together
+from foretell.corun.running.together import JobOrder, JobRun, RunTogether, run_together
 from foretell.decide.corun.jobs import JobNeeds
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.files.content import read_content
@@ -153,10 +153,12 @@ def profile_job(
     if bubbles and machine is None:
         raise UsageError("bubbles need the file of this machine; foretell corun machine makes it")
     order = JobOrder(name or Path(words[0]).name, words, limit_s=seconds)
-    whole = _run_alone(order, INTERVAL_S, priority)
-    if len(whole.jobs[0].trace) < LEAST_SAMPLES:
-        whole = _run_alone(order, _FINE_S, priority)
+    whole = run_alone(order, priority=priority)
     job = whole.jobs[0]
+    if job.failure:
+        raise NothingUsableError(
+            f"'{shlex.join(words)}' failed, and a job that fails has no profile: {job.failure}"
+        )
     if len(job.trace) < LEAST_SAMPLES:
         raise NothingUsableError(
             f"'{shlex.join(words)}' took {job.wall_s:.2f} s, and {len(job.trace)} samples were "
@@ -175,13 +177,12 @@ def profile_job(
     )  # fmt: skip
 
 
-def _run_alone(order: JobOrder, interval_s: float, priority: bool) -> RunTogether:
-    whole = run_together([order], interval_s=interval_s, priority=priority)
-    if failure := whole.jobs[0].failure:
-        raise NothingUsableError(
-            f"'{shlex.join(order.command)}' failed, and a job that fails has no profile: {failure}"
-        )
-    return whole
+def run_alone(order: JobOrder, *, priority: bool = False) -> RunTogether:
+    """Run a job alone; if it is over before there are enough samples, again with finer ones."""
+    whole = run_together([order], priority=priority)
+    if whole.jobs[0].failure or len(whole.jobs[0].trace) >= LEAST_SAMPLES:
+        return whole
+    return run_together([order], interval_s=_FINE_S, priority=priority)
 
 
 def _bandwidth(order: JobOrder, alone: JobRun, machine: Machine, priority: bool) -> float:

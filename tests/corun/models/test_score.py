@@ -83,6 +83,18 @@ def test_what_is_learned_is_used_only_for_the_kinds_in_which_it_wins(tmp_path):
         assert learned["a"].end_s == pytest.approx(factor * plain["a"].end_s, rel=0.05)
 
 
+def test_a_program_without_a_profile_is_left_out_by_name(tmp_path):
+    folder = make_measurement(tmp_path / "short")
+    (folder / "profiles/c.profile").unlink()
+    scores = score_co_runs(folder, machine=MACHINE)
+    assert "without 'c', which was too short" in str(scores)
+    assert not any("c" in case.programs for case in scores.measurement.cases)
+    for name in "abde":
+        (folder / f"profiles/{name}.profile").unlink()
+    with pytest.raises(DatasetError, match="no profile of any program"):
+        score_co_runs(folder, machine=MACHINE)
+
+
 def test_the_best_baseline_is_that_of_each_question(true_to_the_model):
     scores = score_co_runs(true_to_the_model, machine=MACHINE)
     errors = scores.errors()

@@ -25,7 +25,7 @@ from foretell.corun.measuring.set_file import (
     read_set,
 )
 from foretell.corun.measuring.table import write_table
-from foretell.corun.profile import LEAST_SAMPLES, Profile
+from foretell.corun.profile import LEAST_SAMPLES, Profile, check_samples, run_alone
 from foretell.corun.running.together import JobOrder, RunTogether, run_together
 from foretell.decide.corun.jobs import pinned
 from foretell.errors import NothingUsableError
@@ -158,14 +158,19 @@ class _Measuring:
         orders = self._orders(run)
         attempts: list[RunTogether] = []
         for _ in range(self._given.attempts):
-            attempts.append(run_together(orders, priority=self._given.priority))
+            attempts.append(self._attempt(run, orders))
             if self._is_good(attempts[-1]) or any(job.failure for job in attempts[-1].jobs):
                 break
         done = attempts[-1] if any(j.failure for j in attempts[-1].jobs) else min(
-            attempts, key=lambda a: a.disturbed + a.steal
+            attempts, key=lambda a: (bool(_fault(run, a)), a.disturbed + a.steal)
         )  # fmt: skip
         self._write_samples(run, done)
-        return self._keep(run, self._record(done, len(attempts)))
+        return self._keep(run, self._record(run, done, len(attempts)))
+
+    def _attempt(self, run: Planned, orders: Sequence[JobOrder]) -> RunTogether:
+        if run.kind == ALONE:
+            return run_alone(orders[0], priority=self._given.priority)
+        return run_together(orders, priority=self._given.priority)
 
     def _is_good(self, done: RunTogether) -> bool:
         given = self._given
@@ -208,12 +213,12 @@ class _Measuring:
         job = self.done[Planned(ALONE, (name,)).key]["jobs"][0]
         return float(job["cpu_time_s"] / (job["ended_s"] - job["began_s"]))
 
-    def _record(self, done: RunTogether, n_attempts: int) -> dict[str, Any]:
-        failed = [f"{job.name}: {job.failure}" for job in done.jobs if job.failure]
-        status = FAILED if failed else OK if self._is_good(done) else DISTURBED
+    def _record(self, run: Planned, done: RunTogether, n_attempts: int) -> dict[str, Any]:
+        fault = _fault(run, done)
+        status = FAILED if fault else OK if self._is_good(done) else DISTURBED
         return {
             "status": status,
-            "reason": "; ".join(failed),
+            "reason": fault,
             "jobs": [
                 {
                     "name": job.name, "began_s": job.began_s, "ended_s": job.ended_s,
@@ -240,10 +245,10 @@ class _Measuring:
 
     def _write_samples(self, run: Planned, done: RunTogether) -> None:
         """Write the samples before the record: a run counts only once both are there."""
+        if _fault(run, done):
+            return
         if run.kind == ALONE:
             job = done.jobs[0]
-            if job.failure or len(job.trace) < LEAST_SAMPLES:
-                return
             words = self._given.program[job.name].command
             profile = Profile(
                 job.name, words, job.trace, job.wall_s, False, 0.0, self._facts, None,
@@ -252,9 +257,27 @@ class _Measuring:
             name = profile_name(job.name, run.repeat)
             write_whole(self._folder / PROFILES / name, profile.to_bytes())
             return
-        if not any(job.failure for job in done.jobs):
-            path = self._folder / TRACES / f"{run.key}.trace"
-            write_whole(path, joint_trace(done).to_bytes())
+        path = self._folder / TRACES / f"{run.key}.trace"
+        write_whole(path, joint_trace(done).to_bytes())
+
+
+def _fault(run: Planned, done: RunTogether) -> str:
+    """Return why a run has no use; empty if it has. A run alone has to make a profile."""
+    if failed := [f"{job.name}: {job.failure}" for job in done.jobs if job.failure]:
+        return "; ".join(failed)
+    if run.kind != ALONE:
+        return ""
+    job = done.jobs[0]
+    if len(job.trace) < LEAST_SAMPLES:
+        return (
+            f"{job.name}: too short: it took {job.wall_s:.2f} s, and {len(job.trace)} samples were "
+            f"taken; a profile needs {LEAST_SAMPLES}"
+        )
+    try:
+        check_samples(job.trace, job.wall_s)
+    except ValueError as error:
+        return f"{job.name}: {error}"
+    return ""
 
 
 def joint_trace(done: RunTogether) -> Trace:

@@ -66,6 +66,8 @@ class Measurement:
         Co-runs that others disturbed: no model is judged by them.
     n_left_out
         How many were not usable.
+    skipped
+        Programs that ran alone without leaving a profile, as they were too short.
     noise
         The mean relative deviation of repeats alone from their median: no model can be better.
     """
@@ -74,6 +76,7 @@ class Measurement:
     cases: tuple[Case, ...]
     disturbed: tuple[Case, ...]
     n_left_out: int
+    skipped: tuple[str, ...]
     noise: float
     capacity: Capacity
 
@@ -89,19 +92,24 @@ def read_measurement(
             alone.setdefault(run.jobs[0].program, []).append(run)
     if not alone:
         raise DatasetError(f"{folder} has no program that ran alone; measure the set first")
-    profiles = {name: _middle(Path(folder), name, own) for name, own in alone.items()}
+    made = {name: _middle(Path(folder), name, own) for name, own in alone.items()}
+    profiles = {name: profile for name, profile in made.items() if profile is not None}
+    skipped = tuple(sorted(made.keys() - profiles.keys()))
+    if not profiles:
+        raise DatasetError(f"{folder} has no profile of any program; measure the set again")
     here = next(iter(profiles.values())).facts
-    known = chosen_machine(machine)
-    if machine is None and known is not None and known.facts != here:
-        known = None  # co-runs of another machine are judged by what they say of it
-    found, capacity, _ = on_one_machine(list(profiles.values()), known, here)
+    given = chosen_machine(machine)
+    if machine is None and given is not None and given.facts != here:
+        given = None  # co-runs of another machine are judged by what they say of it
+    found, capacity, _ = on_one_machine(list(profiles.values()), given, here)
     needs = dict(zip(profiles, found, strict=True))
     together = [run for run in runs if run.kind != ALONE]
-    usable = [run for run in together if run.is_usable]
+    known = [r for r in together if not {job.program for job in r.jobs} & {*skipped}]
+    usable = [run for run in known if run.is_usable]
     cases = _cases(usable, needs, capacity)
-    disturbed = _cases([r for r in together if r.status == DISTURBED], needs, capacity)
+    disturbed = _cases([r for r in known if r.status == DISTURBED], needs, capacity)
     n_left_out = len(together) - len(usable)
-    return Measurement(profiles, cases, disturbed, n_left_out, _noise(alone), capacity)
+    return Measurement(profiles, cases, disturbed, n_left_out, skipped, _noise(alone), capacity)
 
 
 def _cases(
@@ -112,9 +120,12 @@ def _cases(
     return (*cases, *(_running(case) for case in cases if case.kind == SHIFTED))
 
 
-def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile:
+def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile | None:
     """Return the profile of the run alone of median time, of an undisturbed one if there is."""
-    good = [run for run in runs if run.is_usable] or list(runs)
+    there = [r for r in runs if (folder / PROFILES / profile_name(name, r.repeat)).exists()]
+    good = [run for run in there if run.is_usable] or there
+    if not good:
+        return None
     middle = sorted(good, key=lambda run: run.jobs[0].wall_s)[(len(good) - 1) // 2]
     file = profile_name(name, middle.repeat)
     return replace(read_profile(folder / PROFILES / file), name=name)

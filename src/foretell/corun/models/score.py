@@ -123,6 +123,7 @@ class CoRunScores:
             "noise": None if math.isnan(self.measurement.noise) else self.measurement.noise,
             "n_cases": len(self.measurement.cases),
             "n_left_out": self.measurement.n_left_out,
+            "skipped": list(self.measurement.skipped),
         }
 
     def __str__(self) -> str:
@@ -131,6 +132,7 @@ class CoRunScores:
         lines = [
             f"{counted(n_runs, 'usable co-run')} of {counted(len(data.profiles), 'program')}, "
             f"{data.n_left_out} left out; repeats alone differ by {percent(data.noise)}",
+            *(f"without '{name}', which was too short for a profile" for name in data.skipped),
             f"{'mean error of times':22}" + "".join(f"{q:>15}" for q in QUESTIONS),
         ]
         for name, own in self.errors().items():
