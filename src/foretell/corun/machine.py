@@ -161,7 +161,7 @@ def measure_machine(
     seconds
         How long each of about twenty bubbles lasts.
     priority
-        Whether bubbles run before other processes; it takes the right to do so.
+        Whether bubbles run before other processes; it needs root.
     """
     found = _Measuring(seconds, priority, progress).measure()
     keep_machine(found, output)

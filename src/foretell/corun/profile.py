@@ -145,7 +145,7 @@ def profile_job(
     bubbles
         Run the job once more beside a bubble that copies in memory, to find the bandwidth it needs.
     priority
-        Whether it runs before other processes; it takes the right to do so.
+        Whether it runs before other processes; it needs root.
     """
     words = tuple(command)
     if not words:

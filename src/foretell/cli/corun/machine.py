@@ -11,9 +11,7 @@ from foretell.cli import _options as option
 from foretell.cli._output import echo, echo_notes, echo_unchanged
 from foretell.errors import Option, UsageError
 
-priority = click.option(
-    "--priority", is_flag=True, help="Run before other processes; takes the rights of root."
-)
+priority = click.option("--priority", is_flag=True, help="Run before other processes; needs root.")
 
 
 @click.command()

@@ -125,8 +125,7 @@ def run_together(
         raise UsageError("jobs are sampled through /proc, which only Linux has; run this on Linux")
     if priority and os.geteuid() != 0:
         raise UsageError(
-            "running before other processes takes the rights of root; leave it out, and use an "
-            "idle machine",
+            "running before other processes needs root; leave it out, and use an idle machine",
             option=Option("priority"),
         )
     with ExitStack() as stack:
