@@ -196,8 +196,8 @@ def on_one_machine(
     notes = [note for profile in reversed(first.values()) for note in profile.notes()]
     if machine is None:
         notes.append(
-            "disk and memory bandwidth are taken to be enough for all, and CPU time to be shared by "
-            "threads; foretell corun machine measures what this machine has"
+            "disk and memory bandwidth are taken to be enough for all, and CPU time to be shared "
+            "by threads; foretell corun machine measures what this machine has"
         )
         facts = here or machine_facts()
         capacity = Capacity(facts.n_usable, facts.most_memory)
