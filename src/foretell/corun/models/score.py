@@ -183,7 +183,7 @@ def _numbered(
 
 
 def _change(gain: float) -> str:
-    return f"{-100 * gain:+.0f} %"
+    return f"{round(-100 * gain):+d} %"
 
 
 def score_co_runs(
