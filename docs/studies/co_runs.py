@@ -15,18 +15,29 @@ import numpy as np
 import pandas as pd
 from page import BLACK, BLUE, DOCS, EXAMPLES, ORANGE, STUDIES, Study, drawing, markdown, percent
 
-from foretell.corun.calibration import PAIR
+from foretell.corun.calibration import PAIR, RUNNING
 from foretell.corun.machine import read_machine
+from foretell.corun.models.baselines import Fluid
 from foretell.corun.models.cases import Case
 from foretell.corun.models.gru.model import GruModel
 from foretell.corun.models.gru.network import CROSSING, RULES
 from foretell.corun.models.gru.sequences import N_METRICS
 from foretell.corun.models.gru.train import GruOptions
 from foretell.corun.models.score import CoRunScores, score_co_runs
-from foretell.corun.models.validation import QUESTIONS, calibrated
+from foretell.corun.models.validation import (
+    BASELINES,
+    QUESTIONS,
+    UNSEEN,
+    calibrated,
+    covered,
+    improvement,
+    mape,
+    out_of_sample,
+)
 from foretell.decide.corun.grouping import GroupEnds, best_plan
 from foretell.traces import read_trace
 
+WRITERS = frozenset({"tar", "write"})
 _PICTURED = "two-phases"
 _HORIZONS = (1, 2, 3)
 
@@ -56,9 +67,9 @@ def facts(study: Study, runs: pd.DataFrame, scores: CoRunScores) -> str:
         f"well and {disturbed.get('disturbed', 0)} were disturbed by others even when repeated, "
         f"and are left out. Others kept {runs['other_load'].mean():.2f} cores busy meanwhile, and "
         "measured jobs ran before them (`priority`); while jobs waited, others used "
-        f"{runs['disturbed'].mean():.3f} cores on average. The host kept "
-        f"{runs['steal'].mean():.3f} cores. Repeats of a program alone differ by "
-        f"{percent(data.noise)} from their median on average: no model can be better."
+        f"{runs['disturbed'].mean():.3f} cores on average. The host gave "
+        f"{runs['steal'].mean():.3f} cores to other virtual machines. Repeats of a program alone "
+        f"differ by {percent(data.noise)} from their median on average: no model can be better."
     )
 
 
@@ -110,19 +121,21 @@ def draw_matrix(runs: pd.DataFrame) -> plt.Figure:
 def draw_predicted(scores: CoRunScores) -> plt.Figure:
     """Draw predicted against measured times of programs that were left out."""
     figure, panes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharex=True, sharey=True)
-    for axes, name in zip(panes, (scores.best_baseline, scores.chosen), strict=True):
+    best = {q: scores.predictions[name][q] for q, name in scores.best_baselines.items()}
+    shown = {"best baseline of each question": best, "foretell": scores.used}
+    for axes, (title, predictions) in zip(panes, shown.items(), strict=True):
         for question, marker, color in (
             ("pairs, unseen", "o", BLUE), ("triples", "^", ORANGE), ("shifted", "s", "#2a7f3f"),
             ("pinned", "D", BLACK),
         ):  # fmt: skip
-            found = scores.predictions[name][question]
+            found = predictions[question]
             axes.plot(
                 [p.measured_s for p in found], [p.predicted_s for p in found], marker, color=color,
                 fillstyle="none", markersize=4, label=question,
             )  # fmt: skip
         ends = axes.get_xlim()
         axes.plot(ends, ends, color="#777777", linewidth=0.8)
-        axes.set(xlabel="measured, s", title=name)
+        axes.set(xlabel="measured, s", title=title)
         axes.title.set(fontsize=10)
     panes[0].set(ylabel="predicted, s")
     panes[1].legend(fontsize=7, frameon=False)
@@ -168,22 +181,80 @@ def _modelled(case: Case, k: int) -> tuple[list[float], list[float]]:
 
 
 def errors(scores: CoRunScores) -> str:
-    """Return the errors of all models, and what the chosen one gains."""
+    """Return the errors of all models, and what those in use gain."""
+    used = set(scores.chosen.values())
     rows = [
-        (f"**{name}**" if name == scores.chosen else name, *(percent(e) for e in own.values()))
+        (f"**{name}**" if name in used else name, *(percent(e) for e in own.values()))
         for name, own in scores.errors().items()
     ]
     text = markdown(("model", *QUESTIONS), rows)
     gains = "; ".join(
-        f"{q} {-100 * g:+.0f} % ({-100 * high:+.0f} to {-100 * low:+.0f})"
+        f"{q} {-100 * g:+.0f} % ({-100 * high:+.0f} to {-100 * low:+.0f}) against *"
+        f"{scores.best_baselines[q]}*"
         for q, (g, low, high) in scores.gains().items()
     )
     covers = ", ".join(f"{q} {100 * c:.0f} %" for q, c in scores.coverage().items())
     return (
-        f"{text}\nError of *{scores.chosen}* against *{scores.best_baseline}*, the best baseline, "
-        f"with 95 % intervals of a paired bootstrap over co-runs: {gains}.\n\n"
-        f"Intervals of 90 % cover: {covers}. Programs that are left out do not shape them.\n"
+        f"{text}\nError of *{' and '.join(sorted(used))}* against the best baseline of each "
+        f"question, with 95 % intervals of a paired bootstrap over co-runs: {gains}.\n\n"
+        f"Intervals of 90 % cover: {covers}. Each interval was made without the program it is "
+        f"tested on.\n\n{left_out(scores)}\n{without_writers(scores)}"
     )
+
+
+def left_out(scores: CoRunScores) -> str:
+    """Say which co-runs were disturbed and are left out, and what the errors are with them."""
+    data = scores.measurement
+    lost = [case for case in data.disturbed if case.kind != RUNNING]
+    n_writers = sum(bool(WRITERS & {*case.programs}) for case in lost)
+    with_all = out_of_sample(Fluid, (*data.cases, *data.disturbed))
+    kinds = pd.Series([case.kind for case in lost]).value_counts().items()
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
+    rows = [
+        ("as judged here", *(percent(mape(p)) for p in scores.predictions[Fluid.name].values())),
+        ("with those left out", *(percent(mape(p)) for p in with_all.values())),
+    ]
+    return (
+        f"Of the {len(lost)} co-runs that are left out ({counts}), {n_writers} have "
+        f"{_writers()}, the two programs that the fluid model predicts worst: the "
+        "kernel's threads that write for them count as others. The errors of *fluid*:\n\n"
+        f"{markdown(('co-runs', *QUESTIONS), rows)}"
+    )
+
+
+def without_writers(scores: CoRunScores) -> str:
+    """Say how good the fluid model is without the programs that write to the disk."""
+    cases = [c for c in scores.measurement.cases if not WRITERS & {*c.programs}]
+    fluid = out_of_sample(Fluid, cases)
+    others = [out_of_sample(model, cases) for model in BASELINES]
+    best = {q: min((other[q] for other in others), key=mape) for q in QUESTIONS}
+    gains = [improvement(fluid[q], best[q]) for q in QUESTIONS]
+    shares = [covered(fluid[q], kind) if q in UNSEEN else None for q, kind in QUESTIONS.items()]
+    changes = (
+        f"{-100 * g:+.0f} % ({-100 * high:+.0f} to {-100 * low:+.0f})" for g, low, high in gains
+    )
+    rows = [
+        ("error of *fluid*", *(percent(mape(fluid[q])) for q in QUESTIONS)),
+        ("against the best baseline", *changes),
+        ("90 % intervals cover", *("–" if s is None else f"{100 * s:.0f} %" for s in shares)),
+    ]
+    return f"Co-runs without {_writers()}:\n\n{markdown(('', *QUESTIONS), rows)}"
+
+
+def _writers() -> str:
+    return " or ".join(f"`{name}`" for name in sorted(WRITERS))
+
+
+def biases(scores: CoRunScores) -> str:
+    """Return how much longer programs take in pairs than the fluid model says."""
+    ratios: dict[str, list[float]] = {}
+    for case in (case for case in scores.measurement.cases if case.kind == PAIR):
+        for k, name in enumerate(case.programs):
+            modelled = case.fluid.ends_s[k] - case.jobs[k].start_s
+            ratios.setdefault(name, []).append(case.walls_s[k] / modelled)
+    means = sorted(((float(np.mean(r)), name) for name, r in ratios.items()), reverse=True)
+    texts = ", ".join(f"`{name}` {100 * (mean - 1):+.0f} %" for mean, name in means)
+    return f"Measured times in pairs against those of the fluid model, on average: {texts}.\n"
 
 
 def grouping(scores: CoRunScores) -> str:
@@ -279,7 +350,16 @@ def _averaged(test: list[Case], models: list[GruModel]) -> float:
     return float(np.mean(found))
 
 
-def write_calibration(study: Study, scores: CoRunScores) -> None:
+def write_card(scores: CoRunScores) -> None:
+    """Write into the data card which co-runs are left out, and what that does to errors."""
+    path = EXAMPLES / "corun" / "README.md"
+    begin, end = "<!-- begin: left out -->\n", "<!-- end: left out -->"
+    head, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    tail = rest.partition(end)[2]
+    path.write_text(f"{head}{begin}{left_out(scores)}\n{end}{tail}", encoding="utf-8")
+
+
+def write_calibration(scores: CoRunScores) -> None:
     """Write the errors that foretell brings along, for intervals without a fit of one's own."""
     found = calibrated(
         scores.predictions["fluid"],
@@ -287,9 +367,8 @@ def write_calibration(study: Study, scores: CoRunScores) -> None:
         f"{len(scores.measurement.profiles)} programs, measured on 2 cores in foretell's own study",
     )
     path = DOCS.parent / "src" / "foretell" / "corun" / "calibration.json"
-    if study.page.parent == STUDIES:
-        text = json.dumps({"source": found.source, "errors": dict(found.errors)}, indent=1)
-        path.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps({"source": found.source, "errors": dict(found.errors)}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -316,12 +395,15 @@ def main() -> None:
         f"## How far off each model is\n\n{errors(scores)}\n"
         "![Predicted and measured times](../pictures/co-runs-predicted.svg)\n\n"
         "![CPU time of a pair over time](../pictures/co-runs-traces.svg)\n\n"
+        f"## Measured against modelled, by program\n\n{biases(scores)}\n"
         f"## Groups\n\n{grouping(scores)}"
     )
     if not study.is_quick:
         results += f"\n## The sequence-to-sequence model\n\n{ablations(scores)}"
     study.write(results, pictures)
-    write_calibration(study, scores)
+    if study.page.parent == STUDIES:
+        write_calibration(scores)
+        write_card(scores)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import sys
 
 import numpy as np
 
-from foretell.corun.machine import Machine, machine_facts
+from foretell.corun.facts import MachineFacts, machine_facts
+from foretell.corun.machine import Machine
 from foretell.corun.profile import Profile
 from foretell.traces import Trace
 
@@ -35,6 +36,7 @@ def made_up(name="a", seconds=10.0, cores=1.0, memory_bytes=1e6, disk=0.0, **mor
         "disk_bytes": 1e6 * disk * times,
     }
     given = {"facts": FACTS, "compute_rate": None, "is_endless": False, **more}
+    given["facts"] = MachineFacts.model_validate(given["facts"])
     return Profile(
         name=name, command=("job",), trace=Trace(times, columns), wall_s=seconds, bandwidth=0.0,
         disturbed=0.0, overhead=0.0, **given,

@@ -13,7 +13,10 @@ CORES = {"a": 0.5, "b": 1.0, "c": 1.0, "d": 1.6, "e": 2.0}
 
 
 def make_measurement(folder, factor=1.0, machine=None):
-    """Write a folder of co-runs of five programs that take so many times longer than modelled."""
+    """Write a folder of co-runs of five programs that take so many times longer than modelled.
+
+    A factor may also be given by kind.
+    """
     folder = Path(folder)
     (folder / "profiles").mkdir(parents=True)
     capacity = (machine or made_up_machine()).capacity()
@@ -35,7 +38,8 @@ def make_measurement(folder, factor=1.0, machine=None):
             for n, s in zip(names, starts, strict=True)
         ]
         ends = play_together(jobs, capacity).ends_s
-        ends = [s + factor * (e - s) for s, e in zip(starts, ends, strict=True)]
+        longer = factor[kind] if isinstance(factor, dict) else factor
+        ends = [s + longer * (e - s) for s, e in zip(starts, ends, strict=True)]
         records.append(record(kind, names, starts, ends))
     write_table(folder, records)
     return folder

@@ -1,5 +1,7 @@
 """Grouping for users: job files, limits, memory, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 import foretell
@@ -28,6 +30,14 @@ def test_a_job_file_names_profiles_counts_and_jobs_to_keep_apart(tmp_path):
     )
     found = group_jobs(tmp_path / "jobs.toml", machine=made_up_machine())
     assert sorted(sorted(g.jobs) for g in found.groups) == [["a", "a-2"], ["b"]]
+
+
+def test_a_note_on_a_profile_is_told_once_for_all_copies(tmp_path):
+    profile = replace(made_up("a"), disturbed=0.4)
+    foretell.write_profile(profile, tmp_path / "a.profile")
+    (tmp_path / "jobs.toml").write_text('[job.a]\nprofile = "a.profile"\ncount = 3\n')
+    found = group_jobs(tmp_path / "jobs.toml", machine=made_up_machine())
+    assert sum("0.40 cores" in note for note in found.notes) == 1
 
 
 def test_jobs_that_do_not_fit_into_memory_are_kept_apart_or_refused():

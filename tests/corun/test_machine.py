@@ -5,16 +5,20 @@ import sys
 
 import pytest
 
+from foretell.corun.group import group_jobs
 from foretell.corun.machine import (
     Machine,
     bubble_rate,
+    default_path,
     inverted_bandwidth,
+    keep_machine,
     measure_machine,
     read_machine,
 )
+from foretell.corun.predict import predict_together
 from foretell.errors import NothingUsableError, UsageError
 
-from .jobs import made_up_machine
+from .jobs import made_up, made_up_machine
 
 
 def test_a_machine_is_measured_and_read_again(tmp_path):
@@ -26,6 +30,35 @@ def test_a_machine_is_measured_and_read_again(tmp_path):
     assert "memory bandwidth" in str(found)
 
 
+def test_a_disturbed_measurement_is_kept_only_in_a_file_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    disturbed, calm = made_up_machine(other_load=0.4), made_up_machine(other_load=0.05)
+    with pytest.raises(NothingUsableError, match=r"kept 0\.40 cores .*Nothing was kept") as told:
+        keep_machine(disturbed)
+    assert "this.machine" in str(told.value)
+    assert not default_path().exists()
+    keep_machine(disturbed, tmp_path / "x.machine")
+    assert read_machine(tmp_path / "x.machine") == disturbed
+    keep_machine(calm)
+    assert read_machine(default_path()) == calm
+    assert calm.notes() == []
+
+
+def test_the_load_of_others_is_shown_and_noted_in_predictions():
+    disturbed = made_up_machine(other_load=0.4)
+    assert "others kept 0.40 cores" in str(disturbed)
+    for found in (
+        predict_together([made_up()], machine=disturbed),
+        group_jobs({"a": made_up()}, machine=disturbed),
+    ):
+        assert any("0.40 cores" in note for note in found.notes)
+
+
+def with_facts(**change):
+    content = made_up_machine().model_dump()
+    return json.dumps({**content, "facts": {**content["facts"], **change}})
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -33,6 +66,11 @@ def test_a_machine_is_measured_and_read_again(tmp_path):
         ("[1]", "does not describe a machine"),
         ("not json", "does not describe a machine"),
         (json.dumps({**made_up_machine().model_dump(), "disk": -1}), "disk"),
+        (json.dumps({**made_up_machine().model_dump(), "facts": {}}), r"facts\.cpu"),
+        (with_facts(n_usable="abc"), r"facts\.n_usable: must be a whole number"),
+        (with_facts(n_usable=-3), r"facts\.n_usable: must be at least 1"),
+        (with_facts(memory_bytes="lots"), r"facts\.memory_bytes"),
+        (with_facts(cpu="x" * 3000), r"facts\.cpu: must be at most 200 .{,90}$"),
         (json.dumps({**made_up_machine().model_dump(), "dsik": 1}), "dsik"),
     ],
 )

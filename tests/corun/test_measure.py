@@ -99,6 +99,17 @@ def test_a_program_that_fails_is_named_and_its_co_runs_are_not_made(tmp_path):
     assert done.n_ok == 2 + 3
 
 
+def test_a_short_program_is_sampled_finely_and_one_that_is_over_at_once_is_named(tmp_path):
+    given = quick(tmp_path, pairs=3, shifted=0, triples=0, pinned=0)
+    given["program"]["a"] = program("import time; time.sleep(0.2)")
+    given["program"]["b"] = {"run": "true"}
+    done = measure_co_runs(given, tmp_path / "out")
+    assert "too short" in done.failures["alone-b-0"]
+    assert done.failures["pair-a+b-0"] == "'b' fails alone"
+    assert done.n_ok == 2
+    assert len(read_profile(tmp_path / "out/profiles/a.profile").trace) >= 10
+
+
 def test_a_program_that_fails_only_beside_another_is_named(tmp_path):
     """It takes a lock that only one process can hold."""
     lock = tmp_path / "lock"
@@ -148,7 +159,7 @@ def test_results_of_another_set_are_never_mixed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"program": {"a": {"run": "true"}}}, "program"),
+        ({"program": {"a": {"run": "true"}}}, "program: at least 2 are needed, not 1"),
         ({"program": {"a": {"run": ""}, "b": {"run": "true"}}}, "empty"),
         ({"program": {"../a": {"run": "true"}, "b": {"run": "true"}}}, "cannot be called"),
         ({"program": {"a": {"run": "echo 'x"}, "b": {"run": "true"}}}, "quotation"),

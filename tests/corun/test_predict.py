@@ -2,15 +2,21 @@
 
 import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import foretell
+from foretell.corun.calibration import Calibration
+from foretell.corun.facts import MachineFacts
+from foretell.corun.models.fitted import FittedCoRuns
 from foretell.corun.predict import predict_together, slowdown
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.report.corun import write_together
+from foretell.traces import Trace
 
-from .jobs import FACTS, made_up, made_up_machine
+from .jobs import FACTS, here, made_up, made_up_machine
 
 ONE_CORE = made_up_machine(facts={**FACTS, "n_usable": 1})
 
@@ -47,6 +53,25 @@ def test_layouts_decide_whether_jobs_meet():
     assert spread["a"].slowdown == pytest.approx(1.0)
 
 
+def two_phases(name):
+    """Return a job that rests, and then computes on two cores: 0.8 cores on average."""
+    job = made_up(name)
+    cores = np.where(job.trace.times_s > 6.0, 2.0 * (job.trace.times_s - 6.0), 0.0)
+    trace = Trace(job.trace.times_s, {**job.trace.columns, "cpu_time_s": cores})
+    return replace(job, trace=trace)
+
+
+def test_a_layout_is_the_one_that_is_measured():
+    """It depends on cores used on average, and says which cores that makes."""
+    jobs, machine = [two_phases("a"), two_phases("b")], made_up_machine()
+    packed = predict_together(jobs, pin="packed", machine=machine)
+    assert [job.cpus for job in packed.jobs] == [(0,), (0,)]
+    assert "taskset -c 0 for a, taskset -c 0 for b" in str(packed)
+    spread = predict_together(jobs, pin="spread", machine=machine)
+    assert spread.to_json()["jobs"][1]["cpus"] == [1]
+    assert "taskset" not in str(predict_together(jobs, machine=machine))
+
+
 def test_slowdown_is_that_beside_steady_neighbors():
     short, long = of_one_core(name="a", seconds=1.0), of_one_core(name="b", seconds=100.0)
     assert slowdown(long, [short], machine=ONE_CORE) == pytest.approx(2.0, rel=0.02)
@@ -55,6 +80,8 @@ def test_slowdown_is_that_beside_steady_neighbors():
 
 def test_jobs_that_do_not_fit_into_memory_get_no_time():
     jobs = [made_up(name="a", memory_bytes=1e10), made_up(name="b", memory_bytes=1e10)]
+    with pytest.raises(NothingUsableError, match=r"'a' does not fit into memory: .* 931\.3 GiB"):
+        predict_together([made_up("a", memory_bytes=1e12)], machine=made_up_machine())
     with pytest.raises(NothingUsableError, match="do not fit into memory together"):
         predict_together(jobs, machine=made_up_machine())
     # One after the other they do.
@@ -79,6 +106,28 @@ def test_a_profile_of_another_machine_is_refused_unless_both_were_measured():
     found = predict_together([made_up(), measured], machine=made_up_machine())
     assert found["b"].alone_s == pytest.approx(5.0)
     assert any("far" in note for note in found.notes)
+
+
+def test_without_a_machine_file_jobs_run_on_this_machine(monkeypatch):
+    """Not on that of the first profile."""
+    monkeypatch.setattr("foretell.corun.machine.known_machine", lambda: None)
+    stranger = made_up("stranger", facts={**FACTS, "cpu": "Other"})
+    for jobs in ([stranger, stranger], [stranger, here(made_up())], [here(made_up()), stranger]):
+        with pytest.raises(UsageError, match="'stranger' was profiled on another machine"):
+            predict_together(jobs)
+    with pytest.raises(UsageError, match="'stranger' was profiled on another machine"):
+        foretell.group_jobs({"stranger": stranger})
+
+
+def test_a_model_of_another_machine_is_named(tmp_path):
+    model = FittedCoRuns(
+        Calibration({"pair": (0.1,) * 9}, "x"), None, MachineFacts(**{**FACTS, "cpu": "Other"})
+    )
+    jobs = [made_up("a"), made_up("b")]
+    found = predict_together(jobs, machine=made_up_machine(), model=model)
+    assert any("learned on another machine (Other" in note for note in found.notes)
+    own = replace(model, facts=MachineFacts(**FACTS))
+    assert not predict_together(jobs, machine=made_up_machine(), model=own).notes
 
 
 @pytest.mark.parametrize(
@@ -107,7 +156,8 @@ def test_files_give_jobs_their_names(tmp_path):
 
 def test_disk_and_bandwidth_without_a_measured_machine_are_named_as_unknown(monkeypatch):
     monkeypatch.setattr("foretell.corun.machine.known_machine", lambda: None)
-    assert any("corun machine" in note for note in predict_together([made_up()]).notes)
+    notes = predict_together([here(made_up())]).notes
+    assert any("corun machine" in note for note in notes)
 
 
 @pytest.mark.parametrize("ending", ["svg", "html", "md"])
@@ -116,6 +166,22 @@ def test_a_timeline_or_a_report_is_written(ending, tmp_path):
     path = tmp_path / f"out.{ending}"
     assert write_together(found, path) > 1000
     assert "tall line: end alone" in path.read_text() or ending == "md"
+
+
+def test_intervals_of_running_jobs_have_errors_of_their_own():
+    errors = {"pair": 0.0, "shifted": 0.1, "running": 0.4, "triple": 0.2, "pinned": 0.3}
+    calibration = Calibration({kind: (e,) * 9 for kind, e in errors.items()}, "x")
+    model = FittedCoRuns(calibration, None, MachineFacts(**FACTS))
+    jobs = [made_up(name) for name in "abcd"]
+    for n_jobs, options, error in (
+        (2, {}, 0.0), (2, {"starts": {"a": 2.0}}, 0.1), (2, {"running": {"a": 0.3}}, 0.4),
+        (3, {}, 0.2), (2, {"pin": "spread"}, 0.3),
+    ):  # fmt: skip
+        found = predict_together(jobs[:n_jobs], machine=made_up_machine(), model=model, **options)
+        assert found["b"].upper_s == pytest.approx(math.exp(error) * found["b"].end_s)
+        assert not found.notes
+    more = predict_together(jobs, machine=made_up_machine(), model=model)
+    assert any("intervals of 4 may be too narrow" in note for note in more.notes)
 
 
 def test_json_is_plain():
@@ -127,3 +193,11 @@ def test_a_job_alone_has_no_interval_of_co_runs():
     found = predict_together([made_up("a")], machine=made_up_machine())
     assert found["a"].lower_s == found["a"].end_s == found["a"].upper_s
     assert "–" in str(found)
+    told = found.to_json()
+    assert told["confidence"] is told["jobs"][0]["lower_s"] is told["jobs"][0]["upper_s"] is None
+
+
+def test_no_line_of_a_prediction_is_empty():
+    jobs = [made_up("a"), made_up("service", is_endless=True)]
+    for some in (jobs, jobs[:1]):
+        assert all(str(predict_together(some, machine=made_up_machine())).splitlines())

@@ -14,7 +14,24 @@ from foretell.decide.corun.jobs import BANDWIDTH, CPU
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.traces import Trace
 
-from .jobs import made_up, made_up_machine, python, spin
+from .jobs import FACTS, made_up, made_up_machine, python, spin
+
+MANY = """
+import os, time
+reader, writer = os.pipe()
+children = []
+for _ in range(1000):
+    child = os.fork()
+    if child == 0:
+        os.close(writer)
+        os.read(reader, 1)               # until the parent closes its end
+        os._exit(0)
+    children.append(child)
+time.sleep(4)
+os.close(writer)
+for child in children:
+    os.waitpid(child, 0)
+"""
 
 
 def test_a_job_that_rests_and_computes_has_two_phases(tmp_path):
@@ -91,6 +108,53 @@ def test_bad_samples_are_refused(change, reason, tmp_path):
     (tmp_path / "bad.profile").write_bytes(bad.to_bytes())
     with pytest.raises(DatasetError, match=reason):
         read_profile(tmp_path / "bad.profile")
+
+
+def test_a_pause_that_was_meant_is_no_gap(tmp_path):
+    """Samples of a large tree take long, so there are fewer of them after the first."""
+    good = made_up(seconds=20.0)
+    kept = np.r_[:12, 40:200:30]
+    times = good.trace.times_s[kept]
+    meant = {"pause_s": np.r_[np.diff(times), 0.0] * 0.9}
+    columns = {n: v[kept] for n, v in good.trace.columns.items()}
+    wall_s = float(times[-1])
+    write_profile(
+        replace(good, trace=Trace(times, columns | meant), wall_s=wall_s), tmp_path / "a.profile"
+    )
+    assert len(read_profile(tmp_path / "a.profile").trace) == len(times)
+    meant["pause_s"][13] = 0.05  # that sample was late
+    late = replace(good, trace=Trace(times, columns | meant), wall_s=wall_s)
+    write_profile(late, tmp_path / "late.profile")
+    with pytest.raises(DatasetError, match=r"after 7\.1 s, where samples were meant to be 0\.05 s"):
+        read_profile(tmp_path / "late.profile")
+
+
+def test_a_profile_of_a_thousand_processes_can_be_read_back(tmp_path):
+    found = profile_job(python(MANY))
+    write_profile(found, tmp_path / "many.profile")
+    again = read_profile(tmp_path / "many.profile")
+    assert again.trace.columns["n_processes"].max() >= 900
+    assert again.needs(2) == found.needs(2)
+
+
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [
+        ([1], "of which machine"),
+        ({}, "machine.cpu: is required"),
+        ({**FACTS, "memory_bytes": "abc"}, "machine.memory_bytes: must be a whole number"),
+        ({**FACTS, "memory_bytes": [1]}, "machine.memory_bytes: must be a whole number"),
+        ({**FACTS, "n_usable": 0}, "machine.n_usable: must be at least 1"),
+        ({**FACTS, "cpu": "x" * 3000}, "machine.cpu: must be at most 200"),
+    ],
+)
+def test_a_profile_of_a_machine_that_cannot_be_is_refused(machine, reason, tmp_path):
+    good = Trace.from_bytes(made_up().to_bytes())
+    bad = Trace(good.times_s, good.columns, {**good.about, "machine": machine})
+    (tmp_path / "bad.profile").write_bytes(bad.to_bytes())
+    with pytest.raises(DatasetError, match=reason) as told:
+        read_profile(tmp_path / "bad.profile")
+    assert len(str(told.value)) < 400
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,9 +11,11 @@ from importlib import resources
 
 import numpy as np
 
+from foretell.decide.corun.jobs import CoJob
+
 #: Kinds of co-runs that have errors of their own.
-PAIR, SHIFTED, TRIPLE, PINNED = "pair", "shifted", "triple", "pinned"
-GROUPS = (PAIR, SHIFTED, TRIPLE, PINNED)
+PAIR, SHIFTED, RUNNING, TRIPLE, PINNED = "pair", "shifted", "running", "triple", "pinned"
+GROUPS = (PAIR, SHIFTED, RUNNING, TRIPLE, PINNED)
 CONFIDENCE = 0.9
 _LEAST_ERRORS = 8  # fewer say too little of their own; then those of all kinds count
 
@@ -49,11 +51,20 @@ class Calibration:
         return math.exp(own[k]), math.exp(own[-1 - k])
 
 
-def group_of(n_jobs: int, *, is_shifted: bool, is_pinned: bool) -> str:
+def group_of(jobs: Sequence[CoJob]) -> str:
     """Return the kind of a co-run."""
-    if is_pinned:
+    if any(job.cpus is not None for job in jobs):
         return PINNED
-    return TRIPLE if n_jobs > 2 else SHIFTED if is_shifted else PAIR
+    if len(jobs) > 2:
+        return TRIPLE
+    if any(job.progress for job in jobs):
+        return RUNNING
+    return SHIFTED if len({job.start_s for job in jobs}) > 1 else PAIR
+
+
+def n_measured(group: str) -> int:
+    """Return how many jobs co-runs of a kind have."""
+    return 3 if group == TRIPLE else 2
 
 
 @cache

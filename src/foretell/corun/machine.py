@@ -15,19 +15,19 @@ import pydantic
 
 from foretell._version import __version__
 from foretell.corun.bubbles import LEVELS
-from foretell.corun.running.together import JobOrder, run_together
+from foretell.corun.facts import MachineFacts, machine_facts
+from foretell.corun.running.together import JobOrder, RunTogether, run_together
 from foretell.decide.corun.jobs import Capacity
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, Option, UsageError
 from foretell.files.directory import cache_folder, write_whole
 from foretell.files.text_file import FileKind, read_text
 from foretell.files.typed import validated
-from foretell.measure.running.machine import describe_machine
 from foretell.wording import number
 
 _KIND = FileKind("machine", "what a machine has", (".machine",))
-_FACTS = ("cpu", "n_usable", "memory_bytes", "architecture")
 _SECONDS = 2.0
 _LEAST_LOSS = 0.02  # of a bubble's rate: less is noise
+_MOST_OTHER, _ATTEMPTS = 0.1, 3  # as where sets are measured
 
 Positive = pydantic.PositiveFloat
 
@@ -54,12 +54,12 @@ class Machine(pydantic.BaseModel):
     sensitivities
         Of a probe of each kind: how many times longer it takes beside bubbles of levels 0 to 4.
     other_load
-        Cores that others kept busy meanwhile.
+        Cores that others, or the host of a virtual machine, kept while bubbles wanted them.
     """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    facts: dict[str, str | int | float | None]
+    facts: MachineFacts
     compute_rate: Positive
     core_speed: Positive
     thread_power: pydantic.NonNegativeFloat
@@ -73,34 +73,37 @@ class Machine(pydantic.BaseModel):
     def capacity(self) -> Capacity:
         """Return what jobs share."""
         return Capacity(
-            int(self.facts["n_usable"] or 1),
-            float(self.facts["memory_bytes"] or math.inf),
+            self.facts.n_usable,
+            self.facts.most_memory,
             self.bandwidth,
             self.disk,
             self.thread_power,
         )
 
+    def notes(self) -> list[str]:
+        """Return what to know about the figures."""
+        if self.other_load <= _MOST_OTHER:
+            return []
+        return [
+            f"while the machine was measured, others kept {self.other_load:.2f} cores that bubbles "
+            "wanted, so its figures are too low; measure it again when it is idle"
+        ]
+
     def __str__(self) -> str:
         levels = "".join(f"{f'level {level}':>10}" for level in LEVELS[1:])
         lines = [
-            f"{self.facts['cpu']}, {self.facts['n_usable']} cores, "
-            f"{number(float(self.facts['memory_bytes'] or 0) / 2**30, 3)} GiB of memory",
+            str(self.facts),
             f"memory bandwidth: {number(self.bandwidth / 1e9, 3)} GB/s, "
             f"of which one core uses {number(self.stream_rate / 1e9, 3)}",
             f"disk: {number(self.disk, 3)} s of busy time per second",
             f"a core runs at {100 * self.core_speed:.0f} % while the others compute; "
             f"CPU time is shared by threads to the power of {number(self.thread_power, 2)}",
+            f"others kept {self.other_load:.2f} cores meanwhile",
             f"times longer beside bubbles{levels}",
         ]
         for kind, values in self.sensitivities.items():
             lines.append(f"  {kind:25}" + "".join(f"{v:10.2f}" for v in values[1:]))
         return "\n".join(lines)
-
-
-def machine_facts() -> dict[str, Any]:
-    """Return what tells this machine from another."""
-    found = describe_machine()
-    return {name: found[name] for name in _FACTS}
 
 
 def default_path() -> Path:
@@ -148,6 +151,9 @@ def measure_machine(
 ) -> Machine:
     """Measure what this machine has, and write it to a file.
 
+    Bubbles that others disturb are run again. If others disturbed the whole measurement, it is
+    written only to a file that is named.
+
     Parameters
     ----------
     output
@@ -155,14 +161,24 @@ def measure_machine(
     seconds
         How long each of about twenty bubbles lasts.
     priority
-        Whether bubbles run before other processes; it takes the right to do so.
+        Whether bubbles run before other processes; it needs root.
     """
     found = _Measuring(seconds, priority, progress).measure()
+    keep_machine(found, output)
+    return found
+
+
+def keep_machine(found: Machine, output: Path | str | None = None) -> None:
+    """Write what was measured; a disturbed measurement does not become that of this user."""
     path = default_path() if output is None else Path(output)
     if output is None:
+        if notes := found.notes():
+            raise NothingUsableError(
+                f"{notes[0]}. Nothing was kept, as all predictions would use it",
+                remedy=("to write it anyway, name a file: ", Option("output", "this.machine")),
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, (found.model_dump_json(indent=1) + "\n").encode())
-    return found
 
 
 def bubble(
@@ -190,6 +206,7 @@ class _Measuring:
         self._seconds, self._priority, self._progress = seconds, priority, progress
         self._facts = machine_facts()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+        cores = cores[: self._facts.n_usable]  # a limit on CPU time may leave fewer
         self._first, self._others = (cores[0],), tuple(cores[1:]) or (cores[0],)
         self._n = len(cores)
         self._loads: list[float] = []
@@ -216,8 +233,13 @@ class _Measuring:
 
     def _run(self, *orders: JobOrder) -> list[float]:
         self._progress(" beside ".join(order.name for order in orders))
-        done = run_together(orders, priority=self._priority)
-        self._loads.append(done.disturbed)
+        attempts: list[RunTogether] = []
+        while len(attempts) < _ATTEMPTS:
+            attempts.append(run_together(orders, priority=self._priority))
+            if _other(attempts[-1]) <= _MOST_OTHER:
+                break
+        done = min(attempts, key=_other)
+        self._loads.append(_other(done))
         self._last = done
         for job in done.jobs:
             if job.failure:
@@ -260,6 +282,11 @@ class _Measuring:
             rate = self._run(probe, self._bubble(kind, level, cpus=cpus))[0]
             found.append(max(1.0, alone / rate))
         return found
+
+
+def _other(done: RunTogether) -> float:
+    """Return the cores that jobs wanted, and that others or the host kept."""
+    return done.disturbed + done.steal
 
 
 def inverted_bandwidth(machine: Machine, slowdown: float, bubble_rate_s: float) -> float:

@@ -8,13 +8,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.corun.calibration import CONFIDENCE, Calibration, group_of, shipped_calibration
+from foretell.corun.calibration import (
+    CONFIDENCE,
+    Calibration,
+    group_of,
+    n_measured,
+    shipped_calibration,
+)
+from foretell.corun.facts import MachineFacts, machine_facts
 from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
 from foretell.decide.corun.fluid import CoRun, play_together
-from foretell.decide.corun.jobs import Capacity, CoJob, JobNeeds, pinned
+from foretell.decide.corun.jobs import CPU, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import NothingUsableError, Option, UsageError, suggest
 from foretell.spaces.quantities import TIME, read_quantity
 
@@ -34,6 +41,8 @@ class JobEnd:
         When it would end alone, with the same start and progress.
     in_turn_s
         When it ends if the jobs run one after the other.
+    cpus
+        The cores it is pinned to; empty if the system decides.
     """
 
     name: str
@@ -43,6 +52,7 @@ class JobEnd:
     upper_s: float
     alone_s: float
     in_turn_s: float
+    cpus: tuple[int, ...] = ()
 
     @property
     def slowdown(self) -> float:
@@ -79,17 +89,21 @@ class Together:
         return next(job for job in self.jobs if job.name == name)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; null stands for a job without end."""
+        """Return plain values; null stands for a job without end, and where no interval is."""
         return {
-            "jobs": [{n: _finite(v) for n, v in vars(job).items()} for job in self.jobs],
+            "jobs": [self._job_json(job) for job in self.jobs],
             "slowdowns": {job.name: _finite(job.slowdown) for job in self.jobs},
             "contended": [
                 {"resource": r, "from_s": a, "to_s": b, "jobs": list(names)}
                 for r, a, b, names in self.contended
             ],
-            "confidence": CONFIDENCE,
+            "confidence": None if self.calibration is None else CONFIDENCE,
             "notes": list(self.notes),
         }
+
+    def _job_json(self, job: JobEnd) -> dict[str, Any]:
+        found = {n: _finite(v) for n, v in vars(job).items()} | {"cpus": list(job.cpus)}
+        return found if self.calibration is not None else found | {"lower_s": None, "upper_s": None}
 
     def __str__(self) -> str:
         from foretell.corun.text import together_text
@@ -121,8 +135,8 @@ def predict_together(
     running
         The share of their work that running jobs have done: ``{"a": 0.4}``.
     pin
-        ``"packed"`` has all jobs share as few cores as one of them can use, ``"spread"`` gives
-        each cores of its own; by default the system decides.
+        ``"packed"`` has all jobs share as many cores as one of them keeps busy on average,
+        ``"spread"`` gives each cores of its own; by default the system decides.
     machine
         What was measured of the machine, or its file; by default that of this user, if it fits.
     model
@@ -138,6 +152,12 @@ def predict_together(
     if pin is not None:
         co_jobs = _pinned(co_jobs, pin, capacity)
     learned = read_fitted(model) if isinstance(model, str | Path) else model
+    here = machine_facts() if known is None else known.facts
+    if learned is not None and learned.facts != here:
+        notes.append(
+            f"the model was learned on another machine ({learned.facts}), so its intervals may not "
+            f"hold for this one ({here})"
+        )
     return _together(co_jobs, capacity, notes, learned)
 
 
@@ -161,45 +181,50 @@ def slowdown_beside(job: JobNeeds, neighbors: Sequence[JobNeeds], capacity: Capa
 
 
 def on_one_machine(
-    profiles: Sequence[Profile], machine: Machine | None
+    profiles: Sequence[Profile], machine: Machine | None, here: MachineFacts | None = None
 ) -> tuple[list[JobNeeds], Capacity, list[str]]:
-    """Return what jobs need on one machine, what it has, and notes; refuse profiles of others."""
+    """Return what jobs need on one machine, what it has, and notes; refuse profiles of others.
+
+    Parameters
+    ----------
+    here
+        Which machine it is where none was measured; by default this one.
+    """
     if not profiles:
         raise UsageError("a prediction needs the profile of at least one job")
-    notes = [note for profile in profiles for note in profile.notes()]
-    facts = profiles[0].facts if machine is None else machine.facts
+    first = {id(profile.trace): profile for profile in reversed(profiles)}  # copies share samples
+    notes = [note for profile in reversed(first.values()) for note in profile.notes()]
     if machine is None:
         notes.append(
-            "disk and memory bandwidth are taken to be enough for all; foretell corun machine "
-            "measures what this machine has"
+            "disk and memory bandwidth are taken to be enough for all, and CPU time to be shared "
+            "by threads; foretell corun machine measures what this machine has"
         )
-        capacity = Capacity(_cores(profiles[0]), float(facts.get("memory_bytes") or math.inf))
+        facts = here or machine_facts()
+        capacity = Capacity(facts.n_usable, facts.most_memory)
     else:
-        capacity = machine.capacity()
+        facts, capacity = machine.facts, machine.capacity()
+        notes += machine.notes()
     needs = []
     for profile in profiles:
         speed = 1.0
-        if dict(profile.facts) != dict(facts):
-            speed = _speed(profile, machine)
-            notes.append(
-                f"'{profile.name}' ran on another machine; its times are scaled by the speed of "
-                f"one core ({speed:.2f} times), so the prediction is far from what was measured"
-            )
+        if profile.facts != facts:
+            speed = _speed(profile, machine, facts)
+            if first[id(profile.trace)] is profile:
+                notes.append(
+                    f"'{profile.name}' ran on another machine; its times are scaled by the speed "
+                    f"of one core ({speed:.2f} times), so the prediction is far from what was "
+                    "measured"
+                )
         needs.append(profile.needs(capacity.n_cores, speed=speed).within(capacity))
     return needs, capacity, notes
 
 
-def _cores(profile: Profile) -> int:
-    found = profile.facts.get("n_usable")
-    return found if isinstance(found, int) and 1 <= found <= 100_000 else 1
-
-
-def _speed(profile: Profile, machine: Machine | None) -> float:
+def _speed(profile: Profile, machine: Machine | None, here: MachineFacts) -> float:
     if machine is None or profile.compute_rate is None:
         raise UsageError(
-            f"'{profile.name}' was profiled on another machine ({profile.facts.get('cpu')}, "
-            f"{profile.facts.get('n_usable')} cores); profile it here, or measure both machines "
-            "with foretell corun machine before profiling"
+            f"'{profile.name}' was profiled on another machine ({profile.facts}) than the one to "
+            f"predict for ({here}); profile it there, or measure both machines with foretell corun "
+            "machine before profiling"
         )
     return machine.compute_rate / profile.compute_rate
 
@@ -285,8 +310,7 @@ def _pinned(jobs: Sequence[CoJob], pin: str, capacity: Capacity) -> list[CoJob]:
         raise UsageError(
             f"there is no layout '{pin}'. {suggest(pin, PINS)}", option=Option("pin", pin)
         )
-    widest = max(p.needs.get("CPU time", 0.0) for job in jobs for p in job.job.phases)
-    layout = pinned(len(jobs), capacity.n_cores, widest)[pin]
+    layout = pinned([job.job.mean(CPU) for job in jobs], capacity.n_cores)[pin]
     return [replace(job, cpus=cpus) for job, cpus in zip(jobs, layout, strict=True)]
 
 
@@ -298,15 +322,12 @@ def _together(
     names = [job.job.name for job in jobs]
     alone = [_alone_end(job) for job in jobs]
     in_turn = _in_turn(jobs)
-    is_shifted = len({job.start_s for job in jobs}) > 1 or any(job.progress for job in jobs)
-    is_pinned = any(job.cpus is not None for job in jobs)
-    group = group_of(len(jobs), is_shifted=is_shifted, is_pinned=is_pinned)
     calibration = shipped_calibration() if learned is None else learned.calibration
     if len(jobs) == 1:  # errors are those of co-runs, and say nothing of a job alone
         calibration = None
-    if learned is None and calibration is not None:
-        notes = [*notes, f"intervals are as wide as the errors of {calibration.source}"]
-    low, high = (1.0, 1.0) if calibration is None else calibration.factors(group)
+    if calibration is not None:
+        notes = [*notes, *_notes_on_intervals(jobs, calibration, is_own=learned is not None)]
+    low, high = (1.0, 1.0) if calibration is None else calibration.factors(group_of(jobs))
     factors = _factors(jobs, co_run, capacity, learned)
     told = [
         job.start_s + max(factor * (end - job.start_s), a - job.start_s)
@@ -315,7 +336,7 @@ def _together(
     ends = tuple(
         JobEnd(
             name, job.start_s, end, job.start_s + low * (end - job.start_s),
-            job.start_s + high * (end - job.start_s), a, t,
+            job.start_s + high * (end - job.start_s), a, t, tuple(sorted(job.cpus or ())),
         )
         for name, job, end, a, t in zip(names, jobs, told, alone, in_turn, strict=True)
     )  # fmt: skip
@@ -331,6 +352,20 @@ def _together(
     return Together(ends, contended, co_run, calibration, tuple(dict.fromkeys(notes)))
 
 
+def _notes_on_intervals(
+    jobs: Sequence[CoJob], calibration: Calibration, *, is_own: bool
+) -> list[str]:
+    """Return where the errors were measured, unless that is the user's own, and what they lack."""
+    notes = [] if is_own else [f"intervals are as wide as the errors of {calibration.source}"]
+    most = n_measured(group_of(jobs))
+    if len(jobs) > most:
+        notes.append(
+            f"no more than {most} such jobs were measured together, so the intervals of "
+            f"{len(jobs)} may be too narrow"
+        )
+    return notes
+
+
 def _factors(
     jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity, learned: FittedCoRuns | None
 ) -> list[float]:
@@ -338,16 +373,17 @@ def _factors(
     logs = [0.0] * len(jobs)
     if learned is None or len(jobs) == 1:
         return [1.0] * len(jobs)
-    if learned.residual is not None:
+    group = group_of(jobs)
+    if learned.residual is not None and group in learned.residual_kinds:
         residual = learned.residual
         logs = [residual.log_factor(features(jobs, co_run, k)) for k in range(len(jobs))]
     has_end = not any(job.job.is_endless for job in jobs)
-    if learned.gru_weight > 0 and learned.network is not None and has_end:
+    w = learned.gru_weights.get(group, 0.0)
+    if w > 0 and learned.network is not None and has_end:
         from foretell.corun.models.cases import Case
         from foretell.corun.models.gru.model import GruModel
 
         times = GruModel.of(learned.network).predict(Case("", "", tuple(jobs), (), capacity))
-        w = learned.gru_weight
         for k, (job, end, time_s) in enumerate(zip(jobs, co_run.ends_s, times, strict=True)):
             logs[k] = (1 - w) * logs[k] + w * math.log(time_s / (end - job.start_s))
     return [math.exp(value) for value in logs]
@@ -378,9 +414,13 @@ def _check_memory(jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity) -> N
         total = sum(job.memory_bytes for job in here)
         if total > capacity.memory_bytes:
             names = " and ".join(f"'{job.name}'" for job in here)
+            sizes = (
+                f"hold up to {total / _GIB:.1f} GiB, and the machine has "
+                f"{capacity.memory_bytes / _GIB:.1f}. No time is predicted"
+            )
             raise NothingUsableError(
-                f"{names} does not fit into memory" if len(here) == 1 else
-                f"{names} do not fit into memory together: they hold up to "
-                f"{total / _GIB:.1f} GiB, and the machine has {capacity.memory_bytes / _GIB:.1f}. "
-                "No time is predicted; run them one after the other, or on two machines."
+                f"{names} does not fit into memory: its processes {sizes}; run it on a machine "
+                "with more memory." if len(here) == 1 else
+                f"{names} do not fit into memory together: they {sizes}; run them one after the "
+                "other, or on two machines."
             )  # fmt: skip

@@ -10,22 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foretell._version import __version__
+from foretell.corun.facts import MachineFacts, facts_of, machine_facts
 from foretell.corun.machine import (
     Machine,
     bubble,
     bubble_rate,
     inverted_bandwidth,
-    machine_facts,
 )
 from foretell.corun.phases import job_phases
-from foretell.corun.running.together import INTERVAL_S, JobOrder, JobRun, RunTogether, run_together
+from foretell.corun.running.child import PAUSE
+from foretell.corun.running.together import JobOrder, JobRun, RunTogether, run_together
 from foretell.decide.corun.jobs import JobNeeds
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.files.content import read_content
 from foretell.files.directory import write_new
 from foretell.traces import Trace
+
+Array = NDArray[np.float64]
 
 LEAST_SAMPLES = 10
 _MOST_BYTES = 2**24
@@ -65,7 +69,7 @@ class Profile:
     wall_s: float
     is_endless: bool
     bandwidth: float
-    facts: Mapping[str, Any]
+    facts: MachineFacts
     compute_rate: float | None
     disturbed: float
     overhead: float
@@ -105,7 +109,7 @@ class Profile:
             "wall_time_s": self.wall_s,
             "is_endless": self.is_endless,
             "bandwidth": self.bandwidth,
-            "machine": dict(self.facts),
+            "machine": self.facts.model_dump(),
             "compute_rate": self.compute_rate,
             "disturbed": self.disturbed,
             "overhead": self.overhead,
@@ -141,7 +145,7 @@ def profile_job(
     bubbles
         Run the job once more beside a bubble that copies in memory, to find the bandwidth it needs.
     priority
-        Whether it runs before other processes; it takes the right to do so.
+        Whether it runs before other processes; it needs root.
     """
     words = tuple(command)
     if not words:
@@ -149,15 +153,21 @@ def profile_job(
     if bubbles and machine is None:
         raise UsageError("bubbles need the file of this machine; foretell corun machine makes it")
     order = JobOrder(name or Path(words[0]).name, words, limit_s=seconds)
-    whole = _run_alone(order, INTERVAL_S, priority)
-    if len(whole.jobs[0].trace) < LEAST_SAMPLES:
-        whole = _run_alone(order, _FINE_S, priority)
+    whole = run_alone(order, priority=priority)
     job = whole.jobs[0]
+    if job.failure:
+        raise NothingUsableError(
+            f"'{shlex.join(words)}' failed, and a job that fails has no profile: {job.failure}"
+        )
     if len(job.trace) < LEAST_SAMPLES:
         raise NothingUsableError(
             f"'{shlex.join(words)}' took {job.wall_s:.2f} s, and {len(job.trace)} samples were "
             f"taken; a profile needs {LEAST_SAMPLES}. Profile a longer job."
         )
+    try:
+        check_samples(job.trace, job.wall_s)
+    except ValueError as error:
+        raise NothingUsableError(f"the profile of '{order.name}' has no use: {error}") from None
     bandwidth = 0.0
     if bubbles and machine is not None:
         bandwidth = _bandwidth(order, job, machine, priority)
@@ -167,19 +177,18 @@ def profile_job(
     )  # fmt: skip
 
 
-def _run_alone(order: JobOrder, interval_s: float, priority: bool) -> RunTogether:
-    whole = run_together([order], interval_s=interval_s, priority=priority)
-    if failure := whole.jobs[0].failure:
-        raise NothingUsableError(
-            f"'{shlex.join(order.command)}' failed, and a job that fails has no profile: {failure}"
-        )
-    return whole
+def run_alone(order: JobOrder, *, priority: bool = False) -> RunTogether:
+    """Run a job alone; if it is over before there are enough samples, again with finer ones."""
+    whole = run_together([order], priority=priority)
+    if whole.jobs[0].failure or len(whole.jobs[0].trace) >= LEAST_SAMPLES:
+        return whole
+    return run_together([order], interval_s=_FINE_S, priority=priority)
 
 
 def _bandwidth(order: JobOrder, alone: JobRun, machine: Machine, priority: bool) -> float:
     """Return the bandwidth per busy core: from a run beside a bubble on the cores left over."""
     used = alone.cpu_time_s / alone.wall_s
-    n_cores = int(machine.facts["n_usable"] or 1)
+    n_cores = machine.facts.n_usable
     if n_cores - math.ceil(used - 0.25) < 1 or used < 0.05:
         return 0.0  # no core is left for a bubble, or the job hardly computes
     beside = bubble("memory", 4, 2 * alone.wall_s, cpus=(n_cores - 1,))
@@ -219,16 +228,17 @@ def profile_of(trace: Trace) -> Profile:
     if missing:
         raise ValueError(f"it has no column '{missing[0]}'")
     wall_s = _number(about, "wall_time_s")
-    _check_samples(trace, wall_s)
-    command, facts, name = about.get("command"), about.get("machine"), about.get("name")
+    check_samples(trace, wall_s)
+    command, name = about.get("command"), about.get("name")
     if not (isinstance(command, list) and all(isinstance(word, str) for word in command)):
         raise ValueError("its command must be a list of texts")
-    if not isinstance(facts, dict) or not isinstance(name, str):
-        raise ValueError("it does not say which job it is of, or which machine")
+    if not isinstance(name, str):
+        raise ValueError("it does not say which job it is of")
     rate = about.get("compute_rate")
     return Profile(
         name, tuple(command), Trace(trace.times_s, trace.columns), wall_s,
-        about.get("is_endless") is True, _number(about, "bandwidth", least=0.0), facts,
+        about.get("is_endless") is True, _number(about, "bandwidth", least=0.0),
+        facts_of(about.get("machine")),
         None if rate is None else _number(about, "compute_rate"),
         _number(about, "disturbed", least=0.0), _number(about, "overhead", least=0.0),
     )  # fmt: skip
@@ -242,20 +252,36 @@ def _number(about: Mapping[str, Any], name: str, least: float = 1e-6) -> float:
     raise ValueError(f"its {name} cannot be {str(value)[:40]}")
 
 
-def _check_samples(trace: Trace, wall_s: float) -> None:
+def check_samples(trace: Trace, wall_s: float) -> None:
+    """Raise a ValueError if samples are too few, have gaps, or values that cannot be."""
     if len(trace) < LEAST_SAMPLES:
         raise ValueError(f"it has {len(trace)} samples, and {LEAST_SAMPLES} are needed")
-    for name in _COLUMNS:
+    for name in (*_COLUMNS, *({PAUSE} & trace.columns.keys())):
         values = trace.columns[name]
         if not np.isfinite(values).all() or (values < 0).any() or values.max() > 1e18:
             raise ValueError(f"its column '{name}' has values that cannot be")
     if trace.times_s[0] < 0 or trace.times_s[-1] > wall_s + _LEAST_GAP_S:
         raise ValueError("its samples are not within the time of the job")
-    steps = np.diff(np.concatenate([[0.0], trace.times_s, [wall_s]]))
-    usual = float(np.median(steps))
-    if steps.max() > max(_MOST_GAP * usual, _LEAST_GAP_S):
-        at = float(np.concatenate([[0.0], trace.times_s])[steps.argmax()])
+    _check_gaps(np.concatenate([[0.0], trace.times_s, [wall_s]]), trace.columns.get(PAUSE))
+
+
+def _check_gaps(times: Array, pauses: Array | None) -> None:
+    """Refuse samples that came much later than they were meant to.
+
+    Parameters
+    ----------
+    pauses
+        How long each sample had the next one wait: longer if a job has thousands of processes.
+        Files without it have samples at equal intervals.
+    """
+    steps = np.diff(times)
+    usual = np.full(len(steps), np.median(steps))
+    if pauses is not None:
+        usual[1:] = pauses
+    late = steps - np.maximum(_MOST_GAP * usual, _LEAST_GAP_S)
+    k = int(late.argmax())
+    if late[k] > 0:
         raise ValueError(
-            f"nothing was sampled for {steps.max():.1f} s after {at:.1f} s, and samples are "
-            f"{usual:.2f} s apart; profile the job again"
+            f"nothing was sampled for {steps[k]:.1f} s after {times[k]:.1f} s, where samples were "
+            f"meant to be {usual[k]:.2f} s apart; profile the job again"
         )

@@ -38,7 +38,7 @@ def time_text(seconds: float) -> str:
 
 def profile_text(profile: Profile) -> str:
     """Write what a job needs, phase by phase."""
-    needs = profile.needs(_usable(profile))
+    needs = profile.needs(profile.facts.n_usable)
     length = "without end, stopped" if profile.is_endless else "alone"
     lines = [
         f"{profile.name}: {time_text(profile.wall_s)} {length}, up to "
@@ -64,11 +64,6 @@ def profile_text(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _usable(profile: Profile) -> int:
-    found = profile.facts.get("n_usable")
-    return found if isinstance(found, int) and found > 0 else 1
-
-
 def together_text(found: Together) -> str:
     """Write when each job ends, what they wait for, and what else could be done."""
     width = max(4, *(len(job.name) for job in found.jobs))
@@ -81,7 +76,18 @@ def together_text(found: Together) -> str:
             f"{job.name:{width}}{time_text(job.start_s):>10}{time_text(job.end_s):>10}"
             f"{interval:>22}{time_text(job.alone_s):>10}{slower:>9}{time_text(job.in_turn_s):>10}"
         )
-    return "\n".join([*lines, *_contended_lines(found), _turn_line(found)])
+    lines += [*_layout_lines(found), *_contended_lines(found), _turn_line(found)]
+    return "\n".join(filter(None, lines))
+
+
+def _layout_lines(found: Together) -> list[str]:
+    """Say which cores jobs are pinned to, as ``taskset`` takes them."""
+    places = [
+        f"taskset -c {','.join(map(str, job.cpus))} for {job.name}"
+        for job in found.jobs
+        if job.cpus
+    ]
+    return [f"This layout is: {', '.join(places)}."] if places else []
 
 
 def _interval(job: JobEnd) -> str:
@@ -92,7 +98,7 @@ def _interval(job: JobEnd) -> str:
 
 def _contended_lines(found: Together) -> list[str]:
     if not found.contended:
-        return ["They need nothing at the same time that there is too little of."]
+        return [] if len(found.jobs) == 1 else ["They do not get in each other's way."]
     lines = []
     for resource, start, end, names in found.contended[:_MOST_LINES]:
         who = ", ".join(names)

@@ -35,6 +35,7 @@ _RULES = {
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
+    "string_too_long": "at most {max_length} characters long",
     "literal_error": "{expected}",
 }
 
@@ -203,6 +204,9 @@ def _special(
 ) -> str:
     match details["type"]:
         case "too_short":
+            least, n_there = details["ctx"]["min_length"], details["ctx"]["actual_length"]
+            if least > 1:
+                return f"at least {least} are needed, not {n_there}"
             return "must not be empty"
         case "too_long":
             return f"must have at most {details['ctx']['max_length']} entries"

@@ -98,6 +98,6 @@ def test_programs_are_measured_scored_and_fitted(tmp_path):
     assert done.exit_code == 0, done.output
     assert "roofline classes" in done.output
     found = run("fit", str(folder), "-o", "x.corun", "--machine", str(machine), "--json")
-    assert json.loads(found.stdout)["chosen"] == "fluid and residual"
+    assert json.loads(found.stdout)["chosen"]["pair"] == "fluid and residual"
     assert (tmp_path / "x.corun").exists()
     assert "x.corun exists" in run("fit", str(folder), "-o", "x.corun").output

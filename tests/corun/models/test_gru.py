@@ -124,16 +124,19 @@ def test_arrays_of_a_file_are_checked():
 
 def test_a_network_is_kept_as_plain_arrays_and_used_by_its_weight(pairs, tmp_path):
     from foretell.corun.calibration import Calibration
+    from foretell.corun.facts import MachineFacts
     from foretell.corun.models.fitted import FittedCoRuns, read_fitted
     from foretell.corun.predict import predict_together
 
-    from ..jobs import made_up
+    from ..jobs import FACTS, made_up
 
     network = train_network(pairs[:4], GruOptions(epochs=1))
     calibration = Calibration({"pair": (0.0,) * 10}, "")
     ends = {}
     for weight in (0.0, 0.5, 1.0):
-        fitted = FittedCoRuns(calibration, None, {}, network, weight)
+        fitted = FittedCoRuns(
+            calibration, None, MachineFacts(**FACTS), network=network, gru_weights={"pair": weight}
+        )
         path = tmp_path / f"{weight}.corun"
         path.write_bytes(fitted.to_bytes())
         again = read_fitted(path)
@@ -141,6 +144,9 @@ def test_a_network_is_kept_as_plain_arrays_and_used_by_its_weight(pairs, tmp_pat
         jobs = [made_up("a"), made_up("b", cores=2.0)]
         found = predict_together(jobs, machine=made_up_machine(), model=path)
         ends[weight] = found["a"].end_s
+        later = predict_together(jobs, starts={"b": 1.0}, machine=made_up_machine(), model=path)
+        fluid = predict_together(jobs, starts={"b": 1.0}, machine=made_up_machine())
+        assert later["a"].end_s == fluid["a"].end_s  # it won for pairs, and for nothing else
     plain = predict_together(jobs, machine=made_up_machine())
     assert ends[0.0] == plain["a"].end_s
     if min(ends.values()) > plain["a"].alone_s * (1 + 1e-9):

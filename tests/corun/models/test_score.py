@@ -10,11 +10,17 @@ from foretell.corun.models.cases import read_measurement
 from foretell.corun.models.fitted import read_fitted
 from foretell.corun.models.residual import Residual
 from foretell.corun.models.score import fit_co_runs, score_co_runs
-from foretell.corun.models.validation import Prediction, covered, improvement, out_of_sample
+from foretell.corun.models.validation import (
+    BASELINES,
+    Prediction,
+    covered,
+    improvement,
+    out_of_sample,
+)
 from foretell.corun.predict import predict_together
 from foretell.errors import DatasetError, ModelError, NothingUsableError
 
-from ..jobs import made_up, made_up_machine
+from ..jobs import FACTS, made_up, made_up_machine
 from ..measured import make_measurement
 
 MACHINE = made_up_machine()
@@ -36,7 +42,7 @@ def test_the_fluid_model_is_right_where_it_made_the_times(true_to_the_model):
     for question in ("pairs, seen", "pairs, unseen", "triples", "shifted"):
         assert errors["fluid"][question] < 1e-3  # times in the table are rounded
         assert errors["isolated"][question] > 0.02
-    assert scores.chosen == "fluid"
+    assert set(scores.chosen.values()) == {"fluid"}
     assert math.isnan(errors["fluid"]["pinned"])
     assert "← used" in str(scores)
     assert json.loads(json.dumps(scores.to_json()))["errors"]["fluid"]["pinned"] is None
@@ -46,7 +52,7 @@ def test_the_residual_joins_where_it_wins_and_predictions_use_it(slower_than_mod
     fitted, scores = fit_co_runs(slower_than_modelled, tmp_path / "x.corun", machine=MACHINE)
     assert scores.errors()["fluid"]["pairs, unseen"] == pytest.approx(1 - 1 / 1.2, abs=1e-3)
     assert scores.errors()["fluid and residual"]["pairs, unseen"] < 0.05
-    assert scores.chosen == "fluid and residual"
+    assert scores.chosen["pair"] == "fluid and residual"
     assert fitted.residual is not None
     jobs = [made_up("a", cores=2.0), made_up("b", cores=2.0)]
     plain = predict_together(jobs, machine=MACHINE)
@@ -56,6 +62,47 @@ def test_the_residual_joins_where_it_wins_and_predictions_use_it(slower_than_mod
     # Alone there is nothing to learn.
     alone = predict_together(jobs[:1], machine=MACHINE, model=tmp_path / "x.corun")
     assert alone["a"].end_s == pytest.approx(10.0)
+
+
+def test_what_is_learned_is_used_only_for_the_kinds_in_which_it_wins(tmp_path):
+    """Pairs take longer than modelled here, and everything else does not."""
+    factors = {"pair": 1.2, "triple": 1.0, "shifted": 1.0}
+    folder = make_measurement(tmp_path / "mixed", factor=factors)
+    fitted, scores = fit_co_runs(folder, tmp_path / "x.corun", machine=MACHINE)
+    assert scores.chosen["pair"] == "fluid and residual"
+    assert {scores.chosen[kind] for kind in ("triple", "shifted", "running")} == {"fluid"}
+    assert "used for pair\n" in str(scores)
+    assert read_fitted(tmp_path / "x.corun").residual_kinds == fitted.residual_kinds == {"pair"}
+    three = [made_up(name, cores=2.0) for name in "abc"]
+    for jobs, options, factor in (
+        (three[:2], {}, 1.2), (three, {}, 1.0), (three[:2], {"pin": "packed"}, 1.0),
+        (three[:2], {"starts": {"b": 1.0}}, 1.0), (three[:2], {"running": {"a": 0.1}}, 1.0),
+    ):  # fmt: skip
+        plain = predict_together(jobs, machine=MACHINE, **options)
+        learned = predict_together(jobs, machine=MACHINE, model=tmp_path / "x.corun", **options)
+        assert learned["a"].end_s == pytest.approx(factor * plain["a"].end_s, rel=0.05)
+
+
+def test_a_program_without_a_profile_is_left_out_by_name(tmp_path):
+    folder = make_measurement(tmp_path / "short")
+    (folder / "profiles/c.profile").unlink()
+    scores = score_co_runs(folder, machine=MACHINE)
+    assert "without 'c', which was too short" in str(scores)
+    assert not any("c" in case.programs for case in scores.measurement.cases)
+    for name in "abde":
+        (folder / f"profiles/{name}.profile").unlink()
+    with pytest.raises(DatasetError, match="no profile of any program"):
+        score_co_runs(folder, machine=MACHINE)
+
+
+def test_the_best_baseline_is_that_of_each_question(true_to_the_model):
+    scores = score_co_runs(true_to_the_model, machine=MACHINE)
+    errors = scores.errors()
+    names = [model.name for model in BASELINES]
+    for question in scores.gains():
+        best = scores.best_baselines[question]
+        assert errors[best][question] == min(errors[name][question] for name in names)
+    assert len(set(scores.best_baselines.values())) > 1
 
 
 def test_a_model_never_learns_from_the_program_it_is_judged_on(true_to_the_model):
@@ -146,6 +193,10 @@ def test_files_that_are_no_models_are_refused(content, tmp_path):
         ({"errors": {}}, "no errors"),
         ({"errors": {"pear": [0.1]}}, "no errors"),
         ({"errors": {"pair": [1e9]}}, "cannot be"),
+        ({"machine": {}}, "machine.cpu"),
+        ({"residual_kinds": ["pear"]}, "for which kinds"),
+        ({"gru_weights": {"pear": 0.5}}, "for which kinds"),
+        ({"gru_weights": {"pair": 0.5}}, "weights of its network"),
         ({"residual": {"weights": [1.0]}}, "not complete"),
         ({"residual": {**Residual().state(), "weights": [1.0]}}, "other features"),
         ({"residual": {**Residual().state(), "scale": [0.0] * 13}}, "cannot be"),
@@ -154,7 +205,13 @@ def test_files_that_are_no_models_are_refused(content, tmp_path):
 def test_headers_that_are_wrong_are_refused(change, reason, tmp_path):
     from foretell.model.saved.file import pack
 
-    good = {"co-runs": 1, "errors": {"pair": [0.1]}, "source": "", "residual": None, "machine": {}}
+    good = {
+        "co-runs": 1,
+        "errors": {"pair": [0.1]},
+        "source": "",
+        "residual": None,
+        "machine": FACTS,
+    }
     (tmp_path / "x.corun").write_bytes(pack({**good, **change}, {}))
     with pytest.raises(ModelError, match=reason):
         read_fitted(tmp_path / "x.corun")

@@ -192,5 +192,5 @@ def test_what_others_took_is_told_from_what_jobs_take_from_each_other(jobs, expe
 
 def test_priority_without_the_right_to_it_is_refused(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(UsageError, match="rights of root"):
+    with pytest.raises(UsageError, match="needs root"):
         run_together([JobOrder("a", spin(0.1))], priority=True)

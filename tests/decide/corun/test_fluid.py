@@ -147,7 +147,7 @@ def test_a_job_without_end_is_a_steady_load():
 
 def test_pinned_jobs_share_only_the_cores_they_are_pinned_to():
     for layout, end in (("packed", 20.0), ("spread", 10.0)):
-        cpus = pinned(2, 2, widest=1.0)[layout]
+        cpus = pinned([1.0, 0.5], 2)[layout]
         found = [spin(cpus=c) for c in cpus]
         assert play_together(found, Capacity(2)).ends_s == pytest.approx((end, end))
 

@@ -8,12 +8,10 @@ from pathlib import Path
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_unchanged
+from foretell.cli._output import echo, echo_notes, echo_unchanged
 from foretell.errors import Option, UsageError
 
-priority = click.option(
-    "--priority", is_flag=True, help="Run before other processes; takes the rights of root."
-)
+priority = click.option("--priority", is_flag=True, help="Run before other processes; needs root.")
 
 
 @click.command()
@@ -29,7 +27,8 @@ def machine(output: Path | None, seconds: str, priority: bool, quiet: bool, as_j
     """Measure cores, memory bandwidth and disk of this machine, once, with bubbles.
 
     A bubble is a small program that presses on one resource. The machine should do nothing else
-    meanwhile.
+    meanwhile: bubbles that others disturb are run again, and if that does not help, nothing is
+    kept unless -o names a file.
     """
     from foretell.corun.machine import default_path, measure_machine
 
@@ -46,6 +45,7 @@ def machine(output: Path | None, seconds: str, priority: bool, quiet: bool, as_j
         echo(str(found))
         where = "kept for this user" if output is None else str(output)
         echo(f"{where}: {default_path() if output is None else 'name it with --machine'}", err=True)
+    echo_notes(found.notes())
 
 
 def read_seconds(text: str, name: str) -> float:

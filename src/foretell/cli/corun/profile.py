@@ -55,7 +55,7 @@ def profile(
     )
     write_profile(found, output, force=force)
     if as_json:
-        needs = found.needs(int(found.facts.get("n_usable") or 1))
+        needs = found.needs(found.facts.n_usable)
         phases = [{"seconds": p.seconds, "threads": p.threads, **p.needs} for p in needs.phases]
         echo_json({"name": found.name, "wall_time_s": found.wall_s, "phases": phases})
     else:

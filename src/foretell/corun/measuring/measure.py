@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from foretell.corun.machine import machine_facts
+from foretell.corun.facts import machine_facts
 from foretell.corun.measuring.set_file import (
     ALONE,
     CoRunSet,
@@ -24,7 +25,7 @@ from foretell.corun.measuring.set_file import (
     read_set,
 )
 from foretell.corun.measuring.table import write_table
-from foretell.corun.profile import LEAST_SAMPLES, Profile
+from foretell.corun.profile import LEAST_SAMPLES, Profile, check_samples, run_alone
 from foretell.corun.running.together import JobOrder, RunTogether, run_together
 from foretell.decide.corun.jobs import pinned
 from foretell.errors import NothingUsableError
@@ -111,7 +112,7 @@ def measure_co_runs(
 def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
     """Write what the table is of: the machine, versions, and when runs were made."""
     times = sorted(record["at"] for record in records if "at" in record)
-    about = {**machine_facts(), "versions": describe_versions()}
+    about = {**machine_facts().model_dump(), "versions": describe_versions()}
     if times:
         about |= {
             "began": times[0][:16].replace("T", " "),
@@ -121,7 +122,7 @@ def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _fingerprint(given: CoRunSet) -> dict[str, str]:
-    text = json.dumps([given.model_dump(), machine_facts()], sort_keys=True)
+    text = json.dumps([given.model_dump(), machine_facts().model_dump()], sort_keys=True)
     return {"co-runs": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
@@ -157,14 +158,19 @@ class _Measuring:
         orders = self._orders(run)
         attempts: list[RunTogether] = []
         for _ in range(self._given.attempts):
-            attempts.append(run_together(orders, priority=self._given.priority))
+            attempts.append(self._attempt(run, orders))
             if self._is_good(attempts[-1]) or any(job.failure for job in attempts[-1].jobs):
                 break
         done = attempts[-1] if any(j.failure for j in attempts[-1].jobs) else min(
-            attempts, key=lambda a: a.disturbed + a.steal
+            attempts, key=lambda a: (bool(_fault(run, a)), a.disturbed + a.steal)
         )  # fmt: skip
         self._write_samples(run, done)
-        return self._keep(run, self._record(done, len(attempts)))
+        return self._keep(run, self._record(run, done, len(attempts)))
+
+    def _attempt(self, run: Planned, orders: Sequence[JobOrder]) -> RunTogether:
+        if run.kind == ALONE:
+            return run_alone(orders[0], priority=self._given.priority)
+        return run_together(orders, priority=self._given.priority)
 
     def _is_good(self, done: RunTogether) -> bool:
         given = self._given
@@ -194,9 +200,10 @@ class _Measuring:
             starts[1] = run.shift * self._alone_s(run.programs[0])
         cpus: list[frozenset[int]] = [frozenset()] * len(run.programs)
         if run.pin:
-            widest = max(self._cores(name) for name in run.programs)
-            n_cores = int(self._facts["n_usable"] or 1)
-            cpus = pinned(len(run.programs), n_cores, widest)[run.pin]
+            used = [self._cores(name) for name in run.programs]
+            there = sorted(os.sched_getaffinity(0))
+            layout = pinned(used, self._facts.n_usable)[run.pin]
+            cpus = [frozenset(there[k] for k in own) for own in layout]
         return [
             JobOrder(name, self._given.program[name].command, start, tuple(sorted(own)), self._home)
             for name, start, own in zip(run.programs, starts, cpus, strict=True)
@@ -206,12 +213,12 @@ class _Measuring:
         job = self.done[Planned(ALONE, (name,)).key]["jobs"][0]
         return float(job["cpu_time_s"] / (job["ended_s"] - job["began_s"]))
 
-    def _record(self, done: RunTogether, n_attempts: int) -> dict[str, Any]:
-        failed = [f"{job.name}: {job.failure}" for job in done.jobs if job.failure]
-        status = FAILED if failed else OK if self._is_good(done) else DISTURBED
+    def _record(self, run: Planned, done: RunTogether, n_attempts: int) -> dict[str, Any]:
+        fault = _fault(run, done)
+        status = FAILED if fault else OK if self._is_good(done) else DISTURBED
         return {
             "status": status,
-            "reason": "; ".join(failed),
+            "reason": fault,
             "jobs": [
                 {
                     "name": job.name, "began_s": job.began_s, "ended_s": job.ended_s,
@@ -238,10 +245,10 @@ class _Measuring:
 
     def _write_samples(self, run: Planned, done: RunTogether) -> None:
         """Write the samples before the record: a run counts only once both are there."""
+        if _fault(run, done):
+            return
         if run.kind == ALONE:
             job = done.jobs[0]
-            if job.failure or len(job.trace) < LEAST_SAMPLES:
-                return
             words = self._given.program[job.name].command
             profile = Profile(
                 job.name, words, job.trace, job.wall_s, False, 0.0, self._facts, None,
@@ -250,9 +257,27 @@ class _Measuring:
             name = profile_name(job.name, run.repeat)
             write_whole(self._folder / PROFILES / name, profile.to_bytes())
             return
-        if not any(job.failure for job in done.jobs):
-            path = self._folder / TRACES / f"{run.key}.trace"
-            write_whole(path, joint_trace(done).to_bytes())
+        path = self._folder / TRACES / f"{run.key}.trace"
+        write_whole(path, joint_trace(done).to_bytes())
+
+
+def _fault(run: Planned, done: RunTogether) -> str:
+    """Return why a run has no use; empty if it has. A run alone has to make a profile."""
+    if failed := [f"{job.name}: {job.failure}" for job in done.jobs if job.failure]:
+        return "; ".join(failed)
+    if run.kind != ALONE:
+        return ""
+    job = done.jobs[0]
+    if len(job.trace) < LEAST_SAMPLES:
+        return (
+            f"{job.name}: too short: it took {job.wall_s:.2f} s, and {len(job.trace)} samples were "
+            f"taken; a profile needs {LEAST_SAMPLES}"
+        )
+    try:
+        check_samples(job.trace, job.wall_s)
+    except ValueError as error:
+        return f"{job.name}: {error}"
+    return ""
 
 
 def joint_trace(done: RunTogether) -> Trace:

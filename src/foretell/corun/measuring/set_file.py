@@ -65,7 +65,7 @@ class CoRunSet(pydantic.BaseModel):
         while its jobs waited for one, or the host of a virtual machine did, or a limit on CPU time
         held them back for that share of the time.
     priority
-        Whether jobs run before other processes; it takes the rights of root.
+        Whether jobs run before other processes; it needs root.
     """
 
     model_config = _STRICT

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from foretell.corun.calibration import SHIFTED
-from foretell.corun.machine import Machine
-from foretell.corun.measuring.measure import PROFILES
+from foretell.corun.calibration import RUNNING, SHIFTED
+from foretell.corun.machine import Machine, chosen_machine
+from foretell.corun.measuring.measure import DISTURBED, FAILED, PROFILES
 from foretell.corun.measuring.set_file import ALONE, profile_name
 from foretell.corun.measuring.table import MeasuredCoRun, read_co_runs
 from foretell.corun.predict import on_one_machine
@@ -18,8 +18,6 @@ from foretell.corun.profile import Profile, read_profile
 from foretell.decide.corun.fluid import CoRun, play_together
 from foretell.decide.corun.jobs import CPU, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import DatasetError
-
-RUNNING = "running"
 
 
 @dataclass(frozen=True)
@@ -64,41 +62,70 @@ class Measurement:
     ----------
     cases
         Usable co-runs.
+    disturbed
+        Co-runs that others disturbed: no model is judged by them.
     n_left_out
         How many were not usable.
+    skipped
+        Programs that ran alone without leaving a profile, as they were too short.
     noise
         The mean relative deviation of repeats alone from their median: no model can be better.
     """
 
     profiles: dict[str, Profile]
     cases: tuple[Case, ...]
+    disturbed: tuple[Case, ...]
     n_left_out: int
+    skipped: tuple[str, ...]
     noise: float
     capacity: Capacity
 
 
-def read_measurement(folder: Path | str, machine: Machine | None = None) -> Measurement:
+def read_measurement(
+    folder: Path | str, machine: Machine | Path | str | None = None
+) -> Measurement:
     """Read a folder that `foretell corun measure` wrote."""
     runs = read_co_runs(folder)
     alone: dict[str, list[MeasuredCoRun]] = {}
     for run in runs:
-        if run.kind == ALONE and run.status != "failed":
+        if run.kind == ALONE and run.status != FAILED:
             alone.setdefault(run.jobs[0].program, []).append(run)
     if not alone:
         raise DatasetError(f"{folder} has no program that ran alone; measure the set first")
-    profiles = {name: _middle(Path(folder), name, own) for name, own in alone.items()}
-    found, capacity, _ = on_one_machine(list(profiles.values()), machine)
+    made = {name: _middle(Path(folder), name, own) for name, own in alone.items()}
+    profiles = {name: profile for name, profile in made.items() if profile is not None}
+    skipped = tuple(sorted(made.keys() - profiles.keys()))
+    if not profiles:
+        raise DatasetError(f"{folder} has no profile of any program; measure the set again")
+    here = next(iter(profiles.values())).facts
+    given = chosen_machine(machine)
+    if machine is None and given is not None and given.facts != here:
+        given = None  # co-runs of another machine are judged by what they say of it
+    found, capacity, _ = on_one_machine(list(profiles.values()), given, here)
     needs = dict(zip(profiles, found, strict=True))
-    usable = [r for r in runs if r.kind != ALONE and r.is_usable]
-    cases = [_case(run, needs, capacity) for run in usable]
-    cases += [_running(case) for case in cases if case.kind == SHIFTED]
-    n_left_out = sum(run.kind != ALONE for run in runs) - len(usable)
-    return Measurement(profiles, tuple(cases), n_left_out, _noise(alone), capacity)
+    together = [run for run in runs if run.kind != ALONE]
+    known = [r for r in together if not {job.program for job in r.jobs} & {*skipped}]
+    usable = [run for run in known if run.is_usable]
+    cases = _cases(usable, needs, capacity)
+    disturbed = _cases([r for r in known if r.status == DISTURBED], needs, capacity)
+    n_left_out = len(together) - len(usable)
+    return Measurement(profiles, cases, disturbed, n_left_out, skipped, _noise(alone), capacity)
 
 
-def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile:
+def _cases(
+    runs: Sequence[MeasuredCoRun], needs: dict[str, JobNeeds], capacity: Capacity
+) -> tuple[Case, ...]:
+    """Return co-runs as models see them, and of shifted ones also what is left of them."""
+    cases = [_case(run, needs, capacity) for run in runs]
+    return (*cases, *(_running(case) for case in cases if case.kind == SHIFTED))
+
+
+def _middle(folder: Path, name: str, runs: Sequence[MeasuredCoRun]) -> Profile | None:
     """Return the profile of the run alone of median time, of an undisturbed one if there is."""
-    good = [run for run in runs if run.is_usable] or list(runs)
+    there = [r for r in runs if (folder / PROFILES / profile_name(name, r.repeat)).exists()]
+    good = [run for run in there if run.is_usable] or there
+    if not good:
+        return None
     middle = sorted(good, key=lambda run: run.jobs[0].wall_s)[(len(good) - 1) // 2]
     file = profile_name(name, middle.repeat)
     return replace(read_profile(folder / PROFILES / file), name=name)
@@ -119,8 +146,7 @@ def _case(run: MeasuredCoRun, needs: dict[str, JobNeeds], capacity: Capacity) ->
         raise DatasetError(f"'{unknown[0]}' of the run {run.key} has no run alone")
     jobs = [CoJob(needs[job.program], job.start_s) for job in run.jobs]
     if run.pin:
-        widest = max(job.job.mean(CPU) for job in jobs)
-        layout = pinned(len(jobs), capacity.n_cores, widest)[run.pin]
+        layout = pinned([job.job.mean(CPU) for job in jobs], capacity.n_cores)[run.pin]
         jobs = [replace(job, cpus=cpus) for job, cpus in zip(jobs, layout, strict=True)]
     return Case(run.key, run.kind, tuple(jobs), tuple(job.wall_s for job in run.jobs), capacity)
 

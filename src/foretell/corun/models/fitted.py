@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from foretell._version import __version__
 from foretell.corun.calibration import GROUPS, Calibration
+from foretell.corun.facts import MachineFacts, facts_of
 from foretell.corun.models.gru.network import Array, check_arrays
 from foretell.corun.models.residual import Residual
 from foretell.errors import ModelError
@@ -32,20 +33,22 @@ class FittedCoRuns:
     ----------
     calibration
         Errors on programs that were left out, by kind of co-run.
-    residual
-        The factor on the fluid model; None where it does not win on programs that it never saw.
+    residual, residual_kinds
+        The factor on the fluid model, and the kinds of co-runs in which it wins on programs that
+        it never saw: it is used for these only. None where it wins in none.
     facts
         The machine that measured.
-    network, gru_weight
-        The arrays of the sequence-to-sequence model, and its weight in predictions: zero unless
-        it makes them better for programs that it never saw.
+    network, gru_weights
+        The arrays of the sequence-to-sequence model, and its weight in predictions by kind: zero
+        unless it makes them better for programs that it never saw.
     """
 
     calibration: Calibration
     residual: Residual | None
-    facts: Mapping[str, Any]
+    facts: MachineFacts
+    residual_kinds: frozenset[str] = frozenset()
     network: Mapping[str, Array] | None = None
-    gru_weight: float = 0.0
+    gru_weights: Mapping[str, float] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """Return the content of a file; reading it executes nothing."""
@@ -54,10 +57,12 @@ class FittedCoRuns:
             "errors": {group: list(e) for group, e in self.calibration.errors.items()},
             "source": self.calibration.source,
             "residual": None if self.residual is None else self.residual.state(),
-            "machine": dict(self.facts),
+            "residual_kinds": sorted(self.residual_kinds),
+            "gru_weights": dict(self.gru_weights),
+            "machine": self.facts.model_dump(),
             "foretell": __version__,
         }
-        return pack({**header, "gru_weight": self.gru_weight}, self.network or {})
+        return pack(header, self.network or {})
 
 
 def read_fitted(path: Path | str) -> FittedCoRuns:
@@ -79,7 +84,7 @@ def read_fitted(path: Path | str) -> FittedCoRuns:
 def _fitted(header: Any, arrays: Mapping[str, NDArray[Any]]) -> FittedCoRuns:
     if not isinstance(header, dict) or header.get("co-runs") != _FORMAT:
         raise ValueError("its header does not say that it is one")
-    errors, facts = header.get("errors"), header.get("machine")
+    errors = header.get("errors")
     if not isinstance(errors, dict) or not errors or not errors.keys() <= {*GROUPS}:
         raise ValueError("it has no errors by kind of co-run")
     found = {}
@@ -88,15 +93,20 @@ def _fitted(header: Any, arrays: Mapping[str, NDArray[Any]]) -> FittedCoRuns:
         if not 0 < len(numbers) <= _MOST_ERRORS or not all(abs(v) < 50 for v in numbers):
             raise ValueError(f"its errors of '{group}' cannot be")
         found[group] = tuple(numbers)
-    if not isinstance(facts, dict):
-        raise ValueError("it does not name its machine")
-    residual, weight = header.get("residual"), float(header.get("gru_weight", 0.0))
-    if not 0 <= weight <= 1 or (weight > 0 and not arrays):
-        raise ValueError("the weight of its network cannot be")
+    residual, kinds = header.get("residual"), header.get("residual_kinds", [])
+    if not isinstance(kinds, list) or not all(kind in GROUPS for kind in kinds):
+        raise ValueError("it does not say for which kinds of co-runs its residual is")
+    weights = header.get("gru_weights", {})
+    if not isinstance(weights, dict) or not weights.keys() <= {*GROUPS}:
+        raise ValueError("it does not say for which kinds of co-runs its network is")
+    weights = {kind: float(weight) for kind, weight in weights.items()}
+    if not all(0 <= w <= 1 and (arrays or w == 0) for w in weights.values()):
+        raise ValueError("the weights of its network cannot be")
     return FittedCoRuns(
         Calibration(found, str(header.get("source", ""))[:500]),
         None if residual is None else Residual.of(residual),
-        facts,
+        facts_of(header.get("machine")),
+        frozenset(kinds),
         check_arrays(arrays) if arrays else None,
-        weight,
+        weights,
     )

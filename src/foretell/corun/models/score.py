@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from foretell.corun.machine import Machine, chosen_machine
+from foretell.corun.calibration import PAIR
+from foretell.corun.machine import Machine
 from foretell.corun.models.baselines import CoRunModel, Fluid
 from foretell.corun.models.cases import Measurement, read_measurement
 from foretell.corun.models.fitted import FittedCoRuns
@@ -18,6 +20,7 @@ from foretell.corun.models.validation import (
     BASELINES,
     MODELS,
     QUESTIONS,
+    UNSEEN,
     Prediction,
     Predictions,
     calibrated,
@@ -49,49 +52,41 @@ class CoRunScores:
     measurement: Measurement
     predictions: Mapping[str, Predictions]
 
-    @property
-    def chosen(self) -> str:
-        """The model to use: the residual only if it wins on programs that it never saw."""
-        fluid, learned = self.predictions[Fluid.name], self.predictions[Residual.name]
-        question = "pairs, unseen"
-        _, low, _ = improvement(learned[question], fluid[question])
-        less = mape(fluid[question]) - mape(learned[question])
+    @cached_property
+    def chosen(self) -> dict[str, str]:
+        """The model to use by kind of co-run: the residual where it wins on unseen programs."""
+        return {kind: self._chosen(question) for question, kind in UNSEEN.items()}
+
+    def _chosen(self, question: str) -> str:
+        fluid, learned = (self.predictions[m.name][question] for m in (Fluid, Residual))
+        _, low, _ = improvement(learned, fluid)
+        less = mape(fluid) - mape(learned)
         return Residual.name if low > 0 and less > _LEAST_GAIN else Fluid.name
 
     @property
-    def gru_weight(self) -> float:
-        """The weight of the sequence-to-sequence model, learned on programs it never saw.
+    def used(self) -> Predictions:
+        """The predictions of the models to use, by question."""
+        return {q: self.predictions[self.chosen[kind]][q] for q, kind in QUESTIONS.items()}
+
+    @property
+    def gru_weights(self) -> dict[str, float]:
+        """The weight of the sequence-to-sequence model by kind, learned on unseen programs.
 
         It is that of logarithms of times, and more than zero only where it makes predictions
         better.
         """
-        theirs, question = self.predictions.get(_GRU), "pairs, unseen"
+        theirs = self.predictions.get(_GRU)
         if theirs is None:
-            return 0.0
-        ours = {(p.key, p.held_out, k): p for k, p in _numbered(self.predictions[self.chosen])}
-        both = [
-            (ours[p.key, p.held_out, k], p)
-            for k, p in _numbered(theirs)
-            if (p.key, p.held_out, k) in ours
-        ]
-        errors = {
-            w: sum(
-                abs(a.predicted_s ** (1 - w) * b.predicted_s**w / a.measured_s - 1) for a, b in both
-            )
-            for w in (0.0, 0.25, 0.5, 0.75, 1.0)
-        }
-        best = min(errors, key=lambda w: errors[w])
-        gain = (errors[0.0] - errors[best]) / len(both)
-        return best if gain > _LEAST_GAIN and question in theirs else 0.0
+            return {}
+        return {kind: _weight(self.used[q], theirs[q]) for q, kind in UNSEEN.items()}
 
     @property
-    def best_baseline(self) -> str:
-        """The baseline with the least error over all questions but the first."""
-        return min((b.name for b in BASELINES), key=self._mean)
-
-    def _mean(self, name: str) -> float:
-        found = [mape(p) for q, p in list(self.predictions[name].items())[1:] if p]
-        return math.fsum(found) / len(found)
+    def best_baselines(self) -> dict[str, str]:
+        """The baseline with the least error, by question."""
+        return {
+            q: min((b.name for b in BASELINES), key=lambda name: mape(self.predictions[name][q]))
+            for q in QUESTIONS
+        }
 
     def errors(self) -> dict[str, dict[str, float]]:
         """Return the mean relative error of each model by question; NaN where there is none."""
@@ -101,14 +96,17 @@ class CoRunScores:
         }
 
     def gains(self) -> dict[str, tuple[float, float, float]]:
-        """Return by how much the chosen model beats the best baseline, with 95 % intervals."""
-        ours, theirs = self.predictions[self.chosen], self.predictions[self.best_baseline]
-        return {q: improvement(ours[q], theirs[q]) for q in QUESTIONS if ours[q]}
+        """Return by how much what is used beats the best baseline, with 95 % intervals."""
+        best = self.best_baselines
+        return {
+            q: improvement(ours, self.predictions[best[q]][q])
+            for q, ours in self.used.items()
+            if ours
+        }
 
     def coverage(self) -> dict[str, float]:
-        """Return what share of measured times 90 % intervals of the chosen model cover."""
-        found = self.predictions[self.chosen]
-        return {q: covered(found[q], kind) for q, kind in list(QUESTIONS.items())[1:] if found[q]}
+        """Return what share of measured times 90 % intervals of what is used cover."""
+        return {q: covered(self.used[q], kind) for q, kind in UNSEEN.items() if self.used[q]}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; null where there is nothing to judge by."""
@@ -119,12 +117,13 @@ class CoRunScores:
         return {
             "errors": errors,
             "chosen": self.chosen,
-            "best_baseline": self.best_baseline,
+            "best_baselines": self.best_baselines,
             "gains": {q: list(g) for q, g in self.gains().items()},
             "coverage": self.coverage(),
             "noise": None if math.isnan(self.measurement.noise) else self.measurement.noise,
             "n_cases": len(self.measurement.cases),
             "n_left_out": self.measurement.n_left_out,
+            "skipped": list(self.measurement.skipped),
         }
 
     def __str__(self) -> str:
@@ -133,34 +132,58 @@ class CoRunScores:
         lines = [
             f"{counted(n_runs, 'usable co-run')} of {counted(len(data.profiles), 'program')}, "
             f"{data.n_left_out} left out; repeats alone differ by {percent(data.noise)}",
+            *(f"without '{name}', which was too short for a profile" for name in data.skipped),
             f"{'mean error of times':22}" + "".join(f"{q:>15}" for q in QUESTIONS),
         ]
         for name, own in self.errors().items():
-            mark = "  ← used" if name == self.chosen else ""
+            mark = self._mark(name)
             lines.append(f"{name:22}" + "".join(f"{percent(e):>15}" for e in own.values()) + mark)
-        lines.append(f"error of {self.chosen} against {self.best_baseline}, the best baseline:")
+        lines.append("error of what is used against the best baseline:")
         for question, (gain, low, high) in self.gains().items():
             lines.append(
-                f"  {question:16}{_change(gain)} ({_change(high)} to {_change(low)}, 95 %)"
+                f"  {question:16}{_change(gain)} ({_change(high)} to {_change(low)}, 95 %) "
+                f"against {self.best_baselines[question]}"
             )
         shares = ", ".join(f"{q} {rough_percent(s)}" for q, s in self.coverage().items())
         lines.append(f"90 % intervals cover: {shares}")
         return "\n".join(lines)
 
+    def _mark(self, name: str) -> str:
+        """Say for which kinds of co-runs a model is used."""
+        there = [kind for question, kind in UNSEEN.items() if self.used[question]]
+        own = [kind for kind in there if self.chosen[kind] == name]
+        if not own:
+            return ""
+        return "  ← used" if own == there else f"  ← used for {', '.join(own)}"
 
-def _numbered(predictions: Predictions) -> list[tuple[int, Prediction]]:
-    """Number the jobs of each pair of a program that was held out."""
+
+def _weight(ours: Sequence[Prediction], theirs: Sequence[Prediction]) -> float:
+    """Return the weight of their predictions with which both together are best."""
+    own = dict(_numbered(ours))
+    both = [(own[key], p) for key, p in _numbered(theirs) if key in own]
+    if not both:
+        return 0.0
+    errors = {
+        w: sum(abs(a.predicted_s ** (1 - w) * b.predicted_s**w / a.measured_s - 1) for a, b in both)
+        for w in (0.0, 0.25, 0.5, 0.75, 1.0)
+    }
+    best = min(errors, key=lambda w: errors[w])
+    return best if (errors[0.0] - errors[best]) / len(both) > _LEAST_GAIN else 0.0
+
+
+def _numbered(
+    predictions: Sequence[Prediction],
+) -> Iterator[tuple[tuple[str, str, int], Prediction]]:
+    """Yield predictions with what tells them apart: the run, what was held out, and the job."""
     counts: dict[tuple[str, str], int] = {}
-    found = []
-    for p in predictions["pairs, unseen"]:
+    for p in predictions:
         k = counts.get((p.key, p.held_out), 0)
         counts[p.key, p.held_out] = k + 1
-        found.append((k, p))
-    return found
+        yield (p.key, p.held_out, k), p
 
 
 def _change(gain: float) -> str:
-    return f"{-100 * gain:+.0f} %"
+    return f"{round(-100 * gain):+d} %"
 
 
 def score_co_runs(
@@ -213,29 +236,31 @@ def fit_co_runs(
 ) -> tuple[FittedCoRuns, CoRunScores]:
     """Learn from measured co-runs, and write a model that predictions can use."""
     scores = score_co_runs(folder, machine=machine, gru=gru)
-    data, chosen = scores.measurement, scores.chosen
+    data = scores.measurement
+    pairs = [case for case in data.cases if case.kind == PAIR]
     residual = None
-    if chosen == Residual.name:
+    kinds = frozenset(kind for kind, name in scores.chosen.items() if name == Residual.name)
+    if kinds:
         residual = Residual()
-        residual.fit([case for case in data.cases if case.kind == "pair"])
+        residual.fit(pairs)
     facts = next(iter(data.profiles.values())).facts
     n_runs = len({case.key for case in data.cases})
     source = f"{n_runs} measured co-runs of {len(data.profiles)} programs"
-    pairs = [case for case in data.cases if case.kind == "pair"]
     fitted = FittedCoRuns(
-        calibrated(scores.predictions[chosen], source),
+        calibrated(scores.used, source),
         residual,
         facts,
+        kinds,
         None if gru is None else train_network(pairs, gru),
-        scores.gru_weight,
+        scores.gru_weights,
     )
     write_new(Path(output), fitted.to_bytes(), force=force)
     return fitted, scores
 
 
 def _measured(folder: Path | str, machine: Machine | Path | str | None) -> Measurement:
-    data = read_measurement(folder, chosen_machine(machine))
-    if sum(case.kind == "pair" for case in data.cases) < _LEAST_CASES:
+    data = read_measurement(folder, machine)
+    if sum(case.kind == PAIR for case in data.cases) < _LEAST_CASES:
         raise NothingUsableError(
             f"{folder} has fewer than {_LEAST_CASES} usable pairs, and models are judged by pairs; "
             "measure more, on an idle machine"

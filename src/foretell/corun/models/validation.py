@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretell.corun.calibration import CONFIDENCE, PAIR, PINNED, SHIFTED, TRIPLE, Calibration
+from foretell.corun.calibration import (
+    CONFIDENCE,
+    PAIR,
+    PINNED,
+    RUNNING,
+    SHIFTED,
+    TRIPLE,
+    Calibration,
+)
 from foretell.corun.models.baselines import (
     AdditiveCpu,
     CoRunModel,
@@ -16,7 +24,7 @@ from foretell.corun.models.baselines import (
     Isolated,
     RooflineClasses,
 )
-from foretell.corun.models.cases import RUNNING, Case
+from foretell.corun.models.cases import Case
 from foretell.corun.models.gru.nearest import NearestTrace
 from foretell.corun.models.residual import Residual
 
@@ -30,6 +38,8 @@ QUESTIONS = {
     "running": RUNNING,
     "pinned": PINNED,
 }
+#: What is asked of programs that were left out, which decides what is used.
+UNSEEN = {question: kind for question, kind in QUESTIONS.items() if question != SEEN}
 BASELINES: tuple[type[CoRunModel], ...] = (Isolated, AdditiveCpu, RooflineClasses)
 MODELS: tuple[type[CoRunModel], ...] = (*BASELINES, Fluid, Residual, NearestTrace)
 _FOLDS = 10
@@ -83,7 +93,7 @@ def out_of_sample(
         train = [c for c in cases if c.kind == PAIR and not held & set(c.programs)]
         model = _fitted(make, train)
         for held_out in sorted(held):
-            for question, kind in list(QUESTIONS.items())[1:]:
+            for question, kind in UNSEEN.items():
                 own = [c for c in cases if c.kind == kind and held_out in c.programs]
                 found[question] += _predicted(model, own, held_out)
     return found
@@ -150,9 +160,8 @@ def _by_key(predictions: Sequence[Prediction]) -> dict[str, float]:
 def calibrated(predictions: Predictions, source: str) -> Calibration:
     """Return the errors of out-of-sample predictions by kind of co-run, for intervals."""
     errors = {}
-    for question, kind in QUESTIONS.items():
-        if question not in (SEEN, "running"):
-            errors[kind] = tuple(sorted(round(p.log_ratio, 5) for p in predictions[question]))
+    for question, kind in UNSEEN.items():
+        errors[kind] = tuple(sorted(round(p.log_ratio, 5) for p in predictions[question]))
     return Calibration({kind: e for kind, e in errors.items() if e}, source)
 
 

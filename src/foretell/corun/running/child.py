@@ -28,7 +28,9 @@ _MOST_COST, _N_FREE = 0.01, 12
 _MOST_SAMPLES = 4096
 #: What is sampled of the whole machine beside its CPU time, by anyone.
 _OF_MACHINE = ("disk_busy_s", "disk_bytes", "network_bytes", *PRESSURES.values())
-COLUMNS = (*COUNTERS, *AMOUNTS, "other_cpu_time_s", *_OF_MACHINE)
+#: How long the next sample was meant to wait, so that a pause that was meant is told from a gap.
+PAUSE = "pause_s"
+COLUMNS = (*COUNTERS, *AMOUNTS, "other_cpu_time_s", *_OF_MACHINE, PAUSE)
 
 
 class _Job:
@@ -88,7 +90,9 @@ class Runner:
                 took_s, self._n_samples = self._sample(), self._n_samples + 1
                 if self._n_samples > _N_FREE:
                     self._cost_s += took_s
-                next_sample = max(self._now() + self._interval_s, self._cost_s / _MOST_COST)
+                now = self._now()
+                next_sample = max(now + self._interval_s, self._cost_s / _MOST_COST)
+                self._keep_pause(next_sample - now)
             self._wait(next_sample)
             self._reap()
             self._stop_late()
@@ -151,6 +155,11 @@ class Runner:
             self._keep(job, self._forest.reading(job.process.pid), machine)
         return time.thread_time() - began
 
+    def _keep_pause(self, pause_s: float) -> None:
+        for job in self._jobs:
+            if job.rows and not job.is_over:
+                job.rows[-1][-1] = pause_s
+
     def _times(self) -> dict[str, float]:
         """Return the times of the machine so far, and what of them is by jobs and by us."""
         jobs_s = 0.0
@@ -166,12 +175,12 @@ class Runner:
         since = {name: machine[name] - job.before[name] for name in machine}
         other = max(0.0, since["busy_s"] - since["jobs_s"] - since["own_s"])
         reading["other_cpu_time_s"] = other
-        reading |= {name: since[name] for name in _OF_MACHINE}
+        reading |= {name: since[name] for name in _OF_MACHINE} | {PAUSE: 0.0}
         row = [self._now() - job.began, *(reading[name] for name in COLUMNS)]
         if job.rows and row[0] <= job.rows[-1][0]:
             return
         if len(job.rows) >= _MOST_SAMPLES:
-            job.rows = job.rows[::2]
+            job.rows = _thinned(job.rows)
             self._interval_s *= 2
         job.rows.append(row)
 
@@ -261,6 +270,13 @@ class Runner:
             except ChildProcessError:
                 return
             select.select([], [], [], 0.01)
+
+
+def _thinned(rows: list[list[float]]) -> list[list[float]]:
+    """Leave out every second sample; what was to be waited after it is added to the one before."""
+    for kept, left_out in zip(rows[::2], rows[1::2], strict=False):
+        kept[-1] += left_out[-1]
+    return rows[::2]
 
 
 def raise_priority() -> None:

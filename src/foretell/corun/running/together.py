@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.errors import NothingUsableError, Option, UsageError
+from foretell.measure.running.machine import usable_cores
 from foretell.measure.running.printed import Printed
 from foretell.traces import Trace
 
@@ -124,8 +125,7 @@ def run_together(
         raise UsageError("jobs are sampled through /proc, which only Linux has; run this on Linux")
     if priority and os.geteuid() != 0:
         raise UsageError(
-            "running before other processes takes the rights of root; leave it out, and use an "
-            "idle machine",
+            "running before other processes needs root; leave it out, and use an idle machine",
             option=Option("priority"),
         )
     with ExitStack() as stack:
@@ -212,7 +212,7 @@ def _whole(
     wall_s, machine = max(answer["wall_s"], 1e-6), answer["machine"]
     used_s = sum(max(job.cpu_time_s, _last(job, "cpu_time_s")) for job in jobs)
     other_s = max(0.0, machine["busy_s"] - used_s - answer["watch_cpu_s"])
-    n_cores = len(os.sched_getaffinity(0))
+    n_cores = usable_cores() or 1
     lost_s = 0.0
     for cpus in {order.cpus for order in orders}:
         own = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 CPU, BANDWIDTH, DISK = "CPU time", "memory bandwidth", "disk"
@@ -123,17 +123,23 @@ class Capacity:
     thread_power: float = 1.0
 
 
-def pinned(n_jobs: int, n_cores: int, widest: float) -> dict[str, list[frozenset[int]]]:
+def pinned(used: Sequence[float], n_cores: int) -> dict[str, list[frozenset[int]]]:
     """Return the cores of each job by layout: all on few cores, or each on cores of its own.
 
-    Packed jobs share as many cores as the job with the most threads can use. Where there are more
+    Packed jobs share as many cores as the job that keeps most of them busy. Where there are more
     jobs than cores, spread jobs share a core with every ``n_cores``-th other.
 
-    >>> layouts = pinned(2, 4, widest=2.0)
+    Parameters
+    ----------
+    used
+        Cores that each job keeps busy alone, on average.
+
+    >>> layouts = pinned([2.0, 1.0], 4)
     >>> [sorted(cpus) for cpus in layouts["packed"]], [sorted(c) for c in layouts["spread"]]
     ([[0, 1], [0, 1]], [[0, 2], [1, 3]])
     """
-    few = frozenset(range(min(n_cores, max(1, math.ceil(widest - 0.25)))))
+    n_jobs = len(used)
+    few = frozenset(range(min(n_cores, max(1, math.ceil(max(used) - 0.25)))))
     own = [
         frozenset(range(k, n_cores, n_jobs)) if n_jobs <= n_cores else frozenset({k % n_cores})
         for k in range(n_jobs)

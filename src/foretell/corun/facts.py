@@ -1,0 +1,67 @@
+"""What tells one machine from another: the same facts in profiles, machine files and models."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import pydantic
+
+from foretell.errors import UsageError
+from foretell.files.typed import validated
+from foretell.measure.running.machine import describe_machine
+from foretell.wording import counted, number
+
+_MOST_TEXT = 200
+Text = Annotated[str, pydantic.Field(max_length=_MOST_TEXT)]
+
+
+class MachineFacts(pydantic.BaseModel):
+    """Processor, cores and memory of a machine.
+
+    Attributes
+    ----------
+    n_usable
+        Cores that jobs may use.
+    memory_bytes
+        The memory of the machine; None if it is not known.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    cpu: Text
+    n_usable: Annotated[int, pydantic.Field(ge=1, le=100_000)]
+    memory_bytes: Annotated[int, pydantic.Field(ge=1, le=2**60)] | None
+    architecture: Text
+
+    @property
+    def most_memory(self) -> float:
+        """The memory that jobs share; infinite if it is not known."""
+        return math.inf if self.memory_bytes is None else float(self.memory_bytes)
+
+    def __str__(self) -> str:
+        cores = f"{self.cpu}, {counted(self.n_usable, 'core')}"
+        if self.memory_bytes is None:
+            return cores
+        return f"{cores}, {number(self.memory_bytes / 2**30, 3)} GiB of memory"
+
+
+def machine_facts() -> MachineFacts:
+    """Return what tells this machine from another."""
+    found = describe_machine()
+    return MachineFacts(
+        cpu=found["cpu"][:_MOST_TEXT],
+        n_usable=found["n_usable"] or found["n_threads"] or 1,
+        memory_bytes=found["memory_bytes"],
+        architecture=found["architecture"][:_MOST_TEXT],
+    )
+
+
+def facts_of(header: Any) -> MachineFacts:
+    """Return the facts that a file holds under "machine"; raise a ValueError if it holds none."""
+    if not isinstance(header, dict):
+        raise ValueError("it does not say of which machine it is")
+    try:
+        return validated(MachineFacts, header, "machine")
+    except UsageError as error:
+        raise ValueError(error.text) from None
