@@ -20,6 +20,16 @@ def double(a, b):
     return float(a.sum())
 
 
+@task(writes="data", **SANDBOX)
+def add_one(data):
+    """Add one to all in a tuple, a list or a dict of arrays and numbers."""
+    for key, part in data.items() if isinstance(data, dict) else enumerate(data):
+        if isinstance(part, np.ndarray):
+            part += 1
+        else:
+            data[key] = part + 1
+
+
 @task(**SANDBOX)
 def environment():
     return dict(os.environ)

@@ -52,6 +52,19 @@ def test_task_computes_in_a_sandbox_and_what_it_writes_comes_back():
 
 
 @needs_sandbox
+def test_changes_come_back_from_a_sandbox_into_the_same_arrays_whatever_holds_them():
+    arrays = np.zeros((3, 2))
+    pair, listed, named = (arrays[0],), [arrays[1], 7], {"a": arrays[2], "n": 8}
+    with Graph(workers=1):
+        escapes.add_one(pair)
+        escapes.add_one(listed)
+        escapes.add_one(named)
+    assert arrays.tolist() == [[1, 1]] * 3
+    assert listed[1] == 8 and named["n"] == 9
+    assert np.shares_memory(listed[0], arrays) and np.shares_memory(named["a"], arrays)
+
+
+@needs_sandbox
 def test_sandbox_has_no_environment_of_ours(monkeypatch):
     monkeypatch.setenv("A_SECRET", "42")
     with Graph(workers=1):

@@ -238,7 +238,7 @@ class Graph:
 
     def _share(self, is_shared: bool) -> None:
         """Let workers have Python's lock soon, or not."""
-        with switching:
+        with switching():
             if is_shared != self._is_sharing:
                 (share_lock if is_shared else keep_lock)()
                 self._is_sharing = is_shared

@@ -21,6 +21,7 @@ from typing import Any
 
 from foretell import _version
 from foretell.errors import ForetellError, Option, UsageError
+from foretell.tasks.copies import Written, check_sendable, have_common_memory
 from foretell.tasks.declare import TaskFunction
 from foretell.tasks.isolation.confine import missing_restrictions, system_call_name
 from foretell.tasks.isolation.sealing import (
@@ -35,14 +36,7 @@ from foretell.tasks.isolation.sealing import (
     require_cryptography,
 )
 from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY
-from foretell.tasks.places import (
-    Place,
-    WorkerLost,
-    bring_back,
-    check_importable,
-    check_sendable,
-    have_common_memory,
-)
+from foretell.tasks.places import Place, WorkerLost, check_importable
 
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80
@@ -147,7 +141,7 @@ class Sandbox:
     def call(
         self, function: TaskFunction, values: tuple[Any, ...], owner: OwnerKey | None = None
     ) -> tuple[Any, list[Any]]:
-        """Run a task; return its result and what it wrote. A lost worker is not replaced."""
+        """Run a task; return its result and what it changed. A lost worker is not replaced."""
         self._n_calls += 1
         name = f"task '{function.label}'"
         asked = {
@@ -167,7 +161,7 @@ class Sandbox:
         if "sealed" in found:
             assert owner is not None
             return Sealed(found["sealed"]), []
-        return found["result"], found["written"]
+        return found["result"], found["changes"]
 
     def _answer(self, name: str, task: int, kind: int | None) -> Any:
         while True:
@@ -295,9 +289,9 @@ class Sandboxes(Place):
         """Run a task in the sandbox of a worker."""
         sandbox = self._sandbox(function, worker)
         owner = self._owner if function.options.sealed else None
-        result, written = sandbox.call(function, values, owner)
-        if owner is None:
-            bring_back(function, values, written)
+        here = Written(function, values)
+        result, changes = sandbox.call(function, values, owner)
+        here.bring_back(changes)
         return result
 
     def _sandbox(self, function: TaskFunction, worker: int) -> Sandbox:

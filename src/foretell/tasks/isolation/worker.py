@@ -81,6 +81,8 @@ class _Server:
             self.answer(task, ANSWER, self._run(module, asked))
 
     def _run(self, module: ModuleType, asked: dict[str, Any]) -> dict[str, Any]:
+        from foretell.tasks.copies import run_copied  # which is loaded before the confinement
+
         owner = None
         try:
             function = reduce(getattr, asked["name"].split("."), module)
@@ -88,10 +90,10 @@ class _Server:
             if asked["owner"] is not None:
                 owner = self._sealing.OwnerKey(asked["owner"])
                 values = [self._opened(owner, value) for value in values]
-            result = function.call_with(tuple(values))
+            result, changes = run_copied(function, values)
             if owner is not None:
                 return {"sealed": owner.seal(result).content}
-            found = {"result": result, "written": [values[k] for k in function.write_places]}
+            found = {"result": result, "changes": changes}
             self._sealing.pack(found)  # what cannot be sent is an error of the task
             return found
         except Exception as error:
