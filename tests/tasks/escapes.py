@@ -152,6 +152,34 @@ def sealed_error(a):
     raise ValueError(f"the data is {a.tolist()}")
 
 
+KEPT = []
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_keep(a):
+    KEPT.append(a)
+
+
+@task(**SANDBOX)
+def tell_what_was_kept():
+    return list(KEPT)
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_error_with_a_name(a):
+    raise type(f"secret_{a}", (KeyError,), {"__module__": "builtins"})
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_exit(a):
+    os._exit(a)
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_system_call(a):
+    ctypes.CDLL(None).syscall(5000 + a)
+
+
 @task(isolation="sandbox", sealed=True, writes="b")
 def sealed_write(b): ...
 
