@@ -133,7 +133,7 @@ def factorization(block, workers):
     gc.freeze()  # what earlier rounds left is none of this one's business
     blocks = by_blocks.blocks_of(positive_definite(SIZE), block)
     started = time.perf_counter()
-    graph = by_blocks.factorize(blocks, SIZE // block, workers)
+    graph = by_blocks.factorize(blocks, workers)
     return time.perf_counter() - started, graph
 
 
