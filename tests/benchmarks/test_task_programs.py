@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from benchmarks.task_programs import by_blocks, heat, positive_definite, product, stream
+
 from foretell.tasks.graph import planning
 
 

@@ -167,6 +167,22 @@ def test_overhead_that_is_given_stays_as_it_is():
     assert found.overhead_s == 2e-12
 
 
+def test_what_submitting_takes_is_what_a_program_computes_and_not_what_it_waits_for():
+    builds = []
+
+    def waits():
+        builds.append(1)
+        with Graph():
+            for k in range(3):
+                step("a", f"{k}", 1.0)
+                threading.Event().wait(0.1)  # it stands for other programs on the machine
+
+    assert foresee(waits, model=Seconds(), workers=1).overhead_s < 0.05
+    assert len(builds) == 3
+    foresee(waits, model=Seconds(), workers=1, overhead_s=0.0)
+    assert len(builds) == 4
+
+
 def test_same_seed_gives_the_same_forecast():
     one, other = (
         foresee(chains, model=Seconds(1.5), workers=2, overhead_s=0.0, seed=3).to_json()

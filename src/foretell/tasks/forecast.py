@@ -35,6 +35,7 @@ WORTH = 0.03
 MUCH_OVERHEAD = 0.05
 _Z90 = 1.6448536269514722
 _TASKS_DRAWN = 80_000  # in all draws of one cell
+_N_BUILDS = 3  # of each graph, if what submitting takes is told by the quickest
 _FEWEST_DRAWS, _MOST_DRAWS = 8, 200
 
 
@@ -152,7 +153,8 @@ def foresee(
     chosen = _settings(options)
     models, means = read_models(model, runs)
     counts = read_workers(_default_workers() if workers is None else workers)
-    shapes = _shapes(source, vary, fix, chosen.policy)
+    n_builds = _N_BUILDS if chosen.overhead_s is None else 1
+    shapes = _shapes(source, vary, fix, chosen.policy, n_builds)
     overhead = _overhead(chosen.overhead_s)
     cells: list[Cell] = []
     looks: dict[int, _Look] = {}
@@ -267,7 +269,7 @@ class _Shapes:
 
 def _shapes(
     source: Any, vary: Mapping[str, Values] | None, fix: Mapping[str, Scalar] | None,
-    policy: str | None,
+    policy: str | None, n_builds: int,
 ) -> _Shapes:  # fmt: skip
     is_trace = isinstance(source, str | Path) and str(source).endswith((".csv", ".json"))
     if is_trace or not (isinstance(source, str) or callable(source)):
@@ -278,7 +280,7 @@ def _shapes(
     program = read_program(source, vary, fix)
     calls = []
     for settings in program.settings:
-        rows, own, submit_s = program.rows(settings)
+        rows, own, submit_s = program.rows(settings, n_builds)
         calls.append((settings, rows, policy or own, submit_s))
     return _Shapes(calls, program.varied)
 

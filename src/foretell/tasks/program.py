@@ -45,15 +45,20 @@ class Program:
             )
         return found
 
-    def rows(self, settings: Mapping[str, Scalar]) -> tuple[list[Row], str, float]:
+    def rows(
+        self, settings: Mapping[str, Scalar], n_builds: int = 1
+    ) -> tuple[list[Row], str, float]:
         """Return the tasks of one call, one graph after the other, the policy, and their cost.
 
-        That is how long the program took to submit a task, on average.
+        That is how much the program computed to submit a task, on average, and in the quickest of
+        some builds.
         """
-        graphs = [graph for graph in self.graphs(settings) if graph.tasks]
-        took_s = sum(graph.tasks[-1].end_s - graph.began_s for graph in graphs)
-        rows = joined([rows_of(graph) for graph in graphs])
-        return rows, graphs[0].policy, took_s / sum(len(graph.tasks) for graph in graphs)
+        costs = []
+        for _ in range(n_builds):
+            graphs = [graph for graph in self.graphs(settings) if graph.tasks]
+            took_s = sum(graph.tasks[-1].end_s - graph.began_s for graph in graphs)
+            costs.append(took_s / sum(len(graph.tasks) for graph in graphs))
+        return joined([rows_of(graph) for graph in graphs]), graphs[0].policy, min(costs)
 
     def run(self, settings: Mapping[str, Scalar], **over: Any) -> list[Graph]:
         """Call the function for real, with some settings of its graphs replaced."""
