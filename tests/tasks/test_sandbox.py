@@ -335,13 +335,6 @@ def test_system_without_restrictions_is_refused_and_they_are_named(monkeypatch):
         escapes.multiply(3)
 
 
-def test_older_landlock_is_told_by_what_it_lacks(monkeypatch):
-    monkeypatch.setattr(confine, "landlock_version", lambda: 3)
-    assert len(confine.weaker_restrictions()) == 2
-    monkeypatch.setattr(confine, "landlock_version", lambda: 6)
-    assert confine.weaker_restrictions() == []
-
-
 def test_reports_say_what_a_sandbox_protects_from_and_what_not():
     def main():
         with Graph(workers=1):

@@ -27,7 +27,7 @@ from foretell.tasks.times import (
     modelled_times,
     recorded_times,
 )
-from foretell.tasks.trace import Bar, Row, read_rows, rows_of_dask
+from foretell.tasks.trace import Bar, Row, played_notes, read_rows, rows_of_dask
 
 #: More workers that gain less than this share are not worth it.
 WORTH = 0.03
@@ -150,7 +150,7 @@ def foresee(
     options
         Fields of ``Settings``: policy, overhead_s, seed.
     """
-    chosen = _settings(options)
+    chosen = check_settings(**options)
     models, means = read_models(model, runs)
     counts = read_workers(_default_workers() if workers is None else workers)
     n_builds = _N_BUILDS if chosen.overhead_s is None else 1
@@ -158,7 +158,7 @@ def foresee(
     overhead = _overhead(chosen.overhead_s)
     cells: list[Cell] = []
     looks: dict[int, _Look] = {}
-    notes: list[str] = []
+    notes = [*shapes.notes, *(() if means is None else means.notes)]
     for settings, rows, policy, submit_s in shapes.calls:
         own = overhead
         if chosen.overhead_s is None:  # keys are found sooner than arrays
@@ -220,7 +220,8 @@ class Settings:
     seed: int = 0
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
+def check_settings(**given: Any) -> Settings:
+    """Read how a graph is to be foreseen, and refuse what cannot be."""
     from foretell.errors import suggest
 
     known = list(vars(Settings()))
@@ -265,6 +266,7 @@ def _default_workers() -> list[Scalar]:
 class _Shapes:
     calls: Sequence[tuple[Mapping[str, Scalar], list[Row], str, float]]
     varied: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def _shapes(
@@ -272,17 +274,25 @@ def _shapes(
     policy: str | None, n_builds: int,
 ) -> _Shapes:  # fmt: skip
     is_trace = isinstance(source, str | Path) and str(source).endswith((".csv", ".json"))
-    if is_trace or not (isinstance(source, str) or callable(source)):
+    is_dask = hasattr(source, "__dask_graph__")  # which may be callable, too
+    if is_trace or is_dask or not (isinstance(source, str) or callable(source)):
         if vary or fix:
             raise UsageError("a recorded graph has no settings to vary", option=Option("vary"))
         rows = read_rows(source) if is_trace else rows_of_dask(source)
-        return _Shapes([({}, rows, policy or "critical", 0.0)], ())
+        notes = tuple(played_notes(source)) if is_trace else ()
+        return _Shapes([({}, rows, policy or "critical", 0.0)], (), notes)
     program = read_program(source, vary, fix)
     calls = []
+    places: dict[str, None] = {}
     for settings in program.settings:
-        rows, own, submit_s = program.rows(settings, n_builds)
-        calls.append((settings, rows, policy or own, submit_s))
-    return _Shapes(calls, program.varied)
+        built = program.built(settings, n_builds)
+        calls.append((settings, built.rows, policy or built.policy, built.submit_s))
+        places |= dict.fromkeys(on for on in built.places if on != "threads")
+    notes = tuple(
+        f"The graph runs on {on}: what sending data there takes is not in the forecast."
+        for on in places
+    )
+    return _Shapes(calls, program.varied, notes)
 
 
 class _Look:
@@ -332,14 +342,9 @@ class _Look:
         n = sum(not row.is_wait for row in self.rows)
         work, spent = sum(times), n * self.overhead.task_s
         self._played[workers] = played = self.play(times, ranks, workers)
-        makespan = played.makespan_s
         path = max(ranks, default=0.0)
-        wake_s = self.overhead.wake_s
-        slept = n * wake_s + sum(t for t in times if t < wake_s)  # those run one at a time
-        low, high = max(work / workers, path), work / workers + path + spent + slept
-        assert low * (1 - 1e-9) <= makespan <= high * (1 + 1e-9), (low, makespan, high)
         share = spent / (work + spent) if work + spent else 0.0
-        return Cell(dict(settings), workers, n, makespan, work, path, share)
+        return Cell(dict(settings), workers, n, played.makespan_s, work, path, share)
 
     def with_interval(self, cell: Cell, seed: int) -> Cell:
         """Add a 90 % interval: the graph is played with times that are off."""

@@ -90,7 +90,7 @@ class _Server:
 
         owner = None
         try:
-            function = reduce(getattr, asked["name"].split("."), module)
+            function: Any = reduce(getattr, asked["name"].split("."), module)
             values = asked["values"]
             if asked["owner"] is not None:
                 owner = self._sealing.OwnerKey(asked["owner"])
