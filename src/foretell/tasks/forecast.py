@@ -25,6 +25,7 @@ from foretell.tasks.times import (
     load_task_models,
     measure_overhead,
     modelled_times,
+    place_notes,
     recorded_times,
 )
 from foretell.tasks.trace import Bar, Row, played_notes, read_rows, rows_of_dask
@@ -283,16 +284,12 @@ def _shapes(
         return _Shapes([({}, rows, policy or "critical", 0.0)], (), notes)
     program = read_program(source, vary, fix)
     calls = []
-    places: dict[str, None] = {}
+    places: list[str] = []
     for settings in program.settings:
         built = program.built(settings, n_builds)
         calls.append((settings, built.rows, policy or built.policy, built.submit_s))
-        places |= dict.fromkeys(on for on in built.places if on != "threads")
-    notes = tuple(
-        f"The graph runs on {on}: what sending data there takes is not in the forecast."
-        for on in places
-    )
-    return _Shapes(calls, program.varied, notes)
+        places += built.places
+    return _Shapes(calls, program.varied, tuple(place_notes(places)))
 
 
 class _Look:

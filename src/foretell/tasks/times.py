@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,6 +164,14 @@ def nested_notes(n_nested: int, n_tasks: int) -> list[str]:
         f"{n_nested:,} of {n_tasks:,} tasks were submitted by tasks when it ran; such tasks are "
         "not foreseen."
     ]
+
+
+def place_notes(places: Iterable[str]) -> list[str]:
+    """Say that sending data is not foreseen, where graphs run elsewhere than on threads."""
+    return [
+        f"The graph runs on {on}: what sending data there takes is not in the forecast."
+        for on in dict.fromkeys(places) if on != "threads"
+    ]  # fmt: skip
 
 
 def _log_factors(by_size: Mapping[float, list[float]]) -> tuple[Array, Array]:

@@ -154,14 +154,13 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
         return None
     from foretell.cli.tasks.foresee import asked
     from foretell.tasks.forecast import check_settings, foresee, read_models
-    from foretell.tasks.graph import overriding
 
     options = asked({**given, "workers": None, "vary": (), "fix": ()})
     check_settings(overhead_s=options.get("overhead_s"), seed=options["seed"])
     options["model"], options["runs"] = read_models(options["model"], options["runs"])
 
     def forecast(settings: dict[str, Any], workers: int) -> Any:
-        with redirect_stdout(sys.stderr), overriding(on=given["on"]):
+        with redirect_stdout(sys.stderr):
             return foresee(program.function, **{**options, "fix": settings, "workers": [workers]})
 
     return forecast
@@ -180,13 +179,13 @@ def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
 
 
 def _foreseen(found: GraphForecast, graphs: list[Graph]) -> dict[str, Any]:
-    from foretell.tasks.times import nested_notes
+    from foretell.tasks.times import nested_notes, place_notes
 
     cell = found.best
     tasks = [task for graph in graphs for task in graph.tasks]
     nested = nested_notes(sum(task.parent is not None for task in tasks), len(tasks))
     return {"foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s,
-            "notes": [*found.notes, *nested]}  # fmt: skip
+            "notes": [*found.notes, *place_notes(graph.on for graph in graphs), *nested]}  # fmt: skip
 
 
 def _check_output(output: Path, *, force: bool, append: bool) -> None:
