@@ -254,7 +254,7 @@ def test_a_trace_of_several_graphs_is_told_which_is_played(tmp_path):
 
 
 class SecondsOfThreads(Seconds):
-    categories = {"label": ["step"], "isolation": ("none",)}
+    categories, ranges = {"label": ["step"], "isolation": ("none",)}, {"size": (1.0, 8.0)}
 
 
 def test_isolation_and_places_that_a_model_has_not_seen_are_told():

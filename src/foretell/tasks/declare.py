@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 #: What every report says of sandboxes.
 PROTECTION = (
     "A sandbox is a confined process, a software stand-in and not an enclave. It protects data "
-    "from brokers, queues, disks, logs and other users, and from a task that would leak its input. "
-    "It does not protect from root, the kernel, a hypervisor or side channels, and proves nothing "
-    "to others: there is no attestation."
+    "from brokers, queues, disks, logs and other users, and from a task that would send its input "
+    "elsewhere. It does not protect from root, the kernel, a hypervisor or side channels, and "
+    "proves nothing to others: there is no attestation."
 )
 ISOLATIONS = ("none", "process", "sandbox", "enclave")
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)

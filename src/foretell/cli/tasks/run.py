@@ -184,8 +184,9 @@ def _foreseen(found: GraphForecast, graphs: list[Graph]) -> dict[str, Any]:
     cell = found.best
     tasks = [task for graph in graphs for task in graph.tasks]
     nested = nested_notes(sum(task.parent is not None for task in tasks), len(tasks))
+    notes = [*found.notes, *place_notes(graph.on for graph in graphs), *nested]
     return {"foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s,
-            "notes": [*found.notes, *place_notes(graph.on for graph in graphs), *nested]}  # fmt: skip
+            "notes": notes}  # fmt: skip
 
 
 def _check_output(output: Path, *, force: bool, append: bool) -> None:
