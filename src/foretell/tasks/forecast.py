@@ -146,8 +146,8 @@ def foresee(
     vary, fix
         Arguments of the function: those to choose, and those that are given.
     runs
-        The trace that the model was fitted on. A model tells typical times; with it they are means,
-        which makespans are made of.
+        The trace that the model was fitted on. A model tells typical times; with it they are
+        corrected to means, which makespans follow from.
     options
         Fields of ``Settings``: policy, overhead_s, seed.
     """
@@ -171,7 +171,7 @@ def foresee(
         notes += look.notes
     best = _best(cells)
     look = looks[id(best)]
-    notes += _overhead_notes(cells, shapes.varied)
+    notes += overhead_notes(cells, shapes.varied)
     if any("sandbox" in row.isolation for _, rows, *_ in shapes.calls for row in rows):
         notes.append(PROTECTION)
     alike = [cell for cell in cells if cell.settings == best.settings]
@@ -385,12 +385,13 @@ def _helps_to(cells: Sequence[Cell]) -> int | None:
     return None
 
 
-def _overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
+def overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
+    """Say which settings spend much of their time on overhead."""
     from foretell.tasks.text import settings_text
     from foretell.wording import rough_percent
 
     found: dict[str, float] = {}
     for cell in cells:
         if cell.overhead > MUCH_OVERHEAD:
-            found[settings_text(cell, varied) or "it"] = cell.overhead
+            found[settings_text(cell, varied) or "The program"] = cell.overhead
     return [f"{name} spends {rough_percent(share)} on overhead." for name, share in found.items()]

@@ -179,12 +179,15 @@ def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
 
 
 def _foreseen(found: GraphForecast, graphs: list[Graph]) -> dict[str, Any]:
+    from foretell.tasks.forecast import overhead_notes
     from foretell.tasks.times import nested_notes, place_notes
 
     cell = found.best
     tasks = [task for graph in graphs for task in graph.tasks]
     nested = nested_notes(sum(task.parent is not None for task in tasks), len(tasks))
-    notes = [*found.notes, *place_notes(graph.on for graph in graphs), *nested]
+    known = overhead_notes(found.cells, found.varied)  # of one setting, which the table shows
+    notes = [note for note in found.notes if note not in known]
+    notes += [*place_notes(graph.on for graph in graphs), *nested]
     return {"foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s,
             "notes": notes}  # fmt: skip
 
