@@ -16,10 +16,9 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from tests.tasks.random_programs import fresh, in_order, play, programs
+from tests.tasks.random_programs import State, assert_same, play, programs
 
 import foretell.tasks
 from foretell.tasks import Graph
@@ -27,7 +26,7 @@ from foretell.tasks import Graph
 JOURNAL = Path(__file__).parent / "output" / "random-graphs.jsonl"
 N_OF_A_PART = 2_000
 #: What runs tasks; the rest of the package foresees them.
-MODULES = ("data", "declare", "graph", "places", "policies", "runtime")
+MODULES = ("copies", "data", "declare", "graph", "places", "policies", "runtime")
 SHARES = {"threads": 1, "processes": 200, "ray": 2_000}
 
 
@@ -50,11 +49,10 @@ def play_part(number, on, n):
            policy=st.sampled_from(["critical", "breadth", "work"]))  # fmt: skip
     def same(program, workers, max_open, policy):
         nonlocal count
-        arrays = fresh()
+        state = State()
         with Graph(workers=workers, policy=policy, on=on, max_open=max_open):
-            play(program, arrays)
-        for found, expected in zip(arrays, in_order(program), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            play(program, state)
+        assert_same(program, state)
         count += 1
 
     same()

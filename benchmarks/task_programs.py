@@ -16,7 +16,7 @@ import cholesky as by_blocks
 import unlocked
 
 
-@task(reads="a b c", writes="c", size="len(a)")
+@task(reads="a b c", writes="c", size="by_blocks.edge(c.size * a.shape[1])")
 def multiply(a, b, c):
     unlocked.subtract_product(a, b, c)
 
@@ -57,27 +57,32 @@ def positive_definite(n):
     return found
 
 
+def parts_of(n, block):
+    """Cut a length into blocks; the last one may be smaller."""
+    return [slice(k, min(k + block, n)) for k in range(0, n, block)]
+
+
 def cholesky(block, workers=None, n=2048):
     blocks = by_blocks.blocks_of(positive_definite(n), block)
-    return by_blocks.factorize(blocks, n // block, workers)
+    return by_blocks.factorize(blocks, workers)
 
 
 def product(block, workers=None, n=1024):
-    m = n // block
+    lengths = [part.stop - part.start for part in parts_of(n, block)]
     random = np.random.default_rng(0)
-    a, b, c = ({(i, j): np.asfortranarray(random.random((block, block)))
-                for i in range(m) for j in range(m)} for _ in range(3))  # fmt: skip
+    a, b, c = ({(i, j): np.asfortranarray(random.random((rows, columns)))
+                for i, rows in enumerate(lengths) for j, columns in enumerate(lengths)}
+               for _ in range(3))  # fmt: skip
     with Graph(workers=workers) as graph:
-        for i in range(m):
-            for j in range(m):
-                for k in range(m):
-                    multiply(a[i, k], b[k, j], c[i, j])
+        for i, j in np.ndindex(len(lengths), len(lengths)):
+            for k in range(len(lengths)):
+                multiply(a[i, k], b[j, k], c[i, j])
     return graph
 
 
 def stream(block, workers=None, n=2_000_000):
     a, b, c = np.ones(n), np.zeros(n), np.zeros(n)
-    parts = [slice(k, k + block) for k in range(0, n - block + 1, block)]
+    parts = parts_of(n, block)
     with Graph(workers=workers) as graph:
         for _ in range(3):
             for part in parts:
@@ -91,7 +96,7 @@ def stream(block, workers=None, n=2_000_000):
 
 def heat(block, workers=None, n=1024, n_steps=8):
     old, new = np.ones((n, n)), np.ones((n, n))
-    parts = [slice(k, k + block) for k in range(0, n - block + 1, block)]
+    parts = parts_of(n, block)
     with Graph(workers=workers) as graph:
         for _ in range(n_steps):
             for k, part in enumerate(parts):

@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -43,6 +45,13 @@ def empty(key):
     pass
 
 
+@task(writes="key")
+def where(key):
+    """Say which process runs this, after so long that others start as well."""
+    time.sleep(0.05)
+    return os.getpid()
+
+
 def nothing(*_):
     return None
 
@@ -57,21 +66,37 @@ def best_of(work, n_rounds=3):
     return min(times)
 
 
-def ours(n, **options):
+def start_all(graph, n_workers=2):
+    """Wait until all processes or actors of a graph work."""
+    seen = set()
+    for k in range(100):
+        handles = [where(f"start {k} {i}") for i in range(2 * n_workers)]
+        graph.wait()
+        seen |= {handle.value for handle in handles}
+        if len(seen) >= n_workers:
+            return
+    raise RuntimeError(f"only {len(seen)} of {n_workers} workers started")
+
+
+def one_round(n, **options):
     """Time empty tasks in ten chains, from the first call to the end of the last task."""
     keys = [f"key {k}" for k in range(10)]
-    times = []
-    for _ in range(3):
-        with Graph(workers=2, **options) as graph:
-            for key in keys:  # the workers start
-                empty(key)
-            graph.wait()
-            started = time.perf_counter()
-            for k in range(n):
-                empty(keys[k % 10])
-            graph.wait()
-            times.append((time.perf_counter() - started) / n)
-    return min(times)
+    with Graph(workers=2, **options) as graph:
+        if options.get("on", "threads") != "threads":
+            start_all(graph)
+        for key in keys:
+            empty(key)
+        graph.wait()
+        started = time.perf_counter()
+        for k in range(n):
+            empty(keys[k % 10])
+        graph.wait()
+        return (time.perf_counter() - started) / n
+
+
+def ours(n, **options):
+    """Return the shortest of several rounds."""
+    return min(one_round(n, **options) for _ in range(3))
 
 
 def overhead():
@@ -93,19 +118,26 @@ def overhead():
     return found | ray_overhead()
 
 
+def quotient(ones, others):
+    """Return the median of the quotients of rounds."""
+    return statistics.median(one / other for one, other in zip(ones, others, strict=True))
+
+
 def dask_overhead():
     try:
         from dask.threaded import get
     except ImportError:
+        print("Dask is not installed here, and is left out")
         return {}
     graph = {f"t{k}": (nothing, f"t{k - 10}") if k >= 10 else (nothing,) for k in range(2_000)}
     return {"Dask threads": best_of(lambda: get(graph, list(graph), num_workers=2)) / 2_000}
 
 
-def ray_overhead(n=300):
+def ray_overhead(n=300, n_rounds=9):
     try:
         import ray
     except ImportError:
+        print("Ray is not installed here, and is left out")
         return {}
     from foretell.executors.cluster import Cluster
 
@@ -120,32 +152,41 @@ def ray_overhead(n=300):
                 last[k % 10] = remote.remote(last[k % 10])
             ray.get(last)
 
-        found = {"bare Ray": best_of(bare) / n}
-        found["Ray"] = ours(n, on="ray")
-        return found
+        rounds = []
+        for _ in range(n_rounds):  # in turns, so that a slower moment meets both
+            started = time.perf_counter()
+            bare()
+            rounds.append(((time.perf_counter() - started) / n, one_round(n, on="ray")))
+        theirs, own = zip(*rounds, strict=True)
+        return {"bare Ray": statistics.median(theirs), "Ray": statistics.median(own),
+                "Ray beside bare Ray": {"median of quotients": quotient(own, theirs)}}  # fmt: skip
     finally:
         cluster.close()
 
 
 def factorization(block, workers):
-    """Factorize a matrix by blocks; return the time it took with its graph, and the graph."""
+    """Factorize a matrix by blocks; return the time of all its tasks, and its graph."""
     gc.collect()
     gc.freeze()  # what earlier rounds left is none of this one's business
     blocks = by_blocks.blocks_of(positive_definite(SIZE), block)
-    started = time.perf_counter()
-    graph = by_blocks.factorize(blocks, SIZE // block, workers)
-    return time.perf_counter() - started, graph
+    graph = by_blocks.factorize(blocks, workers)
+    return graph.time_s, graph
 
 
-def lapack():
-    """Factorize a matrix with LAPACK on two threads; return the time it took."""
-    from scipy.linalg.lapack import dpotrf
+def lapack(n_threads, n_matrices=1):
+    """Factorize matrices at once, each with LAPACK on some threads; return the time it took."""
     from threadpoolctl import threadpool_limits
 
-    own = np.array(positive_definite(SIZE), order="F")
-    with threadpool_limits(2):
+    own = [np.array(positive_definite(SIZE), order="F") for _ in range(n_matrices)]
+    with threadpool_limits(n_threads):
+        take_root = by_blocks.unlocked.take_root
+        threads = [threading.Thread(target=take_root, args=(a,)) for a in own[1:]]
         started = time.perf_counter()
-        dpotrf(own, lower=1, overwrite_a=1, clean=0)
+        for thread in threads:
+            thread.start()
+        take_root(own[0])
+        for thread in threads:
+            thread.join()
         return time.perf_counter() - started
 
 
@@ -158,17 +199,23 @@ def scheduled(graph, workers):
 
 def factorize_all(n_rounds=15):
     """Factorize in turns, so that a slower moment of the machine meets all alike."""
-    rounds = [(factorization(256, 1), factorization(256, 2), lapack()) for _ in range(n_rounds)]
-    one = statistics.median(r[0][0] for r in rounds)
-    two = statistics.median(r[1][0] for r in rounds)
-    whole = statistics.median(r[2] for r in rounds)
+    rounds = [
+        (factorization(256, 1), factorization(256, 2), lapack(2), lapack(1), lapack(1, 2))
+        for _ in range(n_rounds)
+    ]
+    one, two = ([r[k][0] for r in rounds] for k in (0, 1))
+    whole, alone, both = ([r[k] for r in rounds] for k in (2, 3, 4))
     graphs = [[r[k][1] for r in rounds] for k in (0, 1)]
     cpu = [statistics.median(sum(t.cpu_s for t in g.tasks) for g in own) for own in graphs]
     best = [statistics.median(scheduled(g, 2) for g in own) for own in graphs]
-    return {"one worker, s": one, "two workers, s": two, "speed-up": one / two,
-            "LAPACK on two threads, s": whole, "beside LAPACK": two / whole,
-            "fastest two workers, s": min(r[1][0] for r in rounds),
-            "fastest LAPACK, s": min(r[2] for r in rounds),
+    median = statistics.median
+    return {"one worker, s": median(one), "two workers, s": median(two),
+            "speed-up": quotient(one, two),
+            "LAPACK on two threads, s": median(whole), "beside LAPACK": quotient(two, whole),
+            "LAPACK on one thread, s": median(alone),
+            "two factorizations at once, one thread each, s": median(both),
+            "speed-up of two at once, the limit of the machine": 2 * quotient(alone, both),
+            "fastest two workers, s": min(two), "fastest LAPACK, s": min(whole),
             "CPU time of tasks on one worker, s": cpu[0], "on two, s": cpu[1],
             "two workers without overhead, tasks as on one, s": best[0],
             "tasks as on two, s": best[1]}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Routines of BLAS and LAPACK on square blocks, in place, without Python's lock.
+"""Routines of BLAS and LAPACK on blocks, in place, without Python's lock.
 
 The functions of ``scipy.linalg.blas`` and ``scipy.linalg.lapack`` keep the lock while they compute,
 so threads that call them take turns. Their routines for Cython, called through ctypes, do not.
@@ -33,31 +33,39 @@ _dtrsm, _dpotrf = _routine(cython_blas, "dtrsm", 11), _routine(cython_lapack, "d
 _ONE, _MINUS_ONE = byref(c_double(1)), byref(c_double(-1))
 
 
-def _address_of(block):
+def _length(n):
+    return byref(c_int(n))
+
+
+def _address_of(block, *shape):
     """Return where a block begins; it must be as the routines expect it."""
-    n = len(block)
-    if not (block.shape == (n, n) and block.dtype == float and block.flags.f_contiguous):
-        raise ValueError("a block must be square, of floats, and stored by columns")
+    if not (block.shape == shape and block.dtype == float and block.flags.f_contiguous):
+        raise ValueError(f"a block must have the shape {shape}, floats, and be stored by columns")
     return block.ctypes.data
 
 
 def subtract_product(a, b, c):
     """Subtract a times the transposed b from c."""
-    n = byref(c_int(len(c)))
-    _dgemm(b"N", b"T", n, n, n, _MINUS_ONE, _address_of(a), n, _address_of(b), n, _ONE,
-           _address_of(c), n)  # fmt: skip
+    (m, k), n = a.shape, len(b)
+    rows, columns, depth = map(_length, (m, n, k))
+    _dgemm(b"N", b"T", rows, columns, depth, _MINUS_ONE, _address_of(a, m, k), rows,
+           _address_of(b, n, k), columns, _ONE, _address_of(c, m, n), rows)  # fmt: skip
 
 
 def subtract_square(a, c):
     """Subtract a times the transposed a from the lower half of c."""
-    n = byref(c_int(len(c)))
-    _dsyrk(b"L", b"N", n, n, _MINUS_ONE, _address_of(a), n, _ONE, _address_of(c), n)
+    m, k = a.shape
+    rows, depth = map(_length, (m, k))
+    _dsyrk(b"L", b"N", rows, depth, _MINUS_ONE, _address_of(a, m, k), rows, _ONE,
+           _address_of(c, m, m), rows)  # fmt: skip
 
 
 def divide(a, lower):
     """Multiply a by the inverse of the transposed lower triangle."""
-    n = byref(c_int(len(a)))
-    _dtrsm(b"R", b"L", b"T", b"N", n, n, _ONE, _address_of(lower), n, _address_of(a), n)
+    m, n = a.shape
+    rows, columns = map(_length, (m, n))
+    _dtrsm(b"R", b"L", b"T", b"N", rows, columns, _ONE, _address_of(lower, n, n), columns,
+           _address_of(a, m, n), rows)  # fmt: skip
 
 
 def take_root(a):
@@ -65,7 +73,7 @@ def take_root(a):
 
     The upper half stays as it is, as LAPACK leaves it: no task reads it.
     """
-    n, fault = byref(c_int(len(a))), c_int()
-    _dpotrf(b"L", n, _address_of(a), n, byref(fault))
+    n, fault = _length(len(a)), c_int()
+    _dpotrf(b"L", n, _address_of(a, len(a), len(a)), n, byref(fault))
     if fault.value:
         raise ValueError("the matrix is not positive definite")

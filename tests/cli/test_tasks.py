@@ -95,6 +95,12 @@ def test_forecast_stands_beside_the_outcome(program):
     assert done.exit_code == 2
     assert "gone.csv" in done.stderr
     assert "own output" not in done.stderr
+    done = invoke("run", program, "--model", "models", "--seed", "-1")
+    assert done.exit_code == 2
+    assert "--seed" in done.stderr
+    assert "own output" not in done.stderr
+    done = invoke("run", program, "--model", "models", "--on", "processes", "-q")
+    assert "runs on processes" in done.stdout
     done = invoke("run", "an_app.py:renamed", "--model", "models", "--vary", "k=1,2",
                   "-o", "new.csv", "-q")  # fmt: skip
     assert done.exit_code == 2
@@ -114,6 +120,16 @@ def test_failed_task_ends_with_code_1_and_says_why(program):
     assert done.exit_code == 1
     assert "1 task failed; the first in task 0 ('fails'): ValueError: no luck" in done.stderr
     assert done.stdout == ""  # no table without a run
+
+
+def test_an_error_of_the_program_is_told_with_its_line(program):
+    line = 1 + PROGRAM.splitlines().index("        for k in range(n):")
+    done = invoke("run", program, "--set", "n=big")
+    assert done.exit_code == 1
+    assert f"TypeError in an_app.py, line {line}: " in done.stderr
+    done = invoke("foresee", program, "--set", "n=big")
+    assert done.exit_code == 2
+    assert f"TypeError in an_app.py, line {line}: " in done.stderr
 
 
 def test_ctrl_c_keeps_the_runs_that_ended(program):
@@ -151,6 +167,8 @@ def test_an_error_keeps_the_runs_that_ended(program):
         (("run", "an_app.py:main", "--on", "moon"), "--on"),
         (("foresee", "an_app.py:main", "--runs", "runs.csv"), "--model"),
         (("run", "an_app.py:main", "--policy", "wrk"), "--policy"),
+        (("run", "an_app.py:main", "--repeats", "0"), "--repeats"),
+        (("run", "an_app.py:main", "--repeats", "-3"), "--repeats"),
         (("run", "an_app.py:main", "--runs", "nowhere.csv"), "--model"),
     ],
 )

@@ -20,6 +20,16 @@ def double(a, b):
     return float(a.sum())
 
 
+@task(writes="data", **SANDBOX)
+def add_one(data):
+    """Add one to all in a tuple, a list or a dict of arrays and numbers."""
+    for key, part in data.items() if isinstance(data, dict) else enumerate(data):
+        if isinstance(part, np.ndarray):
+            part += 1
+        else:
+            data[key] = part + 1
+
+
 @task(**SANDBOX)
 def environment():
     return dict(os.environ)
@@ -140,6 +150,34 @@ def sealed_sum(a, b):
 @task(isolation="sandbox", sealed=True)
 def sealed_error(a):
     raise ValueError(f"the data is {a.tolist()}")
+
+
+KEPT = []
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_keep(a):
+    KEPT.append(a)
+
+
+@task(**SANDBOX)
+def tell_what_was_kept():
+    return list(KEPT)
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_error_with_a_name(a):
+    raise type(f"secret_{a}", (KeyError,), {"__module__": "builtins"})
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_exit(a):
+    os._exit(a)
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_system_call(a):
+    ctypes.CDLL(None).syscall(5000 + a)
 
 
 @task(isolation="sandbox", sealed=True, writes="b")

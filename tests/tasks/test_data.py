@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foretell.errors import UsageError
+from foretell.tasks import Graph, task
 from foretell.tasks.data import Dependencies, box_of, owner_of
 
 
@@ -111,6 +113,36 @@ def test_tensors_that_share_memory_are_the_same_data():
     a = torch.zeros(4, 4)
     assert before(a[:2], a[1:])
     assert not before(a[:2], a[2:])
+
+
+@task(reads="a", writes="b")
+def add_to(a, b):
+    for one in b if isinstance(b, list) else [b]:
+        one += a.sum()
+
+
+def test_tensors_of_any_type_are_data_of_tasks_and_count_as_large_as_they_are():
+    torch = pytest.importorskip("torch")
+    with Graph(workers=2) as g:
+        for kind in (torch.float32, torch.bfloat16, torch.complex64):
+            a, b = torch.ones(3, dtype=kind), torch.zeros(2, 4, dtype=kind)
+            add_to(a, [b, torch.ones(1, dtype=kind)])
+            last = add_to(a, b[1:].conj())
+            assert (g.tasks[-2].size, last.size) == (12, 7)
+            assert last.before == (last.id - 1,)
+            g.wait()
+            assert b.tolist() == [[3] * 4, [6] * 4]
+
+
+def test_tensors_whose_memory_cannot_be_told_are_refused():
+    torch = pytest.importorskip("torch")
+    with Graph(workers=1), pytest.raises(UsageError, match="sparse"):
+        add_to(torch.ones(1), torch.eye(2).to_sparse())
+
+
+def test_lists_of_arrays_count_as_large_as_their_arrays():
+    with Graph(workers=1):
+        assert add_to(np.ones(3), [np.ones(4), np.ones((2, 5))]).size == 17
 
 
 def test_readers_do_not_wait_for_one_another_and_a_writer_waits_for_all():

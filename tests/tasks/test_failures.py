@@ -178,6 +178,34 @@ def test_check_finds_writes_on_other_ways_by_checksums():
     assert "'a' changed" in str(error)
 
 
+@task(reads="data", writes="done")
+def changes(data, how, done):
+    how(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "how"),
+    [
+        ([1, 2], lambda data: data.append(3)),
+        ([1, 2], lambda data: data.__setitem__(0, 1.0)),
+        ([np.zeros(1), 2], lambda data: data.pop()),
+        ({"a": [1]}, lambda data: data["a"].append(2)),
+        ({"a": np.zeros(2)}, lambda data: data["a"].fill(1)),
+        ({"a": 1}, lambda data: data.update(b=2)),
+        ({1, 2}, lambda data: data.add(3)),
+        (bytearray(b"ab"), lambda data: data.pop()),
+        (np.array([1, "a"], dtype=object), lambda data: data.__setitem__(0, 2)),
+    ],
+)
+def test_check_finds_changes_of_lists_dicts_and_other_data(data, how):
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, check=True):
+        changes(data, how, "done")
+    (error,) = caught.value.exceptions
+    assert isinstance(error, UndeclaredWrite)
+    with Graph(workers=1, check=True):
+        changes(data, lambda data: None, "done")
+
+
 def test_check_leaves_declared_writes_alone():
     array = np.zeros(3)
     with Graph(workers=1, check=True):

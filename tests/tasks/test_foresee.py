@@ -167,6 +167,22 @@ def test_overhead_that_is_given_stays_as_it_is():
     assert found.overhead_s == 2e-12
 
 
+def test_what_submitting_takes_is_what_a_program_computes_and_not_what_it_waits_for():
+    builds = []
+
+    def waits():
+        builds.append(1)
+        with Graph():
+            for k in range(3):
+                step("a", f"{k}", 1.0)
+                threading.Event().wait(0.1)  # it stands for other programs on the machine
+
+    assert foresee(waits, model=Seconds(), workers=1).overhead_s < 0.05
+    assert len(builds) == 3
+    foresee(waits, model=Seconds(), workers=1, overhead_s=0.0)
+    assert len(builds) == 4
+
+
 def test_same_seed_gives_the_same_forecast():
     one, other = (
         foresee(chains, model=Seconds(1.5), workers=2, overhead_s=0.0, seed=3).to_json()
@@ -208,6 +224,65 @@ def test_dask_graph_is_foreseen_with_a_model_of_its_labels():
     model.categories = {"label": ["inc", "add"]}
     graph = {"inc": (abs, 1), "add": (max, "inc", 2)}
     assert foresee(graph, model=model, workers=1, overhead_s=0.0).best.makespan_s == 2.0
+
+
+class Delayed:
+    """As `dask.delayed` makes them: a collection that can be called, too."""
+
+    def __dask_graph__(self):
+        return {"step": (abs, 1)}
+
+    def __call__(self):
+        raise AssertionError("a collection is not called")
+
+
+def test_dask_collection_that_can_be_called_is_a_graph():
+    assert foresee(Delayed(), model=Seconds(), workers=1, overhead_s=0.0).best.n_tasks == 1
+
+
+def test_a_trace_of_several_graphs_is_told_which_is_played(tmp_path):
+    path = tmp_path / "run.csv"
+    for n in (2, 3):
+        with Graph(workers=1) as g:
+            for k in range(n):
+                step("x", f"{k}", 1)
+        g.trace(path, append=True)
+    found = foresee(path, workers=[1, 2], overhead_s=0.0)
+    assert found.best.n_tasks == 3
+    assert any("has 2 graphs" in note and "run 2 of 3 tasks" in note for note in found.notes)
+    assert any("recorded on 1 worker" in note for note in found.notes)
+
+
+class SecondsOfThreads(Seconds):
+    categories, ranges = {"label": ["step"], "isolation": ("none",)}, {"size": (1.0, 8.0)}
+
+
+def test_isolation_and_places_that_a_model_has_not_seen_are_told():
+    def apart():
+        with Graph(on="processes"):
+            step("a", "b", 1.0)
+            step.with_options(isolation="sandbox")("b", "c", 1.0)
+
+    told = foresee(apart, model=SecondsOfThreads(), workers=1, overhead_s=0.0).notes
+    assert any("isolation 'sandbox'" in note for note in told)
+    assert any("runs on processes" in note for note in told)
+    told = foresee(chains, model=SecondsOfThreads(), workers=1, overhead_s=0.0).notes
+    assert not any("isolation" in note or "runs on" in note for note in told)
+
+
+@task(writes="b", size=1)
+def submits(b):
+    step("a", b, 1.0)
+    step(b, "c", 1.0)
+
+
+def test_tasks_that_tasks_submitted_are_told_not_to_be_foreseen(tmp_path):
+    with Graph(workers=1) as g:
+        submits("b")
+    g.trace(tmp_path / "runs.csv")
+    found = foresee(chains, model={"step": Seconds(), "submits": Seconds()}, workers=1,
+                    runs=tmp_path / "runs.csv", overhead_s=0.0)  # fmt: skip
+    assert any("2 of 3 tasks were submitted by tasks" in note for note in found.notes)
 
 
 def test_models_by_label_are_each_used_for_their_own():

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 
 from foretell.errors import UsageError
 from foretell.tasks import Graph, WorkerLost, task
+from foretell.tasks.places import Processes
+from foretell.tasks.runtime import switching
 
-from .random_programs import fresh, in_order, play, programs
+from .random_programs import State, assert_same, play, programs
 
 
 @task(reads="a", writes="b")
@@ -58,11 +60,99 @@ def test_bodies_run_in_other_processes_and_what_they_write_comes_back():
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(program=programs)
 def test_programs_give_the_same_on_processes(program):
-    arrays = fresh()
+    state = State()
     with Graph(workers=2, on="processes"):
-        play(program, arrays)
-    for found, expected in zip(arrays, in_order(program), strict=True):
-        np.testing.assert_array_equal(found, expected)
+        play(program, state)
+    assert_same(program, state)
+
+
+@task(writes="data")
+def put_first_last(data):
+    data.append(data.pop(0))
+    data[0][:] = 5
+    data.append({"first": data[0]})
+
+
+def test_arrays_that_a_task_moves_in_a_list_stay_the_same_arrays():
+    a, b, n = np.zeros(2), np.ones(2), 7
+    data = [a, b, n]
+    with Graph(workers=1, on="processes"):
+        put_first_last(data)
+    assert [part is b for part in data] == [True, False, False, False]
+    assert data[1:] == [7, a, {"first": b}] and data[2] is a and data[3]["first"] is b
+    assert (a.tolist(), b.tolist()) == ([0, 0], [5, 5])
+
+
+@task()
+def square(n):
+    return n * n
+
+
+@task()
+def square_twice(n):
+    return square(square(n))
+
+
+@task(isolation="process")
+def square_apart(n):
+    return square(n)
+
+
+@task(writes="x")
+def square_after_a_loss(x, lost):
+    if not lost.exists():
+        lost.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(3)
+
+
+@task()
+def square_in_a_graph(n):
+    with Graph(workers=1):
+        return square(n).result()
+
+
+def test_body_in_another_process_gets_the_values_of_tasks_that_it_calls(tmp_path):
+    with Graph(workers=1):
+        assert square_apart(3).result() == 9
+    with Graph(workers=1, on="processes", max_open=1):  # whoever submits helps
+        handles = [square_twice(n) for n in range(6)]
+        handles.append(square_after_a_loss(np.zeros(1), tmp_path / "lost"))
+    assert [handle.value for handle in handles] == [0, 1, 16, 81, 256, 625, 9]
+
+
+def test_processes_do_not_wait_for_locks_that_were_held_when_they_began():
+    with Graph(workers=1) as g:
+        with g._runtime.lock, switching():
+            place = Processes(1)
+        try:
+            assert place.call(square_twice, (3,), 0) == 81
+            assert place.call(square_in_a_graph, (3,), 0) == 9
+        finally:
+            place.close()
+
+
+class Account:
+    def __init__(self):
+        self.total = 0
+
+
+@task(writes="data")
+def pay(data, is_replaced):
+    if is_replaced:
+        data["account"] = Account()
+    data["account"].total += 1
+
+
+def test_objects_inside_data_come_back_if_they_are_new_and_are_refused_if_they_were_changed():
+    account = Account()
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
+        pay({"account": account}, False)
+    assert "changes an object of type Account" in str(caught.value.exceptions[0])
+    data = {"account": account}
+    with Graph(workers=1, on="processes"):
+        pay(data, True)
+    assert (account.total, data["account"].total) == (0, 1)
 
 
 def test_killed_worker_is_told_with_task_and_signal_and_others_go_on():

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,19 @@ def test_task_computes_in_a_sandbox_and_what_it_writes_comes_back():
         assert escapes.double(a, b[:, 1]).result() == 15.0
         assert escapes.multiply(50).result() == 50.0**3
     assert b.tolist() == [[0, 2 * x] for x in a]
+
+
+@needs_sandbox
+def test_changes_come_back_from_a_sandbox_into_the_same_arrays_whatever_holds_them():
+    arrays = np.zeros((3, 2))
+    pair, listed, named = (arrays[0],), [arrays[1], 7], {"a": arrays[2], "n": 8}
+    with Graph(workers=1):
+        escapes.add_one(pair)
+        escapes.add_one(listed)
+        escapes.add_one(named)
+    assert arrays.tolist() == [[1, 1]] * 3
+    assert listed[1] == 8 and named["n"] == 9
+    assert np.shares_memory(listed[0], arrays) and np.shares_memory(named["a"], arrays)
 
 
 @needs_sandbox
@@ -189,6 +203,55 @@ def test_errors_of_sealed_tasks_do_not_tell_their_data():
 
 
 @needs_sandbox
+def test_what_a_sealed_task_keeps_is_not_there_for_tasks_that_answer_in_the_clear():
+    owner = OwnerKey()
+    with Graph(workers=1, owner=owner):
+        escapes.sealed_keep(owner.seal(424242)).result()
+        assert escapes.tell_what_was_kept().result() == []
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("escape", "told"),
+    [
+        (escapes.sealed_error_with_a_name, "KeyError"),
+        (escapes.sealed_exit, "its sandbox ended"),
+        (escapes.sealed_system_call, "a system call"),
+    ],
+)
+def test_the_way_a_sealed_task_ends_does_not_tell_its_data(escape, told):
+    owner = OwnerKey()
+    error = str(failure(escape, owner.seal(42), owner=owner))
+    assert told in error
+    assert "42" not in error
+
+
+class Meddler:
+    """The socket of a sandbox with someone in between, who flips a bit of what is sent."""
+
+    def __init__(self, socket, place):
+        self._socket, self._place = socket, place
+
+    def __getattr__(self, name):
+        return getattr(self._socket, name)
+
+    def sendall(self, sent):
+        changed = bytearray(sent)
+        changed[self._place] ^= 1
+        self._socket.sendall(changed)
+
+
+@needs_sandbox
+@pytest.mark.parametrize("place", [3, 4, -1])  # of the length, what it says of itself, its content
+def test_message_that_was_changed_on_its_way_to_a_sandbox_closes_the_channel(place):
+    sandbox = Sandbox(escapes.__name__, Path(escapes.__file__).resolve())
+    sandbox._socket = Meddler(sandbox._socket, place)
+    with pytest.raises(IntegrityError, match="sandbox received"):
+        sandbox.call(escapes.multiply, (3,))
+    assert not sandbox.is_open
+
+
+@needs_sandbox
 def test_sealed_data_and_keys_are_in_no_trace_or_representation(tmp_path):
     owner = OwnerKey()
     secret = np.array([123456789.0])
@@ -225,8 +288,6 @@ def test_sealed_tasks_need_a_key_and_return_what_they_compute():
 @needs_sandbox
 def test_answer_that_was_changed_or_repeated_closes_the_channel(tmp_path):
     """Someone between the two ends changes, repeats or drops what the sandbox answers."""
-    from pathlib import Path
-
     for meddle in (lambda f: f[:-1] + bytes([f[-1] ^ 1]), lambda f: b""):
         sandbox = Sandbox(escapes.__name__, Path(escapes.__file__).resolve())
         honest = sandbox._receive.add
@@ -272,13 +333,6 @@ def test_system_without_restrictions_is_refused_and_they_are_named(monkeypatch):
     assert any("Landlock" in name for name in found)
     with Graph(workers=1), pytest.raises(SandboxMissing, match="Landlock"):
         escapes.multiply(3)
-
-
-def test_older_landlock_is_told_by_what_it_lacks(monkeypatch):
-    monkeypatch.setattr(confine, "landlock_version", lambda: 3)
-    assert len(confine.weaker_restrictions()) == 2
-    monkeypatch.setattr(confine, "landlock_version", lambda: 6)
-    assert confine.weaker_restrictions() == []
 
 
 def test_reports_say_what_a_sandbox_protects_from_and_what_not():

@@ -151,8 +151,10 @@ def _death(process: BaseProcess) -> str:
     """Say how a worker ended that hung up."""
     process.join(_ENDING_S)
     code = process.exitcode
-    if code is None or code >= 0:
-        return "the worker process died; it may have run out of memory"
+    if code is None:
+        return "the worker process hung up, and did not end"
+    if code >= 0:
+        return f"the worker process ended with exit code {code}"
     return f"the worker process was killed by {signal.Signals(-code).name}" + (
         "; it may have run out of memory" if code == -signal.SIGKILL else ""
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from foretell.errors import ForetellError
+from foretell.tasks.data import KEYS
 from foretell.tasks.declare import TaskFunction
 
 
@@ -19,7 +20,7 @@ class UndeclaredWrite(ForetellError):  # noqa: N818 - it tells what happened
 def checked_call(
     function: TaskFunction, values: tuple[Any, ...], call: Callable[[tuple[Any, ...]], Any]
 ) -> Any:
-    """Run a task; raise an UndeclaredWrite if an array changes that it should leave alone.
+    """Run a task; raise an UndeclaredWrite if data change that it should leave alone.
 
     What it reads comes as a view that cannot be written; what could be reached in another way is
     compared with a checksum taken before.
@@ -27,8 +28,9 @@ def checked_call(
     names = list(function.signature.parameters)
     written = set(function.write_places)
     spared = [k for k in range(len(values)) if k not in written]
-    before = {(k, i): _checksum(array) for k in spared for i, array in _arrays(values[k])}
     given = tuple(value if k in written else _locked(value) for k, value in enumerate(values))
+    # A list of arrays is given as another list, which may change as well.
+    before = {k: (_content(values[k]), _content(given[k])) for k in spared}
     try:
         result = call(given)
     except ValueError as error:
@@ -39,20 +41,42 @@ def checked_call(
             "writes"
         ) from error
     for k in spared:
-        for i, array in _arrays(values[k]):
-            if _checksum(array) != before[k, i]:
-                raise UndeclaredWrite(
-                    f"task '{function.label}': '{names[k]}' changed while it ran, and is not "
-                    f"declared as written; add it to writes"
-                )
+        if (_content(values[k]), _content(given[k])) != before[k]:
+            raise UndeclaredWrite(
+                f"task '{function.label}': '{names[k]}' changed while it ran, and is not "
+                f"declared as written; add it to writes"
+            )
     return result
 
 
-def _arrays(value: Any) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    parts = value if isinstance(value, list | tuple) else [value]
-    for i, part in enumerate(parts):
-        if isinstance(part, np.ndarray) and part.dtype != object:
-            yield i, part
+class _Same:
+    """Some other object, which equals itself alone."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value  # kept, so that no other comes to its place in memory
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._value is other._value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _content(value: Any, outer: tuple[int, ...] = ()) -> Any:
+    """Return what a value holds, in a form that stays as it is when the value changes."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return value.shape, _content(value.ravel().tolist(), outer)
+        return value.shape, zlib.crc32(value.tobytes())
+    if isinstance(value, bytearray | set):
+        return bytes(value) if isinstance(value, bytearray) else frozenset(value)
+    if isinstance(value, KEYS):
+        return type(value), value
+    if not isinstance(value, list | tuple | dict) or id(value) in outer:
+        return _Same(value)
+    outer = (*outer, id(value))
+    if isinstance(value, dict):
+        return tuple((_content(key), _content(part, outer)) for key, part in value.items())
+    return tuple(_content(part, outer) for part in value)
 
 
 def _locked(value: Any) -> Any:
@@ -63,7 +87,3 @@ def _locked(value: Any) -> Any:
     if isinstance(value, list | tuple) and any(isinstance(v, np.ndarray) for v in value):
         return type(value)(map(_locked, value))
     return value
-
-
-def _checksum(array: np.ndarray[Any, Any]) -> int:
-    return zlib.crc32(array.tobytes())

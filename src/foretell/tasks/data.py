@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import PurePath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from foretell.errors import UsageError
+
 #: Start, stop and step along each axis of the array that owns the memory.
 Box = tuple[tuple[int, int, int], ...]
 #: Values of these types are keys by themselves: equal ones are the same data.
-_KEYS = (str, bytes, int, float, bool, type(None), PurePath)
+KEYS = (str, bytes, int, float, bool, type(None), PurePath)
 _FIRST_ROOM = 8
 
 
@@ -148,7 +151,28 @@ def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
+    return isinstance(value, np.ndarray) or _is_tensor(value)
+
+
+def _is_tensor(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numpy")
+
+
+def _memory_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return the memory of a tensor of PyTorch as an array, of whatever type its numbers are."""
+    if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided":
+        raise UsageError(
+            f"a task reads or writes a tensor on '{tensor.device}' with layout {tensor.layout}; "
+            "expected one in the memory of the CPU that is not sparse. Name other data by keys"
+        )
+    n_bytes = tensor.element_size()
+    memory = SimpleNamespace(
+        __array_interface__={
+            "version": 3, "typestr": f"|V{n_bytes}", "data": (tensor.data_ptr(), False),
+            "shape": tuple(tensor.shape), "strides": tuple(n_bytes * s for s in tensor.stride()),
+        }
+    )  # fmt: skip
+    return np.asarray(memory)
 
 
 class Dependencies:
@@ -210,15 +234,15 @@ class Dependencies:
         return found
 
     def _of_other(self, value: Any) -> _Entry:
-        if isinstance(value, _KEYS) or (isinstance(value, tuple) and _is_key(value)):
+        if isinstance(value, KEYS) or (isinstance(value, tuple) and _is_key(value)):
             # True is not 1. A text equals nothing but a text.
             key = value if type(value) is str else (type(value), value)
             entry = self._keys.get(key)
             if entry is None:
                 entry = self._keys[key] = _Entry()
             return entry
-        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numpy"):
-            return self._of_array(value.detach().numpy())
+        if _is_tensor(value):
+            return self._of_array(_memory_of(value))
         known = self._objects.get(id(value))
         if known is None:
             known = self._objects[id(value)] = (value, _Entry())
@@ -235,7 +259,7 @@ class Dependencies:
 
 
 def _is_key(value: tuple[Any, ...]) -> bool:
-    return all(isinstance(v, _KEYS) or (isinstance(v, tuple) and _is_key(v)) for v in value)
+    return all(isinstance(v, KEYS) or (isinstance(v, tuple) and _is_key(v)) for v in value)
 
 
 #: Stands for all memory that numpy does not own: parts of it are known by their addresses.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 #: What every report says of sandboxes.
 PROTECTION = (
     "A sandbox is a confined process, a software stand-in and not an enclave. It protects data "
-    "from brokers, queues, disks, logs and other users, and from a task that would leak its input. "
-    "It does not protect from root, the kernel, a hypervisor or side channels, and proves nothing "
-    "to others: there is no attestation."
+    "from brokers, queues, disks, logs and other users, and from a task that would send its input "
+    "elsewhere. It does not protect from root, the kernel, a hypervisor or side channels, and "
+    "proves nothing to others: there is no attestation."
 )
 ISOLATIONS = ("none", "process", "sandbox", "enclave")
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
@@ -195,7 +195,7 @@ class TaskFunction:
         if self.size is None:
             found = 0
             for k in self._data_places:
-                found += getattr(values[k], "size", 0)
+                found += _n_numbers(values[k])
             return float(found)
         found = self.evaluated(self.size, values, "size")
         try:
@@ -244,6 +244,15 @@ class TaskFunction:
                 "parameters, such as a.size",
                 option=Option(name),
             ) from None
+
+
+def _n_numbers(value: Any) -> int:
+    """Return how many numbers an array or a tensor holds, or those in a list or tuple."""
+    found = getattr(value, "size", 0)
+    if type(found) is int:
+        return sum(map(_n_numbers, value)) if isinstance(value, list | tuple) else found
+    counted = getattr(value, "numel", None)  # of a tensor, whose size is a method
+    return int(counted()) if callable(counted) else 0
 
 
 def _picker(places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

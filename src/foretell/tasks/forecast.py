@@ -25,9 +25,10 @@ from foretell.tasks.times import (
     load_task_models,
     measure_overhead,
     modelled_times,
+    place_notes,
     recorded_times,
 )
-from foretell.tasks.trace import Bar, Row, read_rows, rows_of_dask
+from foretell.tasks.trace import Bar, Row, played_notes, read_rows, rows_of_dask
 
 #: More workers that gain less than this share are not worth it.
 WORTH = 0.03
@@ -35,6 +36,7 @@ WORTH = 0.03
 MUCH_OVERHEAD = 0.05
 _Z90 = 1.6448536269514722
 _TASKS_DRAWN = 80_000  # in all draws of one cell
+_N_BUILDS = 3  # of each graph, if what submitting takes is told by the quickest
 _FEWEST_DRAWS, _MOST_DRAWS = 8, 200
 
 
@@ -144,19 +146,20 @@ def foresee(
     vary, fix
         Arguments of the function: those to choose, and those that are given.
     runs
-        The trace that the model was fitted on. A model tells typical times; with it they are means,
-        which makespans are made of.
+        The trace that the model was fitted on. A model tells typical times; with it they are
+        corrected to means, which makespans follow from.
     options
         Fields of ``Settings``: policy, overhead_s, seed.
     """
-    chosen = _settings(options)
+    chosen = check_settings(**options)
     models, means = read_models(model, runs)
     counts = read_workers(_default_workers() if workers is None else workers)
-    shapes = _shapes(source, vary, fix, chosen.policy)
+    n_builds = _N_BUILDS if chosen.overhead_s is None else 1
+    shapes = _shapes(source, vary, fix, chosen.policy, n_builds)
     overhead = _overhead(chosen.overhead_s)
     cells: list[Cell] = []
     looks: dict[int, _Look] = {}
-    notes: list[str] = []
+    notes = [*shapes.notes, *(() if means is None else means.notes)]
     for settings, rows, policy, submit_s in shapes.calls:
         own = overhead
         if chosen.overhead_s is None:  # keys are found sooner than arrays
@@ -168,7 +171,7 @@ def foresee(
         notes += look.notes
     best = _best(cells)
     look = looks[id(best)]
-    notes += _overhead_notes(cells, shapes.varied)
+    notes += overhead_notes(cells, shapes.varied)
     if any("sandbox" in row.isolation for _, rows, *_ in shapes.calls for row in rows):
         notes.append(PROTECTION)
     alike = [cell for cell in cells if cell.settings == best.settings]
@@ -218,7 +221,8 @@ class Settings:
     seed: int = 0
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
+def check_settings(**given: Any) -> Settings:
+    """Read how a graph is to be foreseen, and refuse what cannot be."""
     from foretell.errors import suggest
 
     known = list(vars(Settings()))
@@ -263,24 +267,29 @@ def _default_workers() -> list[Scalar]:
 class _Shapes:
     calls: Sequence[tuple[Mapping[str, Scalar], list[Row], str, float]]
     varied: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def _shapes(
     source: Any, vary: Mapping[str, Values] | None, fix: Mapping[str, Scalar] | None,
-    policy: str | None,
+    policy: str | None, n_builds: int,
 ) -> _Shapes:  # fmt: skip
     is_trace = isinstance(source, str | Path) and str(source).endswith((".csv", ".json"))
-    if is_trace or not (isinstance(source, str) or callable(source)):
+    is_dask = hasattr(source, "__dask_graph__")  # which may be callable, too
+    if is_trace or is_dask or not (isinstance(source, str) or callable(source)):
         if vary or fix:
             raise UsageError("a recorded graph has no settings to vary", option=Option("vary"))
         rows = read_rows(source) if is_trace else rows_of_dask(source)
-        return _Shapes([({}, rows, policy or "critical", 0.0)], ())
+        notes = tuple(played_notes(source)) if is_trace else ()
+        return _Shapes([({}, rows, policy or "critical", 0.0)], (), notes)
     program = read_program(source, vary, fix)
     calls = []
+    places: list[str] = []
     for settings in program.settings:
-        rows, own, submit_s = program.rows(settings)
-        calls.append((settings, rows, policy or own, submit_s))
-    return _Shapes(calls, program.varied)
+        built = program.built(settings, n_builds)
+        calls.append((settings, built.rows, policy or built.policy, built.submit_s))
+        places += built.places
+    return _Shapes(calls, program.varied, tuple(place_notes(places)))
 
 
 class _Look:
@@ -330,14 +339,9 @@ class _Look:
         n = sum(not row.is_wait for row in self.rows)
         work, spent = sum(times), n * self.overhead.task_s
         self._played[workers] = played = self.play(times, ranks, workers)
-        makespan = played.makespan_s
         path = max(ranks, default=0.0)
-        wake_s = self.overhead.wake_s
-        slept = n * wake_s + sum(t for t in times if t < wake_s)  # those run one at a time
-        low, high = max(work / workers, path), work / workers + path + spent + slept
-        assert low * (1 - 1e-9) <= makespan <= high * (1 + 1e-9), (low, makespan, high)
         share = spent / (work + spent) if work + spent else 0.0
-        return Cell(dict(settings), workers, n, makespan, work, path, share)
+        return Cell(dict(settings), workers, n, played.makespan_s, work, path, share)
 
     def with_interval(self, cell: Cell, seed: int) -> Cell:
         """Add a 90 % interval: the graph is played with times that are off."""
@@ -381,12 +385,13 @@ def _helps_to(cells: Sequence[Cell]) -> int | None:
     return None
 
 
-def _overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
+def overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
+    """Say which settings spend much of their time on overhead."""
     from foretell.tasks.text import settings_text
     from foretell.wording import rough_percent
 
     found: dict[str, float] = {}
     for cell in cells:
         if cell.overhead > MUCH_OVERHEAD:
-            found[settings_text(cell, varied) or "it"] = cell.overhead
+            found[settings_text(cell, varied) or "The program"] = cell.overhead
     return [f"{name} spends {rough_percent(share)} on overhead." for name, share in found.items()]

@@ -201,7 +201,7 @@ class Graph:
         if self.is_closed:
             raise UsageError(f"task '{function.label}' was called after its graph was closed")
         if not self.tasks:
-            self.began_s = time.perf_counter()
+            self.began_s = (time.thread_time if self._is_planned else time.perf_counter)()
         values = function.bound(tuple(args), kwargs or {})
         parent = active.task if active.graph is self else None
         number = len(self.tasks)
@@ -238,7 +238,7 @@ class Graph:
 
     def _share(self, is_shared: bool) -> None:
         """Let workers have Python's lock soon, or not."""
-        with switching:
+        with switching():
             if is_shared != self._is_sharing:
                 (share_lock if is_shared else keep_lock)()
                 self._is_sharing = is_shared
@@ -288,7 +288,7 @@ class Graph:
     def _plan(self, task: Task, is_deferred: bool) -> None:
         self.tasks.append(task)
         self._before(task)
-        task.values, task.end_s = (), time.perf_counter()
+        task.values, task.end_s = (), time.thread_time()
         if not is_deferred:
             self.waits.append(Wait(task.id + 1, (task.id,)))
 

@@ -11,10 +11,9 @@ from functools import reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from foretell.errors import ForetellError, Option, UsageError, error_lines, suggest
 from foretell.machines import Needs
+from foretell.tasks.copies import Written, check_sendable, have_common_memory, run_copied
 from foretell.tasks.declare import TaskFunction, active
 
 if TYPE_CHECKING:
@@ -62,39 +61,6 @@ def check_importable(function: TaskFunction) -> None:
         )
 
 
-def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
-    """Raise a UsageError unless what a function writes can come back from another process."""
-    for k in function.write_places:
-        if not isinstance(values[k], (*_CHANGED, str, int, tuple)):
-            raise UsageError(
-                f"task '{function.label}' writes a {type(values[k]).__name__}, whose changes do "
-                "not come back from another process; use an array, a list, a dict or a bytearray"
-            )
-
-
-#: Values that a body can change and that can be changed here in the same way.
-_CHANGED = (np.ndarray, list, dict, bytearray)
-
-
-def have_common_memory(function: TaskFunction, values: tuple[Any, ...]) -> bool:
-    """Whether something that a call writes is also another argument of it, in part at least.
-
-    Copies of such arguments in another process would no longer be the same data.
-    """
-    arrays = [(k, a) for k, value in enumerate(values) for a in _arrays_in(value)]
-    written = set(function.write_places)
-    return any(
-        (i in written or k in written) and np.may_share_memory(a, b)
-        for n, (i, a) in enumerate(arrays)
-        for k, b in arrays[n + 1 :]
-    )
-
-
-def _arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:
-    parts = value if isinstance(value, list | tuple) else [value]
-    return [part for part in parts if isinstance(part, np.ndarray)]
-
-
 def find_task(module: str, name: str) -> TaskFunction:
     """Return a task by its module and name, importing the module if need be."""
     found = sys.modules.get(module) or importlib.import_module(module)
@@ -104,43 +70,9 @@ def find_task(module: str, name: str) -> TaskFunction:
 
 
 def run_remotely(_: object, sent: tuple[str, str, tuple[Any, ...]]) -> tuple[Any, list[Any]]:
-    """Run a body in another process; return its result and what it has written."""
+    """Run a body in another process; return its result and what it has changed."""
     module, name, values = sent
     return run_copied(find_task(module, name), values)
-
-
-def run_copied(function: TaskFunction, values: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    """Run a body with data that were sent; return its result and what it has written."""
-    # Ray hands over arrays that cannot be written.
-    own = tuple(map(_own, values))
-    result = function.call_with(own)
-    return result, [own[k] for k in function.write_places]
-
-
-def _own(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value if value.flags.writeable else value.copy(order="K")
-    return list(map(_own, value)) if isinstance(value, list) else value
-
-
-def bring_back(function: TaskFunction, values: tuple[Any, ...], written: list[Any]) -> None:
-    """Put what a body wrote elsewhere into the data that it was called with."""
-    for k, new in zip(function.write_places, written, strict=True):
-        put_back(values[k], new)
-
-
-def put_back(old: Any, new: Any) -> None:
-    """Change data to what they became elsewhere."""
-    if isinstance(old, np.ndarray):
-        old[...] = new
-    elif isinstance(old, dict):
-        old.clear()
-        old.update(new)
-    elif isinstance(old, list) and any(isinstance(part, np.ndarray) for part in old):
-        for part, changed in zip(old, new, strict=True):
-            put_back(part, changed)
-    elif isinstance(old, list | bytearray):
-        old[:] = new
 
 
 def _is_unsendable(found: Exception) -> bool:
@@ -180,6 +112,7 @@ class Processes(Place):
         executor = self._executors.get(worker)
         if executor is None:
             executor = self._executors[worker] = ProcessExecutor(None, 1)
+        here = Written(function, values)
         executor.submit(run_remotely, (*function.reference, values))
         found = executor.wait().result
         if isinstance(found, WorkerDied):
@@ -193,8 +126,8 @@ class Processes(Place):
             ) from found
         if isinstance(found, Exception):
             raise found
-        result, written = found
-        bring_back(function, values, written)
+        result, changes = found
+        here.bring_back(changes)
         return result
 
     def interrupt(self) -> None:
@@ -283,21 +216,22 @@ class Ray(Place):
                 return super().call(function, values, worker)
 
         lost = (*losses(), self._ray.exceptions.RayActorError)
+        here = Written(function, values)
         actor = self._taken(function)
         sent_s = time.perf_counter()
         try:
             try:
-                result, written = self._run(actor, function, values)
+                result, changes = self._run(actor, function, values)
             except lost:
                 self._replace(actor)
-                result, written = self._run_alone(function, values)
+                result, changes = self._run_alone(function, values)
         except lost as error:
             raise WorkerLost(f"task '{function.label}': {error_lines(error)[0]}") from None
         except self._ray.exceptions.RayTaskError as error:
             raise (error.cause or error) from None
         finally:
             self._give_back(actor, function, sent_s)
-        bring_back(function, values, written)
+        here.bring_back(changes)
         return result
 
     # Actors

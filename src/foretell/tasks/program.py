@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -15,6 +16,24 @@ from foretell.tasks.graph import Graph, overriding, planning
 from foretell.tasks.trace import Row, rows_of
 
 _MOST_SETTINGS = 1_000
+
+
+@dataclass(frozen=True)
+class Built:
+    """The tasks of one call of a program.
+
+    Attributes
+    ----------
+    submit_s
+        How much the program computed to submit a task, on average.
+    places
+        Where its graphs would run.
+    """
+
+    rows: list[Row]
+    policy: str
+    submit_s: float
+    places: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -45,15 +64,15 @@ class Program:
             )
         return found
 
-    def rows(self, settings: Mapping[str, Scalar]) -> tuple[list[Row], str, float]:
-        """Return the tasks of one call, one graph after the other, the policy, and their cost.
-
-        That is how long the program took to submit a task, on average.
-        """
-        graphs = [graph for graph in self.graphs(settings) if graph.tasks]
-        took_s = sum(graph.tasks[-1].end_s - graph.began_s for graph in graphs)
+    def built(self, settings: Mapping[str, Scalar], n_builds: int = 1) -> Built:
+        """Build the graphs of one call, one after the other; their cost is that of the quickest."""
+        costs = []
+        for _ in range(n_builds):
+            graphs = [graph for graph in self.graphs(settings) if graph.tasks]
+            took_s = sum(graph.tasks[-1].end_s - graph.began_s for graph in graphs)
+            costs.append(took_s / sum(len(graph.tasks) for graph in graphs))
         rows = joined([rows_of(graph) for graph in graphs])
-        return rows, graphs[0].policy, took_s / sum(len(graph.tasks) for graph in graphs)
+        return Built(rows, graphs[0].policy, min(costs), tuple(graph.on for graph in graphs))
 
     def run(self, settings: Mapping[str, Scalar], **over: Any) -> list[Graph]:
         """Call the function for real, with some settings of its graphs replaced."""
@@ -70,8 +89,17 @@ class Program:
             raise
         except Exception as error:
             raise UsageError(
-                f"{self.name} failed while {doing}: {type(error).__name__}: {error}"
+                f"{self.name} failed while {doing}: {type(error).__name__}"
+                f"{self.place_of(error)}: {error}"
             ) from error
+
+    def place_of(self, error: Exception) -> str:
+        """Say which line of the program raised an error, if one of its file did."""
+        code = getattr(self.function, "__code__", None)
+        file = "" if code is None else code.co_filename
+        lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
+                 if frame.f_code.co_filename == file]  # fmt: skip
+        return f" in {Path(file).name}, line {lines[-1]}" if lines else ""
 
 
 def joined(parts: Sequence[list[Row]]) -> list[Row]:

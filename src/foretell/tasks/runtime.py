@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -115,8 +116,13 @@ def let_others_release(lock: threading.Lock) -> None:
 
 #: How often a thread gives Python's lock away while others wait for it, with short tasks about.
 _SWITCH_S = 2e-4
-switching = threading.Lock()
+_switching = threading.Lock()
 _intervals: list[float] = []  # the interval before, once for each graph that shares the lock
+
+
+def switching() -> threading.Lock:
+    """Return the lock of what follows."""
+    return _switching
 
 
 def patience_s(times_s: Sequence[float]) -> float:
@@ -127,10 +133,8 @@ def patience_s(times_s: Sequence[float]) -> float:
 
 
 def share_lock() -> None:
-    """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time.
-
-    It makes empty tasks slower, so it is done only while tasks compute for a while.
-    """
+    """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time."""
+    # It makes empty tasks slower, so it is done only while tasks compute for a while.
     _intervals.append(sys.getswitchinterval())
     sys.setswitchinterval(min(_SWITCH_S, _intervals[0]))
 
@@ -141,6 +145,18 @@ def keep_lock() -> None:
     _intervals.pop()
     if not _intervals:
         sys.setswitchinterval(before)
+
+
+def _begin_alone() -> None:
+    """Forget the graph in a process forked beside it: its threads, with their locks, are gone."""
+    global _switching
+    active.graph = active.task = active.worker = None
+    _switching = threading.Lock()
+    _intervals.clear()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has none
+    os.register_at_fork(after_in_child=_begin_alone)
 
 
 class Runtime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,8 +98,11 @@ class Means:
     tasks differ, that is below their mean, and a makespan is made of sums.
     """
 
-    def __init__(self, factors: Mapping[tuple[str, int], tuple[Array, Array]]) -> None:
+    def __init__(
+        self, factors: Mapping[tuple[str, int], tuple[Array, Array]], notes: Sequence[str] = ()
+    ) -> None:
         self._factors = dict(factors)
+        self.notes = tuple(notes)
 
     @classmethod
     def of(cls, path: str | Path, models: Models) -> Means:
@@ -108,6 +111,7 @@ class Means:
         A trace may have other tasks, too; those that no model knows are left out.
         """
         frame = read_trace(path)
+        notes = nested_notes(int(frame["parent"].notna().sum()), len(frame))
         known = models if isinstance(models, Mapping) else models.categories.get("label")
         is_known = True if known is None else frame["label"].isin(list(known))
         frame = frame[(frame["status"] == Status.OK) & is_known]
@@ -129,7 +133,7 @@ class Means:
                 both = by_size.setdefault(float(kind["size"]), [0.0, 0.0])
                 both[0] += kind["took"]
                 both[1] += kind["n"] * predicted
-        return cls({key: _log_factors(by_size) for key, by_size in sums.items()})
+        return cls({key: _log_factors(by_size) for key, by_size in sums.items()}, notes)
 
     def factors(self, rows: Sequence[Row], workers: int) -> Array:
         """Return what to multiply the predicted time of each task with."""
@@ -146,6 +150,28 @@ class Means:
         nearest = max((n for n in counts if n <= workers), default=min(counts))
         sizes, logs = self._factors[label, nearest]
         return math.exp(float(np.interp(math.log(max(size, 1e-9)), sizes, logs)))
+
+
+def nested_notes(n_nested: int, n_tasks: int) -> list[str]:
+    """Say how many tasks of a run were submitted by other tasks, which a program does not show.
+
+    >>> nested_notes(80, 84)
+    ['80 of 84 tasks were submitted by tasks when it ran; such tasks are not foreseen.']
+    """
+    if not n_nested:
+        return []
+    return [
+        f"{n_nested:,} of {n_tasks:,} tasks were submitted by tasks when it ran; such tasks are "
+        "not foreseen."
+    ]
+
+
+def place_notes(places: Iterable[str]) -> list[str]:
+    """Say that sending data is not foreseen, where graphs run elsewhere than on threads."""
+    return [
+        f"The graph runs on {on}: what sending data there takes is not in the forecast."
+        for on in dict.fromkeys(places) if on != "threads"
+    ]  # fmt: skip
 
 
 def _log_factors(by_size: Mapping[float, list[float]]) -> tuple[Array, Array]:
@@ -207,6 +233,13 @@ def _predicted(
             f"No run had more than {counted(round(high), 'worker')}; with more, tasks are taken to "
             "be as fast as with these."
         )
+    known = model.categories.get("isolation")
+    apart = sorted({row.isolation for row in rows} - set(known or ()))
+    if known is not None and apart:
+        notes.append(
+            f"The model has no runs of tasks in isolation '{apart[0]}', and what that takes is not "
+            "in the forecast; run such tasks with a trace, and fit again."
+        )
     shown = min(max(workers, low), high)
     combinations: dict[tuple[str, float, str], int] = {}
     place = [combinations.setdefault((r.label, r.size, r.isolation), len(combinations))
@@ -248,7 +281,10 @@ def recorded_times(rows: Sequence[Row]) -> TaskTimes:
 
 
 def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
-    """Measure what the runtime itself takes to submit a task and to run it, with empty ones."""
+    """Measure what the runtime itself takes to submit a task and to run it, with empty ones.
+
+    It is CPU time, so that what else the machine does is not taken for overhead.
+    """
     from foretell.tasks.declare import task
     from foretell.tasks.graph import Graph
 
@@ -266,16 +302,15 @@ def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
         with Graph(workers=1, policy="breadth", max_open=n_tasks + 1) as graph:
             try:
                 hold(gate)
-                started = time.perf_counter()
+                started = time.thread_time()
                 for k in range(n_tasks):
                     empty(keys[k % len(keys)])
-                submitted = time.perf_counter()
+                submit_s = min(submit_s, (time.thread_time() - started) / n_tasks)
+                started = time.process_time()  # it is another thread that runs them
             finally:
                 gate.set()
             graph.wait()
-            ended = time.perf_counter()
-        submit_s = min(submit_s, (submitted - started) / n_tasks)
-        run_s = min(run_s, (ended - submitted) / n_tasks)
+            run_s = min(run_s, (time.process_time() - started) / n_tasks)
     return Overhead(submit_s, run_s, wake_s=min(_wake() for _ in range(_N_ROUNDS)))
 
 

@@ -16,6 +16,7 @@ from foretell.errors import DatasetError, StorageError, UsageError
 from foretell.files.directory import write_whole
 from foretell.statuses import Status
 from foretell.tasks.runtime import DONE, FAILED
+from foretell.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -268,6 +269,21 @@ def read_rows(path: Path | str, run: int | None = None) -> list[Row]:
         return _read(lines.to_dict("records"))
     except (ValueError, TypeError, KeyError) as error:
         raise DatasetError(f"{path} is not a trace of tasks that can be read: {error}") from None
+
+
+def played_notes(path: Path | str) -> list[str]:
+    """Say which graph of a trace is played, if it has several, and what its times stand for."""
+    frame = read_trace(path)
+    runs = frame.groupby("run")["workers"].agg(["size", "first"])
+    n, workers = runs.iloc[-1]
+    notes = [
+        f"The tasks were recorded on {counted(int(workers), 'worker')}, and are taken to be as "
+        "fast on other numbers."
+    ]
+    if len(runs) > 1:
+        notes.insert(0, f"The trace has {len(runs)} graphs; played is the last one, run "
+                     f"{runs.index[-1]} of {counted(int(n), 'task')}.")  # fmt: skip
+    return notes
 
 
 def _read(lines: Sequence[Mapping[Any, Any]]) -> list[Row]:

@@ -351,7 +351,7 @@ def trials_of(fitted, how, technique="Fragile"):
         ("with row 7", "ZeroDivisionError: row 7", 1),
         ("with row 7", "ZeroDivisionError: row 7", 2),
         ("in its predictions", "ValueError: the model predicts values that are not finite", 1),
-        ("by dying", "WorkerDied: the worker process died; it may have run out of memory", 2),
+        ("by dying", "WorkerDied: the worker process ended with exit code 1", 2),
     ],
 )
 def test_failed_trial_is_told_with_its_reason_and_never_wins(

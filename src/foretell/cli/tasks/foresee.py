@@ -26,7 +26,8 @@ model_option = click.option(
 )  # fmt: skip
 runs_option = click.option(
     "--runs", type=click.Path(path_type=Path), metavar="TRACE",
-    help="Trace that the model was fitted on: it makes typical times means.",
+    help="Trace that the model was fitted on: corrects predictions to the mean times in this "
+    "trace.",
 )  # fmt: skip
 overhead_option = click.option(
     "--overhead", metavar="TIME",

@@ -25,7 +25,7 @@ from foretell.cli.tasks.foresee import (
 from foretell.errors import ForetellError, NothingUsableError, error_lines
 
 if TYPE_CHECKING:
-    from foretell.tasks.forecast import Cell
+    from foretell.tasks.forecast import GraphForecast
     from foretell.tasks.graph import Graph
     from foretell.tasks.program import Program
 
@@ -48,7 +48,13 @@ class _Progress:
 @click.option(
     "--on", metavar="WHERE", help="threads, processes or ray [default: as the graph says]."
 )
-@click.option("--repeats", type=int, default=1, show_default=True, help="Runs of each setting.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Runs of each setting.",
+)
 @overhead_option
 @seed_option
 @option.output("Write the trace: .csv for `foretell fit`, or .json for Perfetto.")
@@ -101,8 +107,11 @@ def _tell(
         echo(outcome_text(shown, program.varied))
         if any(graph.takes_turns for graph in graphs):
             echo(TURNS)
+        notes = [note for outcome in outcomes for note in outcome.get("notes", ())]
         if any(graph.has_sandbox for graph in graphs):
-            echo(PROTECTION)
+            notes.append(PROTECTION)
+        for note in dict.fromkeys(notes):
+            echo(note)
 
 
 def _run_all(
@@ -110,7 +119,7 @@ def _run_all(
 ) -> str | None:
     """Run all settings, and put down what became of each; return why a run failed, if one did."""
     over = {name: given[name] for name in ("workers", "policy", "on")}
-    runs = [s for s in program.settings for _ in range(max(given["repeats"], 1))]
+    runs = [s for s in program.settings for _ in range(given["repeats"])]
     with shown_once("run", lambda _: "", quiet=given["quiet"]) as shown:
         for k, settings in enumerate(runs):
             try:
@@ -119,18 +128,18 @@ def _run_all(
             except ForetellError:
                 raise
             except Exception as error:
-                return _failure(error)
+                return _failure(error, program)
             outcomes.append(_outcome(settings, graphs))
             if forecast is not None:
-                outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers))
+                outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers), graphs)
             shown(_Progress(k + 1, len(runs)))
     return None
 
 
-def _failure(error: Exception) -> str:
+def _failure(error: Exception, program: Program) -> str:
     """Tell what a program raised: of errors of tasks how many, and the first with its task."""
     if not isinstance(error, ExceptionGroup):
-        return f"{type(error).__name__}: {error_lines(error)[0]}"
+        return f"{type(error).__name__}{program.place_of(error)}: {error_lines(error)[0]}"
     first = error.exceptions[0]
     place = f" {note}" if (note := next(iter(getattr(first, "__notes__", ())), "")) else ""
     return f"{error.message}; the first{place}: {type(first).__name__}: {error_lines(first)[0]}"
@@ -144,16 +153,15 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
     if not given["model"] and given["runs"] is None:
         return None
     from foretell.cli.tasks.foresee import asked
-    from foretell.tasks.forecast import foresee, read_models
+    from foretell.tasks.forecast import check_settings, foresee, read_models
 
     options = asked({**given, "workers": None, "vary": (), "fix": ()})
+    check_settings(overhead_s=options.get("overhead_s"), seed=options["seed"])
     options["model"], options["runs"] = read_models(options["model"], options["runs"])
 
     def forecast(settings: dict[str, Any], workers: int) -> Any:
         with redirect_stdout(sys.stderr):
-            return foresee(
-                program.function, **{**options, "fix": settings, "workers": [workers]}
-            ).best
+            return foresee(program.function, **{**options, "fix": settings, "workers": [workers]})
 
     return forecast
 
@@ -170,8 +178,18 @@ def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
     }
 
 
-def _foreseen(cell: Cell) -> dict[str, Any]:
-    return {"foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s}
+def _foreseen(found: GraphForecast, graphs: list[Graph]) -> dict[str, Any]:
+    from foretell.tasks.forecast import overhead_notes
+    from foretell.tasks.times import nested_notes, place_notes
+
+    cell = found.best
+    tasks = [task for graph in graphs for task in graph.tasks]
+    nested = nested_notes(sum(task.parent is not None for task in tasks), len(tasks))
+    known = overhead_notes(found.cells, found.varied)  # of one setting, which the table shows
+    notes = [note for note in found.notes if note not in known]
+    notes += [*place_notes(graph.on for graph in graphs), *nested]
+    return {"foreseen_s": cell.makespan_s, "lower_s": cell.lower_s, "upper_s": cell.upper_s,
+            "notes": notes}  # fmt: skip
 
 
 def _check_output(output: Path, *, force: bool, append: bool) -> None:

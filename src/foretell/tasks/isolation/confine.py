@@ -95,17 +95,6 @@ def missing_restrictions() -> list[str]:
     return found
 
 
-def weaker_restrictions() -> list[str]:
-    """Name what this kernel's Landlock does not cover; seccomp stops it by the system call."""
-    version = landlock_version()
-    found = []
-    if version < 4:
-        found.append("TCP connections by Landlock (version 4)")
-    if version < 6:
-        found.append("signals to other processes by Landlock (version 6)")
-    return found
-
-
 def confine(read: Iterable[Path], memory_bytes: int | None = None) -> int:
     """Confine this process for good; return the descriptor that tells of forbidden system calls.
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from foretell import _version
 from foretell.errors import ForetellError, Option, UsageError
+from foretell.tasks.copies import Written, check_sendable, have_common_memory
 from foretell.tasks.declare import TaskFunction
 from foretell.tasks.isolation.confine import missing_restrictions, system_call_name
 from foretell.tasks.isolation.sealing import (
@@ -30,19 +31,13 @@ from foretell.tasks.isolation.sealing import (
     KeyPair,
     OwnerKey,
     Sealed,
+    frame_length,
     frames,
     gathered,
     require_cryptography,
 )
-from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY
-from foretell.tasks.places import (
-    Place,
-    WorkerLost,
-    bring_back,
-    check_importable,
-    check_sendable,
-    have_common_memory,
-)
+from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY, REFUSED
+from foretell.tasks.places import Place, WorkerLost, check_importable
 
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80
@@ -84,10 +79,16 @@ def library_paths() -> Iterator[Path]:
 
 
 class Sandbox:
-    """A confined process that runs the tasks of one module."""
+    """A confined process that runs the tasks of one module.
 
-    def __init__(self, module: str, file: Path, memory_bytes: int | None = None) -> None:
+    If they are sealed, their end is told without numbers that a task could choose.
+    """
+
+    def __init__(
+        self, module: str, file: Path, memory_bytes: int | None = None, *, is_sealed: bool = False
+    ) -> None:
         check_system()
+        self._is_sealed = is_sealed
         self.file = file
         self._n_calls = 0
         self._received = bytearray()
@@ -147,7 +148,7 @@ class Sandbox:
     def call(
         self, function: TaskFunction, values: tuple[Any, ...], owner: OwnerKey | None = None
     ) -> tuple[Any, list[Any]]:
-        """Run a task; return its result and what it wrote. A lost worker is not replaced."""
+        """Run a task; return its result and what it changed. A lost worker is not replaced."""
         self._n_calls += 1
         name = f"task '{function.label}'"
         asked = {
@@ -167,19 +168,21 @@ class Sandbox:
         if "sealed" in found:
             assert owner is not None
             return Sealed(found["sealed"]), []
-        return found["result"], found["written"]
+        return found["result"], found["changes"]
 
     def _answer(self, name: str, task: int, kind: int | None) -> Any:
         while True:
             length = self._read(4, name)
-            frame = self._read(int.from_bytes(length, "little"), name)
             try:
-                found = self._receive.add(frame)
+                found = self._receive.add(self._read(frame_length(length), name))
             except IntegrityError:
                 self.close()
                 raise
             if found is None:
                 continue
+            if found[1] == REFUSED:
+                self.close()
+                raise IntegrityError(f"{name}: in what its sandbox received, {found[2]}")
             if found[0] != task or (kind is not None and found[1] != kind):
                 self.close()
                 raise IntegrityError(
@@ -215,10 +218,10 @@ class Sandbox:
             return self._lost(name)
         (number,) = struct.unpack_from("i", told, 16)
         self.close()
-        return WorkerLost(
-            f"{name} was killed: it made the system call '{system_call_name(number)}', which a "
-            "sandbox does not allow"
+        call = (
+            "a system call" if self._is_sealed else f"the system call '{system_call_name(number)}'"
         )
+        return WorkerLost(f"{name} was killed: it made {call}, which a sandbox does not allow")
 
     def _lost(self, name: str) -> WorkerLost:
         how = self._end()
@@ -230,6 +233,8 @@ class Sandbox:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
             return "hung up"
+        if self._is_sealed:
+            return "ended"
         if code >= 0:
             return f"ended with code {code}"
         if -code == signal.SIGSYS:
@@ -261,11 +266,15 @@ def _sent(value: Any) -> Any:
 
 
 class Sandboxes(Place):
-    """The sandboxes of a graph: one for each worker and module, started when it is needed."""
+    """The sandboxes of a graph: one for each worker and module, started when it is needed.
+
+    Sealed tasks have others than those whose results come back in the clear: a task may keep what
+    it has seen.
+    """
 
     def __init__(self, owner: OwnerKey | None) -> None:
         self._owner = owner
-        self._found: dict[tuple[int, str], Sandbox] = {}
+        self._found: dict[tuple[int, str, bool], Sandbox] = {}
         self._lock = threading.Lock()
         self._is_ending = False
 
@@ -295,19 +304,20 @@ class Sandboxes(Place):
         """Run a task in the sandbox of a worker."""
         sandbox = self._sandbox(function, worker)
         owner = self._owner if function.options.sealed else None
-        result, written = sandbox.call(function, values, owner)
-        if owner is None:
-            bring_back(function, values, written)
+        here = Written(function, values)
+        result, changes = sandbox.call(function, values, owner)
+        here.bring_back(changes)
         return result
 
     def _sandbox(self, function: TaskFunction, worker: int) -> Sandbox:
-        module = function.body.__module__
+        module, is_sealed = function.body.__module__, function.options.sealed
         with self._lock:
-            found = self._found.get((worker, module))
+            found = self._found.get((worker, module, is_sealed))
         if found is None or not found.is_open:
-            found = Sandbox(module, Path(function.body.__code__.co_filename).resolve())
+            file = Path(function.body.__code__.co_filename).resolve()
+            found = Sandbox(module, file, is_sealed=is_sealed)
             with self._lock:
-                self._found[worker, module] = found
+                self._found[worker, module, is_sealed] = found
                 is_ending = self._is_ending
             if is_ending:  # it was started while all were ended
                 found.close()

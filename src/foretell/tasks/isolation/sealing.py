@@ -218,6 +218,14 @@ def gathered(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
+def frame_length(told: bytes) -> int:
+    """Read how long the next frame is; raise an IntegrityError if none is that long."""
+    length: int = _LENGTH.unpack(told)[0]
+    if length > CHUNK + _PREFIX.size + _TAG:
+        raise IntegrityError("a frame is too long; the channel is closed")
+    return length
+
+
 class FrameReader:
     """Collects sealed frames into values, and accepts them only in order."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import importlib.util
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-READY, CALL, ANSWER = 1, 2, 3
+READY, CALL, ANSWER, REFUSED = 1, 2, 3, 4
 #: What is read at once, so that a small message takes one call.
 READ_BYTES = 2**16
 
@@ -76,28 +77,41 @@ class _Server:
         self._received = bytearray()
 
     def serve(self, module: ModuleType) -> None:
-        while (found := self._next()) is not None:
-            task, _, asked = found
-            self.answer(task, ANSWER, self._run(module, asked))
+        try:
+            while (found := self._next()) is not None:
+                task, _, asked = found
+                self.answer(task, ANSWER, self._run(module, asked))
+        except self._sealing.IntegrityError as error:
+            self.answer(0, REFUSED, str(error))
+        os._exit(0)  # what Python does at its end is forbidden here
 
     def _run(self, module: ModuleType, asked: dict[str, Any]) -> dict[str, Any]:
+        from foretell.tasks.copies import run_copied  # which is loaded before the confinement
+
         owner = None
         try:
-            function = reduce(getattr, asked["name"].split("."), module)
+            function: Any = reduce(getattr, asked["name"].split("."), module)
             values = asked["values"]
             if asked["owner"] is not None:
                 owner = self._sealing.OwnerKey(asked["owner"])
                 values = [self._opened(owner, value) for value in values]
-            result = function.call_with(tuple(values))
+            result, changes = run_copied(function, values)
             if owner is not None:
                 return {"sealed": owner.seal(result).content}
-            found = {"result": result, "written": [values[k] for k in function.write_places]}
+            found = {"result": result, "changes": changes}
             self._sealing.pack(found)  # what cannot be sent is an error of the task
             return found
         except Exception as error:
-            # The text of an error of a sealed task may hold its data.
-            told = "" if asked["owner"] is not None else str(error)
-            return {"error": type(error).__name__, "text": told}
+            if asked["owner"] is None:
+                return {"error": type(error).__name__, "text": str(error)}
+            # The text of an error of a sealed task may hold its data, and so may its name.
+            return {"error": self._known_name(error), "text": ""}
+
+    def _known_name(self, error: Exception) -> str:
+        """Return the name of an error, or of what it derives from, that no task can choose."""
+        known = {one for one in vars(builtins).values() if isinstance(one, type)}
+        known.add(self._sealing.IntegrityError)
+        return next(kind.__name__ for kind in type(error).__mro__ if kind in known)
 
     def _opened(self, owner: Any, value: Any) -> Any:
         is_sealed = isinstance(value, dict) and set(value) == {"sealed"}
@@ -108,7 +122,7 @@ class _Server:
             length = self._read(4)
             if length is None:
                 return None
-            frame = self._read(int.from_bytes(length, "little"))
+            frame = self._read(self._sealing.frame_length(length))
             if frame is None:
                 return None
             found: tuple[int, int, Any] | None = self._receive.add(frame)
