@@ -149,6 +149,18 @@ def test_plans_for_bursts_have_exact_figures(quick):
         assert abs(response.mean_s - simulated.value) < 2 * simulated.half_width
 
 
+def test_that_no_limit_matters_is_said_only_where_all_plans_were_tried(quick, monkeypatch):
+    sprint = {"speedup": 2.0, "base_w": 100, "sprint_w": 160}
+    free = make(low={"error": {}}, sprint=sprint)
+    free["class"].append({**HIGH, "name": "top"})
+    assert "No limit keeps from a better plan." in str(choose_drops(free))
+    monkeypatch.setattr("foretell.queue.choose.MOST_PLANS", 200)
+    some = str(choose_drops(free))
+    assert "No limit keeps" not in some
+    assert "There are 1,331 plans" in some
+    assert "until no change was better." in some
+
+
 def test_runs_that_are_too_short_to_say_anything_are_refused():
     with pytest.raises(UsageError, match="run_length"):
         choose_drops(make(), run_length=3)

@@ -153,11 +153,14 @@ def binding_line(found: QueueChoice) -> str:
     choice = found.choice
     if choice.chosen is None:
         return ""
-    told = f"It binds: {', '.join(choice.binding)}." if choice.binding else "Nothing binds."
-    headroom = choice.headroom
-    if headroom is None or headroom.breaks is None:
-        return told
-    return f"{told} {load_text(headroom)}"
+    told = []
+    if choice.binding:
+        told.append(f"Limits that keep from a better plan: {', '.join(choice.binding)}.")
+    elif choice.is_all_tried:
+        told.append("No limit keeps from a better plan.")
+    if choice.headroom is not None and choice.headroom.breaks is not None:
+        told.append(load_text(choice.headroom))
+    return " ".join(told)
 
 
 def load_text(headroom: Headroom) -> str:

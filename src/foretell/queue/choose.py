@@ -253,10 +253,12 @@ def _notes(queue: Queue, choice: Choice) -> list[str]:
     ]
     if queue.sprint.speedup > 1 and queue.sprint.base_w is None:
         notes.append("The power of the engine is not given, so that sprints seem to cost nothing.")
-    if choice.n_plans > len(choice.tried):
+    if not choice.is_all_tried:
+        changes = "the best one, changed in one or two classes,"
         notes.append(
-            f"There are {choice.n_plans:,} plans, of which {len(choice.tried):,} were tried, "
-            "evenly spaced."
+            f"There are {choice.n_plans:,} plans, of which {len(choice.tried):,} were tried: an "
+            f"even selection, and {changes} "
+            + ("until no change was better." if choice.is_settled else "but not in all ways.")
         )
     if queue.discipline != PLANNED and choice.chosen is not None:
         notes.append(
