@@ -161,6 +161,13 @@ def test_that_no_limit_matters_is_said_only_where_all_plans_were_tried(quick, mo
     assert "until no change was better." in some
 
 
+def test_a_plan_with_sprints_says_that_a_mechanism_must_be_written(quick):
+    sprint = {"speedup": 2.0, "base_w": 100, "sprint_w": 160}
+    assert "mechanism under [sprint]" in str(choose_drops(make(sprint=sprint)))
+    assert "mechanism" not in str(choose_drops(make(sprint={**sprint, "mechanism": "quota"})))
+    assert "mechanism" not in str(choose_drops(make()))
+
+
 def test_runs_that_are_too_short_to_say_anything_are_refused():
     with pytest.raises(UsageError, match="run_length"):
         choose_drops(make(), run_length=3)

@@ -27,7 +27,7 @@ from foretell.decide.queueing.evaluate import PLANNED, ByEither, ByFormula
 from foretell.decide.queueing.job_class import JobClass
 from foretell.decide.queueing.marked.disciplines import has_formulas
 from foretell.decide.queueing.predict import QueueFigures, queue_figures
-from foretell.decide.queueing.queue_file import Queue, read_queue
+from foretell.decide.queueing.queue_file import NO_SPRINT, Queue, read_queue
 from foretell.decide.queueing.service._base import ServiceTime
 from foretell.decide.queueing.service.scaled import Scaled
 from foretell.decide.queueing.stability import OverloadError
@@ -263,6 +263,12 @@ def _notes(queue: Queue, choice: Choice) -> list[str]:
     if queue.discipline != PLANNED and choice.chosen is not None:
         notes.append(
             f'The plan is for discipline = "{PLANNED}"; the file has "{queue.discipline}".'
+        )
+    options = () if choice.chosen is None else choice.chosen.options
+    if queue.sprint.mechanism == NO_SPRINT and any(option.sprints for option in options):
+        notes.append(
+            f'The plan sprints, and mechanism under [sprint] is "{NO_SPRINT}": until another '
+            'is written, such as "quota", jobs run without sprints.'
         )
     limits = [x for c in queue.classes for x in (c.mean_s, c.p95_s) if x is not None]
     if not limits:

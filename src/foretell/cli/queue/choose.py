@@ -37,6 +37,7 @@ def choose(
     The plan keeps the limits of the class file (max_error, mean_s, p95_s). The exit code is 1 when
     no plan does.
     """
+    from foretell.cli.queue._file import read_classes
     from foretell.files.directory import check_new
     from foretell.queue.choose import choose_drops
     from foretell.report.write import choose_form
@@ -44,7 +45,7 @@ def choose(
     if output is not None:  # what cannot be written is refused before the work
         check_new(output, force=force)
         choose_form(output, None)
-    found = choose_drops(classes, run_length=run_length, seed=seed)
+    found = choose_drops(read_classes(classes), run_length=run_length, seed=seed)
     if as_json:
         echo_json(found.to_json())
     else:

@@ -169,3 +169,15 @@ def test_a_sprint_that_a_crash_cut_short_is_paid_for_once(sprinting):
     for _ in range(2):
         with sprinting.open(**budget) as dispatcher:
             assert dispatcher.status().budget_j == pytest.approx(level_j)
+
+
+def test_a_class_that_would_sprint_without_a_mechanism_is_told_of_once(sprinting):
+    sprinting.play("true", "true", mechanism="none", settings={})
+    (said,) = [text for text in sprinting.said if "sprint" in text]
+    assert "low has sprint_after_s" in said
+    assert '"quota"' in said
+
+
+def test_nothing_is_said_of_sprints_where_no_class_has_any(sprinting):
+    sprinting.play("true", mechanism="none", settings={}, after_s=None)
+    assert not sprinting.said
