@@ -168,6 +168,29 @@ def test_a_plan_with_sprints_says_that_a_mechanism_must_be_written(quick):
     assert "mechanism" not in str(choose_drops(make()))
 
 
+def test_no_plan_names_the_error_that_forbids_a_drop_with_which_there_is_one(quick):
+    low = {"p95_s": 400, "max_error": 0.05, "map_scv": 0.1}
+    none, some = (choose_drops(make(low={**low, **more})) for more in ({}, {"max_error": 0.1}))
+    assert none.chosen is None
+    assert some.chosen is not None
+    text = str(none)
+    assert "Limits that keep from a better plan: error of 'low'." in text
+    assert "Drop 20 % of 'low': error of 'low' 10.0 %, at most 5.00 %." in text
+    assert "in the worst tenth of runs, at most 400 s" in text
+    assert "1 plan tried, 1 breaks a limit" in text
+    assert none.to_json()["binding"] == ["error of 'low'"]
+
+
+def test_too_much_work_for_any_plan_is_told_with_classes_and_the_largest_rates():
+    found = choose_drops(make(high={"rate_per_min": 2.0}))
+    assert found.chosen is None
+    (note,) = [note for note in found.notes if "too much work" in note]
+    load = found.choice.closest.load
+    for c in found.queue.classes:
+        assert f"{c.name} " in note
+    assert f"{100 / load:.3g} %" in note
+
+
 def test_runs_that_are_too_short_to_say_anything_are_refused():
     with pytest.raises(UsageError, match="run_length"):
         choose_drops(make(), run_length=3)

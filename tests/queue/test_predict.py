@@ -457,3 +457,28 @@ def test_note_on_a_level_that_a_model_does_not_know_is_a_sentence(tmp_path):
         {"class": [{**job, "model": str(tmp_path / "time")}]}, discipline="non-preemptive"
     )
     assert any("for a level that its data does not have" in note for note in found.notes)
+
+
+# What is dropped
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        ({"tasks": 50, "map_s": 1, "drop": 0.2}, ", 20 % dropped"),
+        ({"tasks": 50, "map_s": 1, "drop": 0.2, "stages": 6}, ", 74 % dropped in 6 stages"),
+        ({"tasks": 5, "map_s": 1, "drop": 0.02}, ""),  # 4.9 tasks are 5
+        ({"tasks": 5, "map_s": 1, "drop": 0.3}, ", 20 % dropped"),  # 3.5 tasks are 4
+        ({"drop": 0.2, "stages": [{"tasks": 50, "task_s": 1, "drop": 0}]}, ""),
+        ({"stages": [{"tasks": 50, "task_s": 1, "drop": 0.2}]}, ", 20 % dropped"),
+        (
+            {"drop": 0.5, "stages": [{"tasks": 10, "task_s": 1}, {"tasks": 4, "task_s": 1}]},
+            ", 75 % dropped in 2 stages",
+        ),
+    ],
+)
+def test_what_is_dropped_is_told_by_the_tasks_that_are_kept(job, told):
+    low = {"name": "low", "rate_per_h": 1, **job}
+    found = foretell.predict_queue({"slots": 5, "class": [low]}, discipline="resume")
+    line = str(found).splitlines()[0]
+    assert line.endswith(f"alone{told}")

@@ -30,7 +30,7 @@ from foretell.decide.queueing.predict import QueueFigures, queue_figures
 from foretell.decide.queueing.queue_file import NO_SPRINT, Queue, read_queue
 from foretell.decide.queueing.service._base import ServiceTime
 from foretell.decide.queueing.service.scaled import Scaled
-from foretell.decide.queueing.stability import OverloadError
+from foretell.decide.queueing.stability import OverloadError, stable_discipline
 from foretell.decide.queueing.streams import Stream
 from foretell.decide.queueing.times import Known, class_time, sprinted
 from foretell.errors import Option, UsageError
@@ -260,6 +260,8 @@ def _notes(queue: Queue, choice: Choice) -> list[str]:
             f"even selection, and {changes} "
             + ("until no change was better." if choice.is_settled else "but not in all ways.")
         )
+    if choice.closest is not None:
+        notes += _overload(queue, choice.closest)
     if queue.discipline != PLANNED and choice.chosen is not None:
         notes.append(
             f'The plan is for discipline = "{PLANNED}"; the file has "{queue.discipline}".'
@@ -274,3 +276,16 @@ def _notes(queue: Queue, choice: Choice) -> list[str]:
     if not limits:
         notes.append("No class has a limit of its response time (mean_s, p95_s).")
     return notes
+
+
+def _overload(queue: Queue, closest: Assessed) -> list[str]:
+    """Name the classes and the largest rates where even the closest plan is too much work."""
+    streams = [
+        Stream(c.name, c.rate_per_s, option.service)
+        for c, option in zip(queue.classes, closest.options, strict=True)
+    ]
+    try:
+        stable_discipline(PLANNED, streams)
+    except OverloadError as error:
+        return [f"Even the closest plan is too much work: {error.text}."]
+    return []

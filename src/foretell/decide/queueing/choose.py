@@ -69,7 +69,7 @@ class Choice:
     steps
         Drop ratios of each class, allowed and refused.
     binding
-        The limits without which a better plan would be chosen.
+        The limits that keep from a better plan than the chosen one, or than the closest.
     front
         The plans that no other beats in latency, error and energy at once.
     n_plans
@@ -119,13 +119,14 @@ def choose_plan(
     tried = found.plans
     chosen, checked = _confirmed(tried, assessors.exact)
     kept = [a for a in tried if a.is_kept]
+    closest = None if chosen else min(checked or tried, key=_missed)
     return Choice(
         queue,
         steps,
         tuple(tried),
         chosen,
-        None if chosen else min(checked or tried, key=_missed),
-        () if chosen is None else tuple(_binding(chosen, tried, steps)),
+        closest,
+        tuple(_binding(chosen or closest or tried[0], tried, steps)),
         tuple(kept[i] for i in front_of([(a.latency_s, a.error, a.power.total_w) for a in kept])),
         None if chosen is None else headroom_of(assessors.grown, chosen),
         found.n_plans,
