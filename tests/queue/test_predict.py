@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import foretell
 from foretell.cli._main import cli
+from foretell.decide.queueing.stability import OverloadError
 from foretell.errors import ForetellError, UsageError
 
 LOW = {"name": "low", "rate_per_s": 0.1, "service": {"mean_s": 4.0, "scv": 0.5}}
@@ -436,6 +437,24 @@ def test_runs_without_a_time_are_left_out_with_a_note(tmp_path):
     found = foretell.predict_queue({"class": [job]}, discipline="resume")
     assert found.streams[0].service.mean == pytest.approx(3.0)
     assert any(note.startswith("1 run of a") and "wall_time_s" in note for note in found.notes)
+
+
+def test_an_overload_says_that_a_model_was_asked_outside_its_data(models):
+    job = {"name": "a", "rate_per_s": 1.0, "model": str(models), "configuration": {"gb": 60}}
+    with pytest.raises(OverloadError, match="far outside its data"):
+        foretell.predict_queue({"class": [job]})
+
+
+def test_quantiles_that_are_blurred_are_told_of():
+    low = {"name": "low", "rate_per_s": 1e-4, "service": {"mean_s": 100, "scv": 0}}
+    high = {"name": "high", "rate_per_s": 1e-4, "service": {"mean_s": 1, "scv": 0}}
+    found = foretell.predict_queue({"class": [low, high]}, discipline="resume")
+    blurred = [c.name for c in found.of("resume").figures.classes if c.response.is_blurred]
+    assert blurred
+    (note,) = [note for note in found.notes if "blurred by 0.4 %" in note]
+    assert all(name in note for name in blurred)
+    usual = foretell.predict_queue(TWO, discipline="non-preemptive")
+    assert not any("blurred" in note for note in usual.notes)
 
 
 @pytest.mark.parametrize(("gb", "expected"), [(60, "is asked far outside its data (gb")])

@@ -51,8 +51,9 @@ class Changed:
 Changes = Mapping[str, Changed]
 #: Plans that are tried where each is a simulation, and how many jobs these have.
 _MOST_PLAYED, _JOBS_PLAYED, _JOBS_CHECKED = 60, 10_000, 50_000
-#: Runs by which the best plan is checked, and by which it is seen how much more load it bears.
-_RUNS_CHECKED, _RUNS_GROWN = 150, 40
+#: Runs by which the best plan is checked, and by which it is seen how much more load it bears:
+#: with fewer, or others, it might seem to bear less than what it was chosen for.
+_RUNS_CHECKED = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,13 +192,11 @@ def _assessors(
         has_budget=not has_exact or queue.sprint.budget_j is not None,
     )
     unlucky = UnluckyRun(run_length)
-    checked, grown = (
-        ByRuns(queue, some, run_length, n_runs=n_runs) for n_runs in (_RUNS_CHECKED, _RUNS_GROWN)
-    )
+    checked = ByRuns(queue, some, run_length, n_runs=_RUNS_CHECKED)
     assessors = Assessors(
         Assessor(queue, many, ByQuantiles(queue, many, unlucky), unlucky),
         Assessor(queue, exact, checked, unlucky),
-        Assessor(queue, None, grown, unlucky),
+        Assessor(queue, None, checked, unlucky),
     )
     return assessors, lambda plan: not has_exact or exact.is_simulated(plan)
 

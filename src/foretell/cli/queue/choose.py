@@ -21,6 +21,7 @@ from foretell.cli._output import NOTHING_USABLE, echo, echo_json
     help="Limits should hold in nine of ten runs of this many jobs.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides simulations.")
+@option.path("--plan", metavar="FILE", help="Write the class file with the plan in it (.toml).")
 @option.output("Write a report with curves (.html, .md, .pdf).")
 @option.force
 @option.json("Print the plan, its reasons and all others as JSON.")
@@ -28,6 +29,7 @@ def choose(
     classes: Path,
     run_length: int,
     seed: int,
+    plan: Path | None,
     output: Path | None,
     force: bool,
     as_json: bool,
@@ -42,6 +44,8 @@ def choose(
     from foretell.queue.choose import choose_drops
     from foretell.report.write import choose_form
 
+    if plan is not None:
+        check_new(plan, force=force)
     if output is not None:  # what cannot be written is refused before the work
         check_new(output, force=force)
         choose_form(output, None)
@@ -50,6 +54,11 @@ def choose(
         echo_json(found.to_json())
     else:
         echo(str(found))
+    if plan is not None and found.chosen is not None:
+        from foretell.queue.plan_file import write_plan
+
+        write_plan(found.queue, found.chosen.options, plan, force=force)
+        echo(f"{plan} written.", err=True)
     if output is not None:
         from foretell.report.queueing import write_queue_report
 
