@@ -85,7 +85,7 @@ def speed() -> None:
         took, cpu = time.perf_counter() - start, time.process_time() - cpu
         print(
             f"{len(found.choice.tried):,} plans, {name}: {took:.1f} s ({cpu:.1f} s of CPU), with "
-            f"150 runs to check the best and 7 × 40 with more load; bar: 1,000 plans in 60 s"
+            f"150 runs to check the best and up to 7 × 150 with more load; bar: 1,000 plans in 60 s"
         )
         print("  " + str(found).splitlines()[0])
 

@@ -44,6 +44,8 @@ def main() -> None:
         "of the others, the change against P. What is in parentheses is *published*.\n\n"
         f"## Two classes (Figure 4.6)\n\n{two}\n"
         "![Changes against P](../pictures/priorities-two-classes.svg)\n\n"
+        "Low jobs at 1:9 are not compared: with P their queue is unstable, and bars of −100 % only "
+        "say so.\n\n"
         "The same at 1:9 in runs as short as an experiment may be, of 300 jobs:\n\n"
         f"{short_experiments(n_experiments)}\n"
         f"### Other assumptions\n\n{other_assumptions(*size)}\n"

@@ -49,14 +49,18 @@ class Registry(Generic[Plugin]):
         """List every known name: ours in table order, then those of other packages."""
         return [*self._table, *sorted(self._foreign)]
 
+    def check(self, name: str) -> None:
+        """Raise a UsageError with the nearest name if there is no such plug-in."""
+        if name not in self.names():
+            raise UsageError(f"unknown {self.kind} '{name}'. {suggest(name, self.names())}")
+
     def get(self, name: str) -> type[Plugin]:
         """Return the plug-in class of that name, or raise a UsageError with the nearest one."""
+        self.check(name)
         found: type[Plugin]
         if name in self._table:
             module, _, attribute = self._table[name].partition(":")
             found = getattr(import_module(module), attribute)
-        elif name in self._foreign:
-            found = self._foreign[name].load()
         else:
-            raise UsageError(f"unknown {self.kind} '{name}'. {suggest(name, self.names())}")
+            found = self._foreign[name].load()
         return found

@@ -1,16 +1,20 @@
 """Choosing for users: what is printed, what programs get, and what is refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import foretell
 from foretell.cli.queue import command
-from foretell.errors import UsageError
+from foretell.decide.queueing.queue_file import read_queue
+from foretell.errors import ForetellError, UsageError
 from foretell.queue.choose import Changed, choose_drops
-from foretell.queue.played_plans import BySimulation
+from foretell.queue.plan_file import write_plan
+from foretell.queue.played_plans import ByRuns, BySimulation
 
 LOW = {
     "name": "low", "rate_per_min": 0.33, "tasks": 5, "map_s": 40.0, "map_scv": 0,
@@ -55,7 +59,7 @@ def classes(tmp_path):
 @pytest.fixture
 def quick(monkeypatch):
     """Check plans by few runs: enough where limits are far away."""
-    for name, n in (("_RUNS_CHECKED", 20), ("_RUNS_GROWN", 4), ("_JOBS_CHECKED", 8_000),
+    for name, n in (("_RUNS_CHECKED", 20), ("_JOBS_CHECKED", 8_000),
                     ("_JOBS_PLAYED", 3_000)):  # fmt: skip
         monkeypatch.setattr(f"foretell.queue.choose.{name}", n)
 
@@ -149,6 +153,65 @@ def test_plans_for_bursts_have_exact_figures(quick):
         assert abs(response.mean_s - simulated.value) < 2 * simulated.half_width
 
 
+def test_that_no_limit_matters_is_said_only_where_all_plans_were_tried(quick, monkeypatch):
+    sprint = {"speedup": 2.0, "base_w": 100, "sprint_w": 160}
+    free = make(low={"error": {}}, sprint=sprint)
+    free["class"].append({**HIGH, "name": "top"})
+    assert "No limit keeps from a better plan." in str(choose_drops(free))
+    monkeypatch.setattr("foretell.queue.choose.MOST_PLANS", 200)
+    some = str(choose_drops(free))
+    assert "No limit keeps" not in some
+    assert "There are 1,331 plans" in some
+    assert "until no change was better." in some
+
+
+def test_a_plan_with_sprints_says_that_a_mechanism_must_be_written(quick):
+    sprint = {"speedup": 2.0, "base_w": 100, "sprint_w": 160}
+    assert "mechanism under [sprint]" in str(choose_drops(make(sprint=sprint)))
+    assert "mechanism" not in str(choose_drops(make(sprint={**sprint, "mechanism": "quota"})))
+    assert "mechanism" not in str(choose_drops(make()))
+
+
+def test_no_plan_names_the_error_that_forbids_a_drop_with_which_there_is_one(quick):
+    low = {"p95_s": 400, "max_error": 0.05, "map_scv": 0.1}
+    none, some = (choose_drops(make(low={**low, **more})) for more in ({}, {"max_error": 0.1}))
+    assert none.chosen is None
+    assert some.chosen is not None
+    text = str(none)
+    assert "Limits that keep from a better plan: error of 'low'." in text
+    assert "Drop 20 % of 'low': error of 'low' 10.0 %, at most 5.00 %." in text
+    assert "in the worst tenth of runs, at most 400 s" in text
+    assert "1 plan tried, 1 breaks a limit" in text
+    assert none.to_json()["binding"] == ["error of 'low'"]
+
+
+def test_too_much_work_for_any_plan_is_told_with_classes_and_the_largest_rates():
+    found = choose_drops(make(high={"rate_per_min": 2.0}))
+    assert found.chosen is None
+    (note,) = [note for note in found.notes if "too much work" in note]
+    load = found.choice.closest.load
+    for c in found.queue.classes:
+        assert f"{c.name} " in note
+    assert f"{100 / load:.3g} %" in note
+
+
+def test_more_load_is_judged_by_as_many_runs_as_the_plan_itself():
+    queue = read_queue(make(low={"p95_s": 340, "map_scv": 0.1}, high={"map_scv": 0.1}))
+    found = choose_drops(queue, run_length=300)
+    factor = found.choice.headroom.factor
+    player = BySimulation(queue, n_jobs=300, seed=0)
+
+    def share(load_factor):
+        runs = ByRuns(queue, player, 300, n_runs=400)
+        rates = [load_factor * c.rate_per_s for c in queue.classes]
+        limits = runs.limits(rates, [found.chosen.options])[0]
+        return next(limit.value for limit in limits if limit.what == "runs")
+
+    sure = 2 * (0.1 * 0.9 / 150) ** 0.5  # what 150 runs can be off
+    assert share(0.99 * factor) < 0.1 + sure
+    assert share(1.1 * factor) > 0.1 - sure
+
+
 def test_runs_that_are_too_short_to_say_anything_are_refused():
     with pytest.raises(UsageError, match="run_length"):
         choose_drops(make(), run_length=3)
@@ -192,6 +255,48 @@ def test_the_command_prints_the_plan_and_writes_a_report(classes, tmp_path, quic
     for title in ("The plan", "against load", "against dropping", "done by when", "energy"):
         assert title in page
     assert page.count("<svg") >= 4
+
+
+def test_the_command_writes_the_plan_as_a_class_file(tmp_path, quick, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sprint = '[sprint]\nmechanism = "quota"\nspeedup = 2.0\nbase_w = 100\nsprint_w = 160\n'
+    Path("classes.toml").write_text(FILE + sprint)
+    Path("plans").mkdir()
+    words = ["choose", "classes.toml", "--plan", "plans/plan.toml"]
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 0, done.output
+    found, written = choose_drops("classes.toml"), read_queue("plans/plan.toml")
+    assert written.discipline == "non-preemptive"
+    options = [(option.drop, option.sprint_after_s) for option in found.chosen.options]
+    assert [(c.drop, c.sprint_after_s) for c in written.classes] == options
+    unplanned = {"drop": 0.0, "sprint_after_s": None}
+    assert [c.model_copy(update=unplanned) for c in written.classes] == found.queue.classes
+    assert (written.sprint, written.slots) == (found.queue.sprint, 2)
+    again = CliRunner().invoke(command, words)
+    assert again.exit_code != 0
+    assert isinstance(again.exception, ForetellError)
+    assert CliRunner().invoke(command, [*words, "--force"]).exit_code == 0
+    assert CliRunner().invoke(command, ["predict", "plans/plan.toml"]).exit_code == 0
+
+
+def test_a_plan_for_another_folder_finds_its_table_of_runs(tmp_path, quick):
+    pd.DataFrame({"wall_time_s": [8.0, 10.0, 12.0]}).to_csv(tmp_path / "runs.csv", index=False)
+    (tmp_path / "classes.toml").write_text(
+        '[[class]]\nname = "jobs"\nrate_per_h = 1\nruns = "runs.csv"\n'
+    )
+    (tmp_path / "plans").mkdir()
+    found = choose_drops(tmp_path / "classes.toml")
+    write_plan(found.queue, found.chosen.options, tmp_path / "plans" / "plan.toml")
+    planned = foretell.predict_queue(tmp_path / "plans" / "plan.toml")
+    assert planned.streams[0].service.mean == pytest.approx(10.0)
+
+
+def test_without_a_plan_no_file_is_written(classes, tmp_path):
+    classes.write_text(FILE.replace("p95_s = 300", "p95_s = 20"))
+    plan = tmp_path / "plan.toml"
+    done = CliRunner().invoke(command, ["choose", str(classes), "--plan", str(plan)])
+    assert done.exit_code == 1
+    assert not plan.exists()
 
 
 def test_the_command_prints_json(classes, quick):

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import foretell
 from foretell.cli._main import cli
+from foretell.decide.queueing.stability import OverloadError
 from foretell.errors import ForetellError, UsageError
 
 LOW = {"name": "low", "rate_per_s": 0.1, "service": {"mean_s": 4.0, "scv": 0.5}}
@@ -438,6 +439,24 @@ def test_runs_without_a_time_are_left_out_with_a_note(tmp_path):
     assert any(note.startswith("1 run of a") and "wall_time_s" in note for note in found.notes)
 
 
+def test_an_overload_says_that_a_model_was_asked_outside_its_data(models):
+    job = {"name": "a", "rate_per_s": 1.0, "model": str(models), "configuration": {"gb": 60}}
+    with pytest.raises(OverloadError, match="far outside its data"):
+        foretell.predict_queue({"class": [job]})
+
+
+def test_quantiles_that_are_blurred_are_told_of():
+    low = {"name": "low", "rate_per_s": 1e-4, "service": {"mean_s": 100, "scv": 0}}
+    high = {"name": "high", "rate_per_s": 1e-4, "service": {"mean_s": 1, "scv": 0}}
+    found = foretell.predict_queue({"class": [low, high]}, discipline="resume")
+    blurred = [c.name for c in found.of("resume").figures.classes if c.response.is_blurred]
+    assert blurred
+    (note,) = [note for note in found.notes if "blurred by 0.4 %" in note]
+    assert all(name in note for name in blurred)
+    usual = foretell.predict_queue(TWO, discipline="non-preemptive")
+    assert not any("blurred" in note for note in usual.notes)
+
+
 @pytest.mark.parametrize(("gb", "expected"), [(60, "is asked far outside its data (gb")])
 def test_note_on_a_model_is_a_sentence(models, gb, expected):
     job = {"name": "a", "rate_per_s": 0.001, "model": str(models), "configuration": {"gb": gb}}
@@ -457,3 +476,28 @@ def test_note_on_a_level_that_a_model_does_not_know_is_a_sentence(tmp_path):
         {"class": [{**job, "model": str(tmp_path / "time")}]}, discipline="non-preemptive"
     )
     assert any("for a level that its data does not have" in note for note in found.notes)
+
+
+# What is dropped
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        ({"tasks": 50, "map_s": 1, "drop": 0.2}, ", 20 % dropped"),
+        ({"tasks": 50, "map_s": 1, "drop": 0.2, "stages": 6}, ", 74 % dropped in 6 stages"),
+        ({"tasks": 5, "map_s": 1, "drop": 0.02}, ""),  # 4.9 tasks are 5
+        ({"tasks": 5, "map_s": 1, "drop": 0.3}, ", 20 % dropped"),  # 3.5 tasks are 4
+        ({"drop": 0.2, "stages": [{"tasks": 50, "task_s": 1, "drop": 0}]}, ""),
+        ({"stages": [{"tasks": 50, "task_s": 1, "drop": 0.2}]}, ", 20 % dropped"),
+        (
+            {"drop": 0.5, "stages": [{"tasks": 10, "task_s": 1}, {"tasks": 4, "task_s": 1}]},
+            ", 75 % dropped in 2 stages",
+        ),
+    ],
+)
+def test_what_is_dropped_is_told_by_the_tasks_that_are_kept(job, told):
+    low = {"name": "low", "rate_per_h": 1, **job}
+    found = foretell.predict_queue({"slots": 5, "class": [low]}, discipline="resume")
+    line = str(found).splitlines()[0]
+    assert line.endswith(f"alone{told}")

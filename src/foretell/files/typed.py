@@ -9,18 +9,20 @@ from typing import Any, TypeVar
 import pydantic
 
 from foretell.errors import UsageError
-from foretell.files.complaints import dotted, explain
+from foretell.files.complaints import TOML, Words, dotted, explain
 from foretell.files.text_file import FileKind, read_toml_file
 
 Typed = TypeVar("Typed", bound=pydantic.BaseModel)
 
 
-def validated(shape: type[Typed], values: Mapping[str, Any], *at: str) -> Typed:
+def validated(
+    shape: type[Typed], values: Mapping[str, Any], *at: str, words: Words = TOML
+) -> Typed:
     """Check values; a UsageError names the place of what is wrong, below the steps ``at``."""
     try:
         return shape.model_validate(values)
     except pydantic.ValidationError as error:
-        complaint = explain(error, values, shape)
+        complaint = explain(error, values, shape, words)
         place = (*at, *complaint.place)
         where = f"{dotted(place)}: " if place else ""
         raise UsageError(f"{where}{complaint.text}") from None

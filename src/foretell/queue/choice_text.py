@@ -151,13 +151,14 @@ def gain_line(found: QueueChoice) -> str:
 def binding_line(found: QueueChoice) -> str:
     """Say which limits keep from a better plan, and how much more load breaks which."""
     choice = found.choice
-    if choice.chosen is None:
-        return ""
-    told = f"It binds: {', '.join(choice.binding)}." if choice.binding else "Nothing binds."
-    headroom = choice.headroom
-    if headroom is None or headroom.breaks is None:
-        return told
-    return f"{told} {load_text(headroom)}"
+    told = []
+    if choice.binding:
+        told.append(f"Limits that keep from a better plan: {', '.join(choice.binding)}.")
+    elif choice.is_all_tried and choice.chosen is not None:
+        told.append("No limit keeps from a better plan.")
+    if choice.headroom is not None and choice.headroom.breaks is not None:
+        told.append(load_text(choice.headroom))
+    return " ".join(told)
 
 
 def load_text(headroom: Headroom) -> str:
@@ -200,24 +201,29 @@ def tried_line(found: QueueChoice) -> str:
     told = f"{counted(len(choice.tried), 'plan')} tried"
     if reasons:
         parts = [f"{label} ({n:,})" for label, n in reasons.most_common()]
-        told += f", {len(broken):,} break a limit: {', '.join(parts)}"
+        verb = "breaks" if len(broken) == 1 else "break"
+        told += f", {len(broken):,} {verb} a limit: {', '.join(parts)}"
     return told + "."
 
 
 def near_lines(found: QueueChoice) -> list[str]:
-    """Tell of some choices next to the chosen one, and what they violate."""
-    chosen = found.chosen
-    if chosen is None:
-        return []
+    """Tell of some choices next to the chosen one, and what they violate.
+
+    Without a plan, those next to the closest one that errors alone forbid: they might be plans.
+    """
+    base = found.chosen or found.choice.closest
+    assert base is not None
     lines = []
-    for (name, steps), option in zip(found.choice.steps.items(), chosen.options, strict=True):
+    for (name, steps), option in zip(found.choice.steps.items(), base.options, strict=True):
         if steps.refused and option.drop >= steps.allowed[-1].drop:
             step = steps.refused[0]
-            limit = Limit(ERROR, name, step.error, _error_limit(chosen, name))
+            limit = Limit(ERROR, name, step.error, _error_limit(base, name))
             lines.append(f"Drop {percent_text(step.drop)} of '{plain(name)}': {limit}.")
+    if found.chosen is None:
+        return lines[:_MOST_NEAR]
     lines += [
         f"{instruction(found, plan)[:-1]}: {', '.join(map(str, plan.violations))}."
-        for plan in _neighbors(found.choice.tried, chosen)
+        for plan in _neighbors(found.choice.tried, base)
         if not plan.is_kept
     ]
     return lines[:_MOST_NEAR]
@@ -234,8 +240,8 @@ def _neighbors(tried: Sequence[Assessed], chosen: Assessed) -> list[Assessed]:
     return [plan for plan in sorted(tried, key=distance) if distance(plan)[0] == 1]
 
 
-def _error_limit(chosen: Assessed, name: str) -> float:
-    return next((x.most for x in chosen.limits if x.what == ERROR and x.name == name), 0.0)
+def _error_limit(plan: Assessed, name: str) -> float:
+    return next((x.most for x in plan.limits if x.what == ERROR and x.name == name), 0.0)
 
 
 def _lower(text: str) -> str:

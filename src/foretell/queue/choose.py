@@ -27,10 +27,10 @@ from foretell.decide.queueing.evaluate import PLANNED, ByEither, ByFormula
 from foretell.decide.queueing.job_class import JobClass
 from foretell.decide.queueing.marked.disciplines import has_formulas
 from foretell.decide.queueing.predict import QueueFigures, queue_figures
-from foretell.decide.queueing.queue_file import Queue, read_queue
+from foretell.decide.queueing.queue_file import NO_SPRINT, Queue, read_queue
 from foretell.decide.queueing.service._base import ServiceTime
 from foretell.decide.queueing.service.scaled import Scaled
-from foretell.decide.queueing.stability import OverloadError
+from foretell.decide.queueing.stability import OverloadError, stable_discipline
 from foretell.decide.queueing.streams import Stream
 from foretell.decide.queueing.times import Known, class_time, sprinted
 from foretell.errors import Option, UsageError
@@ -51,8 +51,9 @@ class Changed:
 Changes = Mapping[str, Changed]
 #: Plans that are tried where each is a simulation, and how many jobs these have.
 _MOST_PLAYED, _JOBS_PLAYED, _JOBS_CHECKED = 60, 10_000, 50_000
-#: Runs by which the best plan is checked, and by which it is seen how much more load it bears.
-_RUNS_CHECKED, _RUNS_GROWN = 150, 40
+#: Runs by which the best plan is checked, and by which it is seen how much more load it bears:
+#: with fewer, or others, it might seem to bear less than what it was chosen for.
+_RUNS_CHECKED = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,13 +192,11 @@ def _assessors(
         has_budget=not has_exact or queue.sprint.budget_j is not None,
     )
     unlucky = UnluckyRun(run_length)
-    checked, grown = (
-        ByRuns(queue, some, run_length, n_runs=n_runs) for n_runs in (_RUNS_CHECKED, _RUNS_GROWN)
-    )
+    checked = ByRuns(queue, some, run_length, n_runs=_RUNS_CHECKED)
     assessors = Assessors(
         Assessor(queue, many, ByQuantiles(queue, many, unlucky), unlucky),
         Assessor(queue, exact, checked, unlucky),
-        Assessor(queue, None, grown, unlucky),
+        Assessor(queue, None, checked, unlucky),
     )
     return assessors, lambda plan: not has_exact or exact.is_simulated(plan)
 
@@ -253,16 +252,39 @@ def _notes(queue: Queue, choice: Choice) -> list[str]:
     ]
     if queue.sprint.speedup > 1 and queue.sprint.base_w is None:
         notes.append("The power of the engine is not given, so that sprints seem to cost nothing.")
-    if choice.n_plans > len(choice.tried):
+    if not choice.is_all_tried:
+        changes = "the best one, changed in one or two classes,"
         notes.append(
-            f"There are {choice.n_plans:,} plans, of which {len(choice.tried):,} were tried, "
-            "evenly spaced."
+            f"There are {choice.n_plans:,} plans, of which {len(choice.tried):,} were tried: an "
+            f"even selection, and {changes} "
+            + ("until no change was better." if choice.is_settled else "but not in all ways.")
         )
+    if choice.closest is not None:
+        notes += _overload(queue, choice.closest)
     if queue.discipline != PLANNED and choice.chosen is not None:
         notes.append(
             f'The plan is for discipline = "{PLANNED}"; the file has "{queue.discipline}".'
+        )
+    options = () if choice.chosen is None else choice.chosen.options
+    if queue.sprint.mechanism == NO_SPRINT and any(option.sprints for option in options):
+        notes.append(
+            f'The plan sprints, and mechanism under [sprint] is "{NO_SPRINT}": until another '
+            'is written, such as "quota", jobs run without sprints.'
         )
     limits = [x for c in queue.classes for x in (c.mean_s, c.p95_s) if x is not None]
     if not limits:
         notes.append("No class has a limit of its response time (mean_s, p95_s).")
     return notes
+
+
+def _overload(queue: Queue, closest: Assessed) -> list[str]:
+    """Name the classes and the largest rates where even the closest plan is too much work."""
+    streams = [
+        Stream(c.name, c.rate_per_s, option.service)
+        for c, option in zip(queue.classes, closest.options, strict=True)
+    ]
+    try:
+        stable_discipline(PLANNED, streams)
+    except OverloadError as error:
+        return [f"Even the closest plan is too much work: {error.text}."]
+    return []

@@ -157,7 +157,8 @@ def predict_queue(
         for d in found
     ]  # fmt: skip
     if all(d.refused for d in found):
-        raise OverloadError(found[0].refused)
+        told = [found[0].refused, *known.notes]
+        raise OverloadError(". ".join(text.rstrip(".") for text in told))
     notes = [*known.notes, *_notes(queue, found)]
     return QueuePrediction(queue, tuple(streams), tuple(found), tuple(notes))
 
@@ -216,7 +217,13 @@ def _notes(queue: Queue, found: Sequence[DisciplinePrediction]) -> list[str]:
             f"How tasks of {' and '.join(assumed)} vary is not given; 22 % (an SCV of 0.05) is "
             "assumed."
         )
+    any_constant = any(c.service is not None and not c.service.scv for c in queue.classes)
     for d in found:
+        if any_constant and (names := _blurred(d)):
+            notes.append(
+                f"{d.name}: times of {' and '.join(names)} have jumps; their quantiles are blurred "
+                "by 0.4 %."
+            )
         if _has_gaps(d):
             notes.append(f"{d.name}: times have jumps; quantiles are those of the simulation.")
         if d.figures is not None:
@@ -225,6 +232,12 @@ def _notes(queue: Queue, found: Sequence[DisciplinePrediction]) -> list[str]:
             notes += _only_played(d.name, d.played)
         notes += _unplayed(d)
     return notes
+
+
+def _blurred(found: DisciplinePrediction) -> list[str]:
+    """Name the classes whose distribution of response times has jumps."""
+    classes = () if found.figures is None else found.figures.classes
+    return [c.name for c in classes if c.response is not None and c.response.is_blurred]
 
 
 def _assumed(job: JobClass) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from foretell.decide.queueing.job_class import JobClass
 from foretell.decide.queueing.predict import ClassFigures, QueueFigures
+from foretell.decide.queueing.service.job import kept_by_stage
 from foretell.decide.queueing.stability import rate_text
 from foretell.queue.play import PlayedDiscipline
 from foretell.queue.predict import DisciplinePrediction, QueuePrediction
@@ -31,12 +33,21 @@ def _classes_line(found: QueuePrediction) -> str:
     parts = [
         f"{plain(s.name)} {rate_text(s.rate_per_s)}, {duration(s.service.mean)} alone"
         + (" with its sprint" if job.sprint_after_s is not None else "")
-        + (f", {rough_percent(job.drop)} dropped" if job.drop else "")
+        + _dropped(job)
         for job, s in zip(reversed(found.queue.classes), reversed(found.streams), strict=True)
     ]
     n = len(found.streams)
     count = "1 class" if n == 1 else f"{n} classes, the highest first"
     return f"{count}: {'; '.join(parts)}"
+
+
+def _dropped(job: JobClass) -> str:
+    """Say what share of the data never reaches the end; stages drop one after the other."""
+    kept = [share for share in kept_by_stage(job) if share < 1]
+    if not kept:
+        return ""
+    of = f" in {len(kept)} stages" if len(kept) > 1 else ""
+    return f", {rough_percent(1 - math.prod(kept))} dropped{of}"
 
 
 def _discipline_lines(found: QueuePrediction, of: DisciplinePrediction) -> list[str]:

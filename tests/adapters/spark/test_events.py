@@ -66,7 +66,8 @@ def test_two_classes_are_learned_from_their_tasks(folder):
             c.map_scv == pytest.approx(x.var() / x.mean() ** 2, rel=2e-3) for x in candidates
         )
         assert (c.tasks, c.reduce_tasks, c.reduce_s) == ({n_tasks: 1.0}, {2: 1.0}, 0.1)
-        assert c.overhead_s == pytest.approx(0.5 + 0.25)  # before the first task, after the last
+        # Before the first task and after the last, up to what stages differ from the model.
+        assert c.overhead_s == pytest.approx(0.5 + 0.25, abs=0.02)
         assert c.shuffle_s == pytest.approx(0.25)
     low, high = (c.rate_per_s for c in queue.classes)
     assert low / high == pytest.approx(18 / 6, rel=1e-3)

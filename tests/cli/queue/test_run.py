@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli._main import cli
+from foretell.errors import ForetellError
 
 CLASSES = """
 [[class]]
@@ -235,3 +236,18 @@ def test_ctrl_c_before_the_dispatcher_is_ready_says_how_to_go_on(monkeypatch):
     found = call("run")
     assert found.exit_code == 130
     assert "Go on with" in found.output
+
+
+@pytest.mark.parametrize(
+    ("verb", "more"), [("predict", []), ("choose", []), ("submit", ["--class", "low", "true"])]
+)
+@pytest.mark.parametrize(
+    ("table", "near"),
+    [('[sprint]\nmechanism = "cpufrq"\n', "cpufreq"), ('[run]\nengine = "comand"\n', "command")],
+)
+def test_unknown_engines_and_mechanisms_are_refused_by_all_verbs(folder, verb, more, table, near):
+    (folder / "classes.toml").write_text(CLASSES + table)
+    found = CliRunner().invoke(cli, ["queue", verb, "classes.toml", *more])
+    assert isinstance(found.exception, ForetellError | SystemExit)
+    told = f"{found.output} {found.exception}"
+    assert f"'{near}'" in told

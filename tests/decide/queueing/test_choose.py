@@ -346,11 +346,52 @@ def test_equal_latencies_are_decided_by_the_error():
             pytest.fail("a plan with less error is as fast")
 
 
-def test_too_many_plans_are_thinned_out_evenly():
-    found = choose(make_queue(sprint=SPRINT), most_plans=60)
+# More plans than can be tried
+
+
+def three_classes(**sprint):
+    classes = [
+        of_tasks("low", 0.011, max_error=0.15, error=ERRORS),
+        of_tasks("mid", 0.009, max_error=0.05, error=ERRORS, map_s=8.0),
+        of_tasks("high", 0.005, map_s=14.0),
+    ]
+    return read_queue({"slots": 2, "class": classes, "sprint": {**SPRINT, **sprint}})
+
+
+def test_too_many_plans_are_tried_up_to_a_limit_and_it_is_known_that_some_are_left_out():
+    found = choose(make_queue(sprint=SPRINT), most_plans=20)
     assert len(found.tried) <= 60 < found.n_plans
+    assert not found.is_all_tried
     drops = {settings_of(plan)[0][0] for plan in found.tried}
     assert len(drops) > 1
+
+
+def test_unlimited_sprints_of_three_classes_begin_at_once_and_as_much_is_dropped_as_can_be():
+    found = choose(three_classes())
+    assert found.n_plans > len(found.tried)
+    assert settings_of(found.chosen) == [(0.4, 0.0), (0.2, 0.0), (0.0, 0.0)]
+    assert found.is_settled
+
+
+@pytest.mark.parametrize("refill_w", [2.0, 4.0, 9.0])
+@pytest.mark.parametrize("p95_s", [None, 80.0])
+def test_a_selection_of_plans_leads_to_the_best_of_all(refill_w, p95_s, monkeypatch):
+    monkeypatch.setattr("foretell.decide.queueing.options._N_TIME_OUTS", 5)
+    queue = three_classes(budget_j=1e6, refill_w=refill_w)
+    low, mid, high = queue.classes
+    queue = queue.model_copy(
+        update={"classes": [low, mid, high.model_copy(update={"p95_s": p95_s})]}
+    )
+    whole, some = choose(queue, most_plans=10**5), choose(queue, most_plans=120)
+    assert len(whole.tried) == whole.n_plans > 3 * len(some.tried)
+    assert some.chosen.latency_s <= whole.chosen.latency_s * 1.005  # as near as equals are
+    assert some.chosen.error <= whole.chosen.error + 1e-9
+
+
+def test_a_search_that_is_cut_off_is_not_settled():
+    found = choose(three_classes(budget_j=1e6, refill_w=4.0), most_plans=16)
+    assert len(found.tried) == 48
+    assert not found.is_settled
 
 
 def test_too_many_classes_are_refused():

@@ -112,7 +112,7 @@ class Dispatcher(Closeable):
         self._recover()
         self._sprinter = self._closing.enter_context(
             open_sprinter(
-                self.queue.sprint, self.folder, self._ledger.state.budget,
+                self.queue, self.folder, self._ledger.state.budget,
                 tell=lambda text: self._tell(Event("note", text=text)),
             )
         )  # fmt: skip

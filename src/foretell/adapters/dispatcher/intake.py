@@ -9,7 +9,7 @@ from typing import Any
 
 from foretell.adapters.dispatcher.engines import Engine
 from foretell.adapters.dispatcher.events import Event
-from foretell.adapters.dispatcher.jobs import Job, Request, check_size, new_id, now
+from foretell.adapters.dispatcher.jobs import JOB_WORDS, Job, Request, check_size, new_id, now
 from foretell.adapters.dispatcher.store import records
 from foretell.adapters.dispatcher.store.ledger import RUNS, Ledger
 from foretell.adapters.dispatcher.store.runs import find_row
@@ -61,7 +61,7 @@ class Intake:
 
     def read(self, job: Mapping[str, Any] | Request) -> Request:
         """Refuse what is not a job, what is for another class or engine, and what is too large."""
-        request = job if isinstance(job, Request) else validated(Request, job)
+        request = job if isinstance(job, Request) else validated(Request, job, words=JOB_WORDS)
         self._queue.named(request.class_name)
         self._engine.check(request.run)
         check_size(len(request.model_dump_json()))

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from foretell.errors import UsageError
+from foretell.files.complaints import Words
 from foretell.wording import plain
 
 State = Literal["queued", "running", "paused", "done", "failed", "canceled"]
@@ -22,6 +23,13 @@ MOST_BYTES = 16_000
 #: Lists and objects in one another; whatever reads the journal can follow so many.
 _MOST_DEPTH = 100
 _MOST_BITS = 10_000  # of a whole number; Python reads about 14,000
+
+_EXAMPLES = {"class": '"class": "low"', "run": '"run": ["sleep", "1"]'}
+JOB_WORDS = Words(
+    "an object",
+    lambda place, _: f"write it, such as {_EXAMPLES[str(place[-1])]}",
+    lambda place: f"in {'.'.join(map(str, place))}",
+)
 
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}-[0-9a-f]{8}")
 Text = Annotated[str, pydantic.Field(max_length=200)]

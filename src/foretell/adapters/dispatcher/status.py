@@ -158,7 +158,7 @@ class Status:
             found.append(f"{text[0].upper()}{text[1:]}.")
         if self.budget_j is not None:
             state = ", sprinting now" if self.is_sprinting else ""
-            found.append(f"Sprint budget: {number(round(self.budget_j))} J{state}.")
+            found.append(f"Sprint budget: {number(max(0, round(self.budget_j)))} J{state}.")
         if self.lost:
             found.append(f"The engine is lost, and {counted(self.n_waiting, 'job')} kept: "
                          f"{self.lost}")  # fmt: skip

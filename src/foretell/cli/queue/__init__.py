@@ -14,10 +14,10 @@ from foretell.cli.queue.run import run, status, submit
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Tell how long jobs of each priority take on one engine, with their waits.
+    """Jobs of several priorities on one engine: predict waits, choose what to drop, run jobs.
 
-    CLASSES is a class file (TOML): classes of jobs, the lowest priority first, how many arrive, and
-    how long one takes.
+    A class file (TOML) has the classes of jobs, the lowest priority first, how many arrive, and how
+    long one takes; `foretell queue learn` writes one from logs.
     """
     if ctx.invoked_subcommand is None:
         echo(ctx.get_help())

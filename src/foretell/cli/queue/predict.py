@@ -35,10 +35,11 @@ def predict(
 
     Times are from arrival to end. The same file gives the same output, byte for byte.
     """
+    from foretell.cli.queue._file import read_classes
     from foretell.queue.predict import predict_queue
 
     found = predict_queue(
-        classes,
+        read_classes(classes),
         discipline=discipline,
         simulate=simulate,
         jobs_simulated=jobs_simulated,

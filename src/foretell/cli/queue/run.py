@@ -261,9 +261,9 @@ def submit(
     It is put into the spool folder. If no dispatcher runs, it waits there.
     """
     from foretell.adapters.dispatcher.spool import write_job
-    from foretell.decide.queueing.queue_file import read_queue
+    from foretell.cli.queue._file import read_classes
 
-    queue = read_queue(classes)
+    queue = read_classes(classes)
     queue.named(class_name)
     job: dict[str, Any] = {"class": class_name, "run": _what(command, queue.run)}
     job |= {"name": name} if name else {}

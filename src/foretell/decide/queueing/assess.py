@@ -86,7 +86,10 @@ class Limit:
 
     def __str__(self) -> str:
         """Write what it came to and what is allowed."""
-        return f"{self.label} {self.written(self.value)}, at most {self.written(self.most)}"
+        unlucky = " in the worst tenth of runs" if self.what in (MEAN, P95) else ""
+        return (
+            f"{self.label} {self.written(self.value)}{unlucky}, at most {self.written(self.most)}"
+        )
 
     def written(self, value: float) -> str:
         """Write a value with its unit."""

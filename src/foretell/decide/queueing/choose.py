@@ -1,12 +1,10 @@
-"""What to drop and when to sprint: all plans tried, those that break a limit out, the best one."""
+"""What to drop and when to sprint: plans tried, those that break a limit out, the best one."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 
 from foretell.decide.queueing.assess import (
     ERROR,
@@ -22,10 +20,10 @@ from foretell.decide.queueing.assess import (
 )
 from foretell.decide.queueing.front import front_of
 from foretell.decide.queueing.job_class import JobClass
-from foretell.decide.queueing.options import DropSteps, Option, options_of, steps_of
+from foretell.decide.queueing.options import DropSteps, options_of, steps_of
 from foretell.decide.queueing.queue_file import Queue
+from foretell.decide.queueing.search import try_plans
 from foretell.decide.queueing.service._base import ServiceTime
-from foretell.errors import UsageError
 from foretell.wording import plain
 
 MOST_PLANS = 3_000
@@ -71,11 +69,13 @@ class Choice:
     steps
         Drop ratios of each class, allowed and refused.
     binding
-        The limits without which a better plan would be chosen.
+        The limits that keep from a better plan than the chosen one, or than the closest.
     front
         The plans that no other beats in latency, error and energy at once.
     n_plans
         How many plans there are; some are not tried if they are too many.
+    is_settled
+        Whether no change of one class, or of when two sprint, seemed better than the best plan.
     n_checked, is_all_checked
         How many of the best ones were computed exactly, and whether no other could keep the limits.
     """
@@ -89,8 +89,14 @@ class Choice:
     front: tuple[Assessed, ...]
     headroom: Headroom | None
     n_plans: int
+    is_settled: bool = True
     n_checked: int = 0
     is_all_checked: bool = True
+
+    @property
+    def is_all_tried(self) -> bool:
+        """Whether no plan was left out."""
+        return len(self.tried) == self.n_plans
 
 
 def choose_plan(
@@ -100,26 +106,31 @@ def choose_plan(
     *,
     most_plans: int = MOST_PLANS,
 ) -> Choice:
-    """Try all plans of a queue, and choose one.
+    """Try plans of a queue, and choose one.
+
+    More than ``most_plans`` are not all tried: so many, and what is near the best of them.
 
     The best keeps all limits and has the least sum of weight · p95; among equals the one with the
     least error, and then that with the least energy.
     """
     steps = {c.name: steps_of(c, partial(service_of, c)) for c in queue.classes}
     options = [list(options_of(steps[c.name].allowed, queue.sprint.speedup)) for c in queue.classes]
-    tried = assessors.many.assess_all(list(product(*_thinned(options, most_plans))))
+    found = try_plans(options, assessors.many, _leading, most=most_plans)
+    tried = found.plans
     chosen, checked = _confirmed(tried, assessors.exact)
     kept = [a for a in tried if a.is_kept]
+    closest = None if chosen else min(checked or tried, key=_missed)
     return Choice(
         queue,
         steps,
         tuple(tried),
         chosen,
-        None if chosen else min(checked or tried, key=_missed),
-        () if chosen is None else tuple(_binding(chosen, tried, steps)),
+        closest,
+        tuple(_binding(chosen or closest or tried[0], tried, steps)),
         tuple(kept[i] for i in front_of([(a.latency_s, a.error, a.power.total_w) for a in kept])),
         None if chosen is None else headroom_of(assessors.grown, chosen),
-        math.prod(map(len, options)),
+        found.n_plans,
+        found.is_settled,
         len(checked),
         chosen is not None or not _hopeful(tried, checked),
     )
@@ -132,6 +143,11 @@ def best_of(kept: Sequence[Assessed]) -> Assessed | None:
     least = min(a.latency_s for a in kept)
     near = [a for a in kept if a.latency_s <= least * (1 + _EQUAL)]
     return min(near, key=lambda a: (round(a.error, 9), round(a.power.total_w, 6), a.latency_s))
+
+
+def _leading(tried: Sequence[Assessed]) -> Assessed:
+    """Return the best plan that keeps its limits, or else the one that misses them by least."""
+    return best_of([plan for plan in tried if plan.is_kept]) or min(tried, key=_missed)
 
 
 def _confirmed(tried: list[Assessed], checker: Assessor) -> tuple[Assessed | None, list[Assessed]]:
@@ -176,20 +192,6 @@ def _missed(plan: Assessed) -> tuple[bool, float, float]:
     """
     uses = [limit.use for limit in plan.limits if limit.what != RUNS]
     return (not plan.responses, max(uses), plan.load)
-
-
-def _thinned(options: Sequence[Sequence[Option]], most: int) -> list[list[Option]]:
-    """Leave out options, evenly, until there are not too many plans."""
-    found = [list(of_class) for of_class in options]
-    while math.prod(map(len, found)) > most:
-        longest = max(found, key=len)
-        if len(longest) <= 2:
-            raise UsageError(
-                f"{len(options)} classes that may be dropped or sprint give more than "
-                f"{most:,} plans; leave out max_error of some"
-            )
-        longest[:] = [o for i, o in enumerate(longest) if i % 3 != 1 or i == len(longest) - 1]
-    return found
 
 
 def _binding(

@@ -7,6 +7,7 @@ import pytest
 
 from foretell.adapters.dispatcher.dispatcher import Dispatcher
 from foretell.adapters.dispatcher.jobs import now
+from foretell.adapters.dispatcher.status import Status
 from foretell.adapters.dispatcher.store import records
 from foretell.adapters.dispatcher.store.runs import read_rows
 
@@ -169,3 +170,19 @@ def test_a_sprint_that_a_crash_cut_short_is_paid_for_once(sprinting):
     for _ in range(2):
         with sprinting.open(**budget) as dispatcher:
             assert dispatcher.status().budget_j == pytest.approx(level_j)
+
+
+def test_a_class_that_would_sprint_without_a_mechanism_is_told_of_once(sprinting):
+    sprinting.play("true", "true", mechanism="none", settings={})
+    (said,) = [text for text in sprinting.said if "sprint" in text]
+    assert "low has sprint_after_s" in said
+    assert '"quota"' in said
+
+
+def test_nothing_is_said_of_sprints_where_no_class_has_any(sprinting):
+    sprinting.play("true", mechanism="none", settings={}, after_s=None)
+    assert not sprinting.said
+
+
+def test_a_budget_that_was_overspent_by_the_switching_is_told_as_empty():
+    assert "Sprint budget: 0 J." in str(Status([], None, budget_j=-1.7))

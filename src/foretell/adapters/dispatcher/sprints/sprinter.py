@@ -49,7 +49,7 @@ class Sprinter(Closeable):
         self.is_able = refusal is None
         if refusal is None:
             self._open(sprint)
-        elif sprint.settings or type(sprint) is not SPRINTS.get("none"):
+        elif type(sprint) is not SPRINTS.get("none"):
             tell(f"no sprints: {refusal}")
 
     def _open(self, sprint: Sprint) -> None:

@@ -45,6 +45,12 @@ def job_time(job: JobClass, slots: int, drop: float | None = None) -> PhaseTime:
     return PhaseTime(tuple(parts))
 
 
+def kept_by_stage(job: JobClass) -> list[float]:
+    """Return the share of tasks that each stage keeps on average; none if it has no tasks."""
+    stages = _stages(job, job.drop) if job.has_tasks else ()
+    return [kept_share(stage.tasks, stage.drop) for stage in stages]
+
+
 def _stages(job: JobClass, drop: float) -> Iterator[Stage]:
     """List the stages: those of the file, or equal map stages and then the reduce stage."""
     if isinstance(job.stages, list):
