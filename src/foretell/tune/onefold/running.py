@@ -124,10 +124,14 @@ class TrialRunner:
                 return self._finished(attempt)
             score = self.goal.score(attempt.rungs, attempt.inference, is_last=False)
             attempt.judge.report(score, budget.iteration)
-            if attempt.judge.should_prune():
+            if attempt.judge.should_prune() and not self._may_be_the_only_one(attempt):
                 raise _StoppedError(f"behind others after {budget}")
             self._check_time(attempt)
         raise AssertionError("a search has at least one rung")
+
+    def _may_be_the_only_one(self, attempt: Attempt) -> bool:
+        """Whether it keeps all limits and no trial did so far: those ahead may break one."""
+        return self.best is None and self.goal.is_kept(attempt.ended(STOPPED, "behind others"))
 
     def _climb(self, attempt: Attempt, budget: Budget) -> None:
         """Train one rung."""
