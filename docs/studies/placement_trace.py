@@ -339,8 +339,8 @@ def other_assumptions(n_seeds: int, *, is_quick: bool) -> tuple[str, plt.Figure]
     table = pd.DataFrame(rows, columns=["arm", "idle", "order", "saved", "faster", "dearer"])
     meets = (table["saved"] <= -0.071) & (table["faster"] <= -0.10) & (table["dearer"] <= 0.015)
     text = (
-        f"Of {len(table)} combinations, {int(meets.sum())} reach all three published results: H = 1 "
-        "saves 7.1 % of energy, H = 0 shortens completion by 10 %, and H = 0 costs at most 1.5 % "
+        f"Of {len(table)} combinations, {int(meets.sum())} reach all three published results: H = "
+        "1 saves 7.1 % of energy, H = 0 shortens completion by 10 %, and H = 0 costs at most 1.5 % "
         "more energy. Over "
         f"all of them, H = 1 changes energy by {100 * table['saved'].min():+.1f} to "
         f"{100 * table['saved'].max():+.1f} %, and H = 0 changes completion by "

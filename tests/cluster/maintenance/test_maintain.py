@@ -16,6 +16,7 @@ from foretell.cli._main import cli
 from foretell.cluster.maintenance import maintain, promote
 from foretell.cluster.maintenance.completed import Ending, completed_task
 from foretell.cluster.maintenance.maintain import maintain_models
+from foretell.cluster.maintenance.outcome import ModelOutcome
 from foretell.cluster.maintenance.places import last_round_s, open_completed
 from foretell.cluster.models import open_estimates
 from foretell.cluster.simulate import simulate_cluster
@@ -333,3 +334,15 @@ def test_a_cluster_without_models_has_none_to_maintain():
     types = [{"name": "a", "count": 1, "capacity": {"cpu": 1}, "time_s": 1}]
     with pytest.raises(UsageError, match="no node type has models"):
         maintain_models({"maintenance": {"records": "r"}, "node_type": types})
+
+
+@pytest.mark.parametrize(
+    ("n_accurate", "said"), [(0, "none of the 24 tasks it learned from was well predicted"),
+                             (5, "5 of the 24 tasks it learned from were well predicted")],
+)  # fmt: skip
+def test_an_outcome_counts_the_tasks_to_learn_from_without_the_newest(n_accurate, said):
+    outcome = ModelOutcome(
+        "m.foretell", ("a",), "time_s", "promoted", 30, n_accurate, n_runs=28, n_newest=6,
+        old_error=0.4, new_error=0.04,
+    )  # fmt: skip
+    assert said in str(outcome)
