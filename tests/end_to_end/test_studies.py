@@ -311,9 +311,9 @@ def test_secure_tasks(tmp_path):
     def variant(one, two, four):
         ranges = {"1": [one, 2 * one], "2": [two, 3 * two]}
         measured = {"measured": {"1": one, "2": two}, "range": ranges}
-        return {**measured, "n_tasks": 10, "simulated": {"4": four}}
+        return {**measured, "n_tasks": 10, "simulated": {"4": four, "8": four}}
 
-    def program(name, block):
+    def program(name, block=32):
         variants = {
             "tasks": variant(0.1, 0.05, 0.025),
             "sandbox": variant(0.3, 0.1, 0.05),
@@ -321,12 +321,14 @@ def test_secure_tasks(tmp_path):
         }
         return {"name": name, "block": block, "plain_s": 0.1, "variants": variants}
 
-    names = ("Cholesky 64", "Stream 1e+06, dependencies", "Stream 1e+06, barriers")
+    names = ("Cholesky 64", "dot 1e+06", "Stream 1e+06, dependencies", "Stream 1e+06, barriers",
+             "LeNet, 64 images")  # fmt: skip
+    programs = [program("Cholesky 1024", 128), program("Cholesky 1024", 256), *map(program, names)]
     machine = {"n_usable": 2, "cpu": "a processor"}
     versions = dict.fromkeys(("foretell", "python", "numpy"), "1")
     about = {"at": "2026-01-01", "machine": machine, "versions": versions, "repeats": 3}
     runs, page = tmp_path / "measured.json", tmp_path / "page.md"
-    runs.write_text(json.dumps({"about": about, "programs": [program(n, 32) for n in names]}))
+    runs.write_text(json.dumps({"about": about, "programs": programs}))
     page.write_text("<!-- begin: results -->\nold\n<!-- end: results -->\n")
     script = ROOT / "docs" / "studies" / "secure_tasks.py"
     subprocess.run(
@@ -337,7 +339,9 @@ def test_secure_tasks(tmp_path):
     row = cells(results.partition("## More")[0], "Cholesky 64")
     assert row[4] == "100, 50"
     assert row[5] == "300, 100 (+200 %, +100 %)"
-    assert "| sandbox+sealed | 0.5× |" in results
+    assert "| sandbox+sealed | 0.5× | 0.5× |" in results
+    assert "| 4 workers −64 % on Cholesky | agrees | -60 % by 2" in results
+    assert "| the most for Cholesky with a large graph of small tasks | agrees |" in results
     assert "2.5 times as long as its fastest (median of all rows; at most 3.0 times)" in results
     assert "<svg" in (tmp_path / "secure-tasks-workers.svg").read_text()
 

@@ -155,6 +155,13 @@ def test_objects_inside_data_come_back_if_they_are_new_and_are_refused_if_they_w
     assert (account.total, data["account"].total) == (0, 1)
 
 
+def test_tensors_inside_written_data_are_refused_by_processes():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
+        pay({"tensor": torch.zeros(2)}, True)
+    assert "hold a Tensor" in str(caught.value.exceptions[0])
+
+
 def test_killed_worker_is_told_with_task_and_signal_and_others_go_on():
     a, b = np.ones(3), np.zeros(3)
     with pytest.raises(ExceptionGroup) as caught, Graph(workers=2, on="processes"):

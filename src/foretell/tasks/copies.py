@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
+from multiprocessing.reduction import ForkingPickler
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from foretell.errors import UsageError
-from foretell.tasks.data import KEYS
+from foretell.tasks.data import KEYS, is_tensor
 from foretell.tasks.declare import TaskFunction
 
 #: Values that a body can change and that can be changed here in the same way.
@@ -80,12 +80,12 @@ class Written:
         for number, part in enumerate(self._parts):
             self._numbers.setdefault(id(part), number)
         # Of other objects it can only be told whether they have changed.
-        self._before = [None if isinstance(p, _CHANGED) else self._pickled(p) for p in self._parts]
+        self._before = [None if isinstance(p, _CHANGED) else self._as_sent(p) for p in self._parts]
 
     def changes(self) -> list[Any]:
         """Return what each part has become, for the call's own data to become the same."""
         for part, before in zip(self._parts, self._before, strict=True):
-            if before is not None and self._pickled(part) != before:
+            if before is not None and self._as_sent(part) != before:
                 raise UsageError(
                     f"task '{self._label}' changes an object of type {type(part).__name__} inside "
                     "its data, which does not come back from another process; put a new one in "
@@ -111,9 +111,11 @@ class Written:
                 for key, value in found.items():
                     part[key] = value
 
-    def _pickled(self, part: Any) -> bytes:
+    def _as_sent(self, part: Any) -> bytes:
         try:
-            return pickle.dumps(part)
+            if is_tensor(part):  # whose memory moves when it is sent
+                raise TypeError
+            return bytes(ForkingPickler.dumps(part))
         except Exception:  # what an object's own code raises
             raise UsageError(
                 f"task '{self._label}' writes data that hold a {type(part).__name__}, of which it "

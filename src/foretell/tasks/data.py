@@ -151,10 +151,11 @@ def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or _is_tensor(value)
+    return isinstance(value, np.ndarray) or is_tensor(value)
 
 
-def _is_tensor(value: Any) -> bool:
+def is_tensor(value: Any) -> bool:
+    """Whether something is a tensor of PyTorch."""
     return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numpy")
 
 
@@ -241,7 +242,7 @@ class Dependencies:
             if entry is None:
                 entry = self._keys[key] = _Entry()
             return entry
-        if _is_tensor(value):
+        if is_tensor(value):
             return self._of_array(_memory_of(value))
         known = self._objects.get(id(value))
         if known is None:
