@@ -314,7 +314,7 @@ def main() -> None:
     parts: dict[str, Callable[[], None]] = {
         "systems": lambda: systems(given.systems, given.jobs),
         "bursts": lambda: bursts(given.systems, given.jobs),
-        "ciw": lambda: against_ciw(8, min(given.jobs, 30_000)),
+        "ciw": lambda: against_ciw(max(30, given.systems), min(given.jobs, 30_000)),
         "simpy": lambda: against_simpy(6, min(given.jobs, 4_000)),
         "speed": speed,
     }

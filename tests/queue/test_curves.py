@@ -14,7 +14,7 @@ SERVICE = {"mean_s": 1.0, "scv": 1}
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Check plans by few runs, and play few jobs."""
-    for name, n in (("_RUNS_CHECKED", 20), ("_RUNS_GROWN", 4), ("_JOBS_CHECKED", 8_000),
+    for name, n in (("_RUNS_CHECKED", 20), ("_JOBS_CHECKED", 8_000),
                     ("_JOBS_PLAYED", 3_000)):  # fmt: skip
         monkeypatch.setattr(f"foretell.queue.choose.{name}", n)
     monkeypatch.setattr("foretell.queue.curves._N_LOADS", 4)

@@ -22,7 +22,7 @@ def write_plan(queue: Queue, plan: Plan, path: Path, *, force: bool = False) -> 
 
 def planned(queue: Queue, plan: Plan, folder: Path) -> dict[str, Any]:
     """Return a class file with a plan as plain values, for a file in a folder."""
-    values = _plain(queue.model_dump(by_alias=True, exclude_unset=True))
+    values: dict[str, Any] = _plain(queue.model_dump(by_alias=True, exclude_unset=True))
     values["discipline"] = PLANNED
     for table, option in zip(values["class"], plan, strict=True):
         chosen = {
