@@ -9,7 +9,7 @@ import pytest
 import foretell
 from foretell.dataset import read_dataset
 from foretell.model.automatic.fit import automatic_campaign
-from foretell.model.automatic.leakage import derived_columns
+from foretell.model.automatic.leakage import derived_columns, near_columns
 from foretell.model.table import EVERY_COLUMN, prepare_table
 
 SEEDS = range(5)
@@ -30,9 +30,9 @@ def runs(seed, n=60, repeats=1, noise=0.05):
     return frame.assign(time_s=law * random.lognormal(0, noise, len(frame)))
 
 
-def found(frame):
+def found(frame, columns=derived_columns):
     campaign = automatic_campaign("time_s", EVERY_COLUMN, 0)
-    return derived_columns(prepare_table(campaign, read_dataset(frame)))
+    return columns(prepare_table(campaign, read_dataset(frame)))
 
 
 def jitter(frame, noise):
@@ -72,7 +72,23 @@ def test_a_column_computed_from_the_target_is_found(derive, repeats, seed):
 def test_a_column_measured_beside_the_target_is_found(derive, repeats, seed):
     frame = runs(seed, repeats=repeats)
     frame["time_s"] *= 60
-    assert found(frame.assign(other=derive(frame))) == ["other"]
+    frame = frame.assign(other=derive(frame))
+    assert {*found(frame), *found(frame, near_columns)} == {"other"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_size_of_an_input_is_not_taken_for_derived(seed):
+    """The time of a sparse product is that of its entries, whose number grows with the rows."""
+    random = np.random.default_rng(seed)
+    settings = [(n, m) for n in (100, 200, 400, 800, 1600) for m in range(12)]
+    frame = pd.DataFrame(settings, columns=["rows", "machine"])
+    frame["entries"] = (frame["rows"] * random.lognormal(2.5, 0.3, 60)).round()
+    frame["time_s"] = 1e-3 * frame["entries"] * random.lognormal(0, 0.02, 60)
+    frame["machine"] = "m" + frame["machine"].astype(str)
+    assert found(frame) == []
+    fit = foretell.fit_model(frame, target="time_s", time_limit_s=5)
+    (note,) = [note for note in fit.results.notes if "'entries'" in note]
+    assert "up to a few percent" in note
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -135,7 +151,7 @@ def sizes_that_rule(seed, low=10.0):
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_setting_is_not_found(table, seed):
-    assert found(table(seed)) == []
+    assert found(table(seed)) == found(table(seed), near_columns) == []
 
 
 def test_a_fit_notes_the_column_its_share_and_the_remedy_and_keeps_it():

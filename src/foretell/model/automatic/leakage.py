@@ -3,9 +3,9 @@
 Such a column predicts the target almost alone, but is not known before a run. A setting is
 different: it has few values, or was chosen independently of the other settings, and what is
 measured scatters around any function of it. A derived column has a value of its own in most rows.
-It gives the target exactly, together with settings; or up to a few percent, or in the same order,
-and depends on the settings as all that is measured does; or it differs between runs of the same
-settings as the target does.
+It gives the target exactly, together with settings; or it differs between runs of the same settings
+as the target does. A column that gives the target up to a few percent, or in the same order, and
+depends on the settings as all that is measured does, may be a result or the size of an input.
 """
 
 from __future__ import annotations
@@ -45,9 +45,19 @@ _LEAST_CORRELATION, _LEAST_F = 0.97, 20.0
 
 def derived_columns(table: Table) -> list[str]:
     """Name the columns that look derived from the target."""
-    if len(table.y) < _FEWEST_ROWS or not (table.y > 0).all():
-        return []
-    return list(dict.fromkeys(_Evidence.of(table).derived()))
+    return list(dict.fromkeys(_Evidence.of(table).derived())) if _can_tell(table) else []
+
+
+def near_columns(table: Table) -> list[str]:
+    """Name other columns that give the target up to a few percent, as an energy or a bill does.
+
+    The size of an input may do so, too.
+    """
+    return _Evidence.of(table).near() if _can_tell(table) else []
+
+
+def _can_tell(table: Table) -> bool:
+    return len(table.y) >= _FEWEST_ROWS and bool((table.y > 0).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +116,6 @@ class _Evidence:
         written = [name for name in names if name not in self.is_round]  # not chosen by people
         found = [name for name in written[:_MOST_SUSPECTS] if self._gives_target([name])]
         found += [name for name in names if self._differs_like_target(name)]
-        measured = [name for name in names if name not in found and self._follows_settings(name)]
-        found += [name for name in measured if self._comes_near_target(name)]
         yield from found
         exact = [name for name in written[:_MOST_SUSPECTS] if name not in found]
         others = [name for name in names if name not in written[:_MOST_SUSPECTS]]
@@ -115,6 +123,12 @@ class _Evidence:
             if self._gives_target(pair):
                 # Time is size / throughput. Without the throughput, the size still explains it.
                 yield min(pair, key=lambda name: self._rest([n for n in pair if n != name]))
+
+    def near(self) -> list[str]:
+        """Return columns that depend on the settings, and come near the target."""
+        certain = set(self.derived())
+        measured = [n for n in self.suspects if n not in certain and self._follows_settings(n)]
+        return [name for name in measured if self._comes_near_target(name)]
 
     def _comes_near_target(self, name: str) -> bool:
         """Whether a column gives the target up to a few percent, or is in the same order."""

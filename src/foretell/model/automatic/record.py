@@ -22,7 +22,7 @@ from foretell.model.automatic.explanation import (
     explained_share,
     find_plateaus,
 )
-from foretell.model.automatic.leakage import derived_columns
+from foretell.model.automatic.leakage import derived_columns, near_columns
 from foretell.model.automatic.left_out import grows_with_every_row
 from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
@@ -175,6 +175,12 @@ class AutomaticRecord:
                 f"Column '{name}' looks derived from the target: it gives {target} almost alone, "
                 f"and differs from run to run as {target} does ({share} of what matters). If it is "
                 "not known before a run, fit again and skip it."
+            )
+        for name in near_columns(self.table):
+            share = percent(self._shares.get(name, 0.0))
+            yield (
+                f"Column '{name}' gives {target} up to a few percent ({share} of what matters). If "
+                "it is known only after a run, as an energy or a bill is, fit again and skip it."
             )
         for name in self._without_effect:
             if grows_with_every_row(self.table.frame[name]):

@@ -140,7 +140,7 @@ class RunsMade:
         """
         if not len(self.stopped) or not len(self.x):
             return np.zeros(len(x), dtype=bool)
-        position = self._measured.position(x)
+        position = np.nan_to_num(self._measured.position(x))
         to_ended, to_stopped = (np.asarray(tree.query(position)[0]) for tree in self._trees)
         return to_stopped < to_ended
 
