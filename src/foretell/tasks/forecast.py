@@ -137,7 +137,9 @@ def foresee(
     ----------
     source
         A function that opens a graph, itself or as ``app.py:main``, which is called without
-        running bodies of tasks; the trace of a run (``.csv``); or a Dask graph.
+        running bodies of tasks; the trace of a run (``.csv``); or a Dask graph. A function that
+        computes for less than 0.2 s is called up to three times for each setting, to measure what
+        submitting takes, unless ``overhead_s`` is given.
     model
         Predicts the time of a task from its label and size: a model, its folder, or one for each
         label. A trace needs none.
