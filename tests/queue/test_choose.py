@@ -310,12 +310,13 @@ def test_a_plan_for_another_folder_has_the_same_jobs_and_journal(tmp_path, monke
     assert read_queue("first/plan.toml").run == queue.run
 
 
-def test_without_a_plan_no_file_is_written(classes, tmp_path):
+def test_without_a_plan_no_file_is_written_and_it_is_said(classes, tmp_path):
     classes.write_text(FILE.replace("p95_s = 300", "p95_s = 20"))
     plan = tmp_path / "plan.toml"
     done = CliRunner().invoke(command, ["choose", str(classes), "--plan", str(plan)])
     assert done.exit_code == 1
     assert not plan.exists()
+    assert done.stderr == f"no plan keeps all limits; {plan} was not written\n"
 
 
 def test_the_command_prints_json(classes, quick):
