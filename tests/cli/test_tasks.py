@@ -99,6 +99,9 @@ def test_forecast_stands_beside_the_outcome(program):
     assert done.exit_code == 2
     assert "--seed" in done.stderr
     assert "own output" not in done.stderr
+    # Three runs, and one call to foresee them all.
+    done = invoke("run", program, "--model", "models", "--repeats", "3", "--overhead", "1us", "-q")
+    assert done.stderr.count("own output") == 4
     done = invoke("run", program, "--model", "models", "--on", "processes", "-q")
     assert "runs on processes" in done.stdout
     done = invoke("run", "an_app.py:renamed", "--model", "models", "--vary", "k=1,2",

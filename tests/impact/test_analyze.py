@@ -315,6 +315,13 @@ def test_tables_that_cannot_be_judged_say_why(runs, asked, told):
         analyze_impact(runs, asked.pop("target", "time_s"), **asked)
 
 
+@pytest.mark.parametrize(("value", "is_told"), [(-1.0, True), (0.0, False)])
+def test_another_sign_is_advised_only_where_it_helps(value, is_told):
+    with pytest.raises(DatasetError, match="must be positive") as caught:
+        analyze_impact(RUNS.assign(time_s=value), "time_s")
+    assert ("Change its sign" in str(caught.value)) == is_told
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

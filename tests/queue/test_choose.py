@@ -291,12 +291,32 @@ def test_a_plan_for_another_folder_finds_its_table_of_runs(tmp_path, quick):
     assert planned.streams[0].service.mean == pytest.approx(10.0)
 
 
-def test_without_a_plan_no_file_is_written(classes, tmp_path):
+@pytest.mark.parametrize("run", [{}, {"spool": "mine", "state": "/var/queue", "retries": 1}])
+def test_a_plan_for_another_folder_has_the_same_jobs_and_journal(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("first", "other"):
+        Path(folder).mkdir()
+    table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in run.items())
+    Path("first/q.toml").write_text(FILE + ("[run]\n" + table if run else ""))
+    queue = read_queue("first/q.toml")
+    plan = choose_drops(queue).chosen.options
+    write_plan(queue, plan, Path("other/q.toml"))
+    written = read_queue("other/q.toml")
+    for key in ("spool", "state"):
+        places = [(q.folder / getattr(q.run, key)).resolve() for q in (queue, written)]
+        assert places[0] == places[1]
+    assert written.run.retries == queue.run.retries
+    write_plan(queue, plan, Path("first/plan.toml"))
+    assert read_queue("first/plan.toml").run == queue.run
+
+
+def test_without_a_plan_no_file_is_written_and_it_is_said(classes, tmp_path):
     classes.write_text(FILE.replace("p95_s = 300", "p95_s = 20"))
     plan = tmp_path / "plan.toml"
     done = CliRunner().invoke(command, ["choose", str(classes), "--plan", str(plan)])
     assert done.exit_code == 1
     assert not plan.exists()
+    assert done.stderr == f"no plan keeps all limits; {plan} was not written\n"
 
 
 def test_the_command_prints_json(classes, quick):

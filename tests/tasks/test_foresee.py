@@ -1,6 +1,7 @@
 """Forecasts of task graphs: from programs that are built and not run, and from traces."""
 
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -181,6 +182,21 @@ def test_what_submitting_takes_is_what_a_program_computes_and_not_what_it_waits_
     assert len(builds) == 3
     foresee(waits, model=Seconds(), workers=1, overhead_s=0.0)
     assert len(builds) == 4
+
+
+def test_program_that_computes_for_long_is_called_once_for_each_setting():
+    called = []
+
+    def loads(k):
+        called.append(k)
+        until_s = time.process_time() + 0.25
+        while time.process_time() < until_s:
+            pass
+        with Graph():
+            step("a", "b", 1.0)
+
+    foresee(loads, model=Seconds(), workers=1, vary={"k": [1, 2]})
+    assert called == [1, 2]
 
 
 def test_same_seed_gives_the_same_forecast():

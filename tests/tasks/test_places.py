@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import time
 from collections import defaultdict
 
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from foretell.errors import UsageError
 from foretell.tasks import Graph, WorkerLost, task
 from foretell.tasks.places import Processes
-from foretell.tasks.runtime import switching
+from foretell.tasks.runtime import keep_lock, share_lock, switching
 
 from .random_programs import State, assert_same, play, programs
 
@@ -130,6 +131,33 @@ def test_processes_do_not_wait_for_locks_that_were_held_when_they_began():
             assert place.call(square_in_a_graph, (3,), 0) == 9
         finally:
             place.close()
+
+
+def end_the_copy(usual_s):
+    """Do what the end of an inherited graph does, and exit with 0 if all is as usual."""
+    try:
+        assert sys.getswitchinterval() == usual_s
+        keep_lock()
+        assert sys.getswitchinterval() == usual_s
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_process_that_was_forked_beside_a_graph_switches_threads_as_usual():
+    usual_s = sys.getswitchinterval()
+    share_lock()
+    try:
+        assert sys.getswitchinterval() < usual_s
+        if (child := os.fork()) == 0:
+            end_the_copy(usual_s)
+        _, status = os.waitpid(child, 0)
+    finally:
+        keep_lock()
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert sys.getswitchinterval() == usual_s
 
 
 class Account:

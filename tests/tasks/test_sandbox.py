@@ -27,6 +27,7 @@ from foretell.tasks import (
 from foretell.tasks.declare import PROTECTION
 from foretell.tasks.isolation import confine
 from foretell.tasks.isolation.sandbox import Sandbox
+from foretell.tasks.isolation.worker import ANSWER, REFUSED
 
 from . import escapes
 
@@ -224,6 +225,33 @@ def test_the_way_a_sealed_task_ends_does_not_tell_its_data(escape, told):
     error = str(failure(escape, owner.seal(42), owner=owner))
     assert told in error
     assert "42" not in error
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("kind", "forge", "expected"),
+    [
+        (ANSWER, "result", IntegrityError),
+        (ANSWER, "sealed as text", IntegrityError),
+        (ANSWER, "number", IntegrityError),
+        (ANSWER, "error", TaskError),
+        (ANSWER, "errors", TaskError),
+        (REFUSED, "text", IntegrityError),
+    ],
+)
+def test_sealed_task_that_answers_by_itself_tells_nothing_in_the_clear(kind, forge, expected):
+    owner = OwnerKey()
+    error = failure(escapes.sealed_answer, owner.seal(42), kind, forge, owner=owner)
+    assert isinstance(error, expected)
+    assert "42" not in str(error)
+
+
+@needs_sandbox
+def test_sealed_task_that_breaks_its_channel_does_not_tell_where():
+    owner = OwnerKey()
+    error = failure(escapes.sealed_number_of_chunks, owner.seal(42), ANSWER, owner=owner)
+    assert isinstance(error, IntegrityError)
+    assert "42" not in str(error)
 
 
 class Meddler:

@@ -8,7 +8,7 @@ import pytest
 
 import foretell
 from foretell.errors import DatasetError, StorageError, UsageError
-from foretell.tasks import Graph, task
+from foretell.tasks import Graph, foresee, task
 from foretell.tasks.trace import COLUMNS, read_rows, rows_of, rows_of_dask
 
 
@@ -47,7 +47,7 @@ def test_table_has_a_row_for_each_task_with_what_it_depends_on(tmp_path):
 def test_trace_that_is_read_again_has_the_graph_of_the_run_and_its_waits(tmp_path):
     g = a_run()
     g.trace(tmp_path / "run.csv")
-    found = read_rows(tmp_path / "run.csv")
+    found, _ = read_rows(tmp_path / "run.csv")
     assert [row.before for row in found] == [row.before for row in rows_of(g)]
     assert [row.label for row in found] == ["step", "step", "wait", "step", "wait", "step"]
     assert found[3].before == (2,)
@@ -78,7 +78,7 @@ def test_appended_runs_are_told_apart(tmp_path):
     a_run(workers=1).trace(path, append=True)
     found = pd.read_csv(path)
     assert found["run"].tolist() == [1] * 4 + [2] * 4
-    assert len(read_rows(path, run=1)) == 6
+    assert len(read_rows(path, run=1)[0]) == 6
     with pytest.raises(UsageError, match="1 to 2"):
         read_rows(path, run=3)
 
@@ -118,6 +118,14 @@ def test_traces_that_were_changed_are_refused(tmp_path, column, value):
         read_rows(path)
 
 
+def test_trace_without_its_number_of_workers_is_refused(tmp_path):
+    path = tmp_path / "run.csv"
+    a_run().trace(path)
+    pd.read_csv(path).assign(workers=None).to_csv(path, index=False)
+    with pytest.raises(DatasetError, match="trace"):
+        foresee(path, workers=1, overhead_s=0.0)
+
+
 def test_tasks_within_others_end_before_what_follows_these(tmp_path):
     @task(writes="x", size=1)
     def inner(x): ...
@@ -134,7 +142,7 @@ def test_tasks_within_others_end_before_what_follows_these(tmp_path):
         g.wait()
         step("p", "q", 1)
     g.trace(tmp_path / "run.csv")
-    rows = read_rows(tmp_path / "run.csv")
+    rows, _ = read_rows(tmp_path / "run.csv")
     assert [row.label for row in rows] == [
         "step", "outer", "inner", "inner", "step", "wait", "step",
     ]  # fmt: skip

@@ -35,6 +35,7 @@ _RULES = {
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
+    "string_too_short": "a text that is not empty",
     "string_too_long": "at most {max_length} characters long",
     "literal_error": "{expected}",
 }
@@ -195,7 +196,7 @@ def must_be(alternatives: list[ErrorDetails], words: Words = TOML) -> str:
         rules.append(_RULES[details["type"]].format(table=words.table, **known))
     value = alternatives[0]["input"]
     text = f"must be {' or '.join(dict.fromkeys(rules))}, not {shown(value)}"
-    is_lone = isinstance(value, str) and alternatives[0]["type"] == "list_type"
+    is_lone = isinstance(value, str) and value and alternatives[0]["type"] == "list_type"
     return f'{text}; write ["{value}"]' if is_lone else text
 
 

@@ -35,7 +35,20 @@ def planned(queue: Queue, plan: Plan, folder: Path) -> dict[str, Any]:
         for key in ("model", "runs"):
             if key in table:
                 table[key] = _moved(table[key], queue.folder, folder)
-    return values
+    return values | _run_table(queue, values.get("run", {}), folder)
+
+
+def _run_table(queue: Queue, given: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the table of how to run; its jobs and journal stay where they are."""
+    if queue.folder.absolute() == folder.absolute():
+        return {"run": given} if given else {}
+    kept = {"spool": queue.run.spool, "state": queue.run.state}
+    table = given | {key: _moved(path, queue.folder, folder) for key, path in kept.items()}
+    settings = table.get("settings", {})
+    if queue.run.engine == "spark" and isinstance(settings.get("events"), str):
+        events = _moved(settings["events"], queue.folder, folder)
+        table["settings"] = settings | {"events": events}
+    return {"run": table}
 
 
 def _moved(path: str, old: Path, new: Path) -> str:

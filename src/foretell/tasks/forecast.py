@@ -28,7 +28,7 @@ from foretell.tasks.times import (
     place_notes,
     recorded_times,
 )
-from foretell.tasks.trace import Bar, Row, played_notes, read_rows, rows_of_dask
+from foretell.tasks.trace import Bar, Row, read_rows, rows_of_dask
 
 #: More workers that gain less than this share are not worth it.
 WORTH = 0.03
@@ -137,7 +137,9 @@ def foresee(
     ----------
     source
         A function that opens a graph, itself or as ``app.py:main``, which is called without
-        running bodies of tasks; the trace of a run (``.csv``); or a Dask graph.
+        running bodies of tasks; the trace of a run (``.csv``); or a Dask graph. A function that
+        computes for less than 0.2 s is called up to three times for each setting, to measure what
+        submitting takes, unless ``overhead_s`` is given.
     model
         Predicts the time of a task from its label and size: a model, its folder, or one for each
         label. A trace needs none.
@@ -279,9 +281,8 @@ def _shapes(
     if is_trace or is_dask or not (isinstance(source, str) or callable(source)):
         if vary or fix:
             raise UsageError("a recorded graph has no settings to vary", option=Option("vary"))
-        rows = read_rows(source) if is_trace else rows_of_dask(source)
-        notes = tuple(played_notes(source)) if is_trace else ()
-        return _Shapes([({}, rows, policy or "critical", 0.0)], (), notes)
+        rows, notes = read_rows(source) if is_trace else (rows_of_dask(source), [])
+        return _Shapes([({}, rows, policy or "critical", 0.0)], (), tuple(notes))
     program = read_program(source, vary, fix)
     calls = []
     places: list[str] = []

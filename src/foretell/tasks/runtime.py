@@ -121,7 +121,7 @@ _intervals: list[float] = []  # the interval before, once for each graph that sh
 
 
 def switching() -> threading.Lock:
-    """Return the lock of what follows."""
+    """Return the lock under which the interval changes."""
     return _switching
 
 
@@ -141,10 +141,9 @@ def share_lock() -> None:
 
 def keep_lock() -> None:
     """Undo it; the last graph that shares the lock restores the interval."""
-    before = _intervals[0]
-    _intervals.pop()
-    if not _intervals:
-        sys.setswitchinterval(before)
+    if len(_intervals) == 1:
+        sys.setswitchinterval(_intervals[0])
+    del _intervals[-1:]  # none is left in a process that was forked meanwhile
 
 
 def _begin_alone() -> None:
@@ -152,6 +151,8 @@ def _begin_alone() -> None:
     global _switching
     active.graph = active.task = active.worker = None
     _switching = threading.Lock()
+    if _intervals:
+        sys.setswitchinterval(_intervals[0])
     _intervals.clear()
 
 

@@ -157,12 +157,15 @@ def nested_notes(n_nested: int, n_tasks: int) -> list[str]:
 
     >>> nested_notes(80, 84)
     ['80 of 84 tasks were submitted by tasks when it ran; such tasks are not foreseen.']
+    >>> nested_notes(1, 1)
+    ['1 of 1 task was submitted by tasks when it ran; such tasks are not foreseen.']
     """
     if not n_nested:
         return []
+    were = "was" if n_nested == 1 else "were"
     return [
-        f"{n_nested:,} of {n_tasks:,} tasks were submitted by tasks when it ran; such tasks are "
-        "not foreseen."
+        f"{n_nested:,} of {counted(n_tasks, 'task')} {were} submitted by tasks when it ran; such "
+        "tasks are not foreseen."
     ]
 
 

@@ -258,32 +258,33 @@ def read_trace(path: Path | str) -> pd.DataFrame:
     return frame
 
 
-def read_rows(path: Path | str, run: int | None = None) -> list[Row]:
-    """Read the tasks of a trace, by default those of its last run."""
+def read_rows(path: Path | str, run: int | None = None) -> tuple[list[Row], list[str]]:
+    """Read the tasks of a trace, by default those of its last run, and what to know about them."""
     frame = read_trace(path)
     runs = sorted(frame["run"].unique())
     if run is not None and run not in runs:
         raise UsageError(f"{path} has the runs {runs[0]} to {runs[-1]}, and none called {run}")
-    lines = frame[frame["run"] == (runs[-1] if run is None else run)].sort_values("task")
+    played = runs[-1] if run is None else run
+    lines = frame[frame["run"] == played].sort_values("task")
     try:
-        return _read(lines.to_dict("records"))
-    except (ValueError, TypeError, KeyError) as error:
+        notes = [
+            f"The tasks were recorded on {counted(_workers(lines), 'worker')}, and are taken to be "
+            "as fast on other numbers."
+        ]
+        rows = _read(lines.to_dict("records"))
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise DatasetError(f"{path} is not a trace of tasks that can be read: {error}") from None
+    if run is None and len(runs) > 1:
+        notes.insert(0, f"The trace has {len(runs)} graphs; played is the last one, run {played} "
+                     f"of {counted(len(lines), 'task')}.")  # fmt: skip
+    return rows, notes
 
 
-def played_notes(path: Path | str) -> list[str]:
-    """Say which graph of a trace is played, if it has several, and what its times stand for."""
-    frame = read_trace(path)
-    runs = frame.groupby("run")["workers"].agg(["size", "first"])
-    n, workers = runs.iloc[-1]
-    notes = [
-        f"The tasks were recorded on {counted(int(workers), 'worker')}, and are taken to be as "
-        "fast on other numbers."
-    ]
-    if len(runs) > 1:
-        notes.insert(0, f"The trace has {len(runs)} graphs; played is the last one, run "
-                     f"{runs.index[-1]} of {counted(int(n), 'task')}.")  # fmt: skip
-    return notes
+def _workers(lines: pd.DataFrame) -> int:
+    known = lines["workers"].dropna()
+    if known.empty:
+        raise ValueError("the column 'workers' is empty")
+    return int(known.iloc[0])
 
 
 def _read(lines: Sequence[Mapping[Any, Any]]) -> list[Row]:

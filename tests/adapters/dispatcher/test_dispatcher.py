@@ -153,6 +153,9 @@ def test_jobs_of_no_class_and_for_another_engine_are_refused(queue):
         dispatcher.submit({"class": "hihg", "run": ["true"]})
     with pytest.raises(UsageError, match="list"):
         dispatcher.submit({"class": "low", "run": "words.py:count"})
+    for empty in ({"class": "", "run": ["true"]}, {"class": "low", "run": ""}):
+        with pytest.raises(UsageError, match=r"must be .*a text that is not empty, not ''$"):
+            dispatcher.submit(empty)
     with pytest.raises(UsageError, match="urgency"):
         dispatcher.submit({"class": "low", "run": ["true"], "urgency": 1})
     with pytest.raises(UsageError, match="bytes"):

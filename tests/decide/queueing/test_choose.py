@@ -360,7 +360,7 @@ def three_classes(**sprint):
 
 def test_too_many_plans_are_tried_up_to_a_limit_and_it_is_known_that_some_are_left_out():
     found = choose(make_queue(sprint=SPRINT), most_plans=20)
-    assert len(found.tried) <= 60 < found.n_plans
+    assert len(found.tried) <= 20 < found.n_plans
     assert not found.is_all_tried
     drops = {settings_of(plan)[0][0] for plan in found.tried}
     assert len(drops) > 1
@@ -382,7 +382,7 @@ def test_a_selection_of_plans_leads_to_the_best_of_all(refill_w, p95_s, monkeypa
     queue = queue.model_copy(
         update={"classes": [low, mid, high.model_copy(update={"p95_s": p95_s})]}
     )
-    whole, some = choose(queue, most_plans=10**5), choose(queue, most_plans=120)
+    whole, some = choose(queue, most_plans=10**5), choose(queue, most_plans=240)
     assert len(whole.tried) == whole.n_plans > 3 * len(some.tried)
     assert some.chosen.latency_s <= whole.chosen.latency_s * 1.005  # as near as equals are
     assert some.chosen.error <= whole.chosen.error + 1e-9
@@ -390,7 +390,7 @@ def test_a_selection_of_plans_leads_to_the_best_of_all(refill_w, p95_s, monkeypa
 
 def test_a_search_that_is_cut_off_is_not_settled():
     found = choose(three_classes(budget_j=1e6, refill_w=4.0), most_plans=16)
-    assert len(found.tried) == 48
+    assert len(found.tried) == 16
     assert not found.is_settled
 
 

@@ -113,6 +113,24 @@ def test_a_training_keeps_to_the_cpus_that_its_search_has_set_aside(mode, monkey
     assert used[2.0] <= {1, 2}
 
 
+def test_a_knob_with_no_value_within_the_lease_is_said_not_to_be_tuned(monkeypatch):
+    monkeypatch.setattr("foretell.tune.hook.policy.n_cores", lambda: 64)
+    torch.set_num_threads(2)
+    context = Context(RAY, "job", "trial", lease=1.0)
+    knobs = make_pipeline(context, {"threads": [4, 8]}, {"store": ":memory:", "strict": True})
+    list(knobs.epochs(range(2)))
+    assert "threads is not tuned: each of its values takes more than the CPUs" in str(knobs)
+
+
+def test_a_training_starts_within_the_cpus_that_its_search_has_set_aside(monkeypatch):
+    monkeypatch.setattr("foretell.tune.hook.policy.n_cores", lambda: 64)
+    torch.set_num_threads(4)
+    context = Context(RAY, "job", "trial", lease=2.0)
+    knobs = make_pipeline(context, {"threads": [1, 2, 4]}, {"store": ":memory:", "strict": True})
+    assert next(torch.get_num_threads() for _ in knobs.epochs(range(2))) == 2
+    torch.set_num_threads(1)
+
+
 def test_a_hook_that_fails_stops_a_strict_training(monkeypatch):
     monkeypatch.setattr(Clock, "start", broken)
     with pytest.raises(OSError, match="no such setting"):

@@ -59,6 +59,8 @@ def choose(
 
         write_plan(found.queue, found.chosen.options, plan, force=force)
         echo(f"{plan} written.", err=True)
+    elif plan is not None:
+        echo(f"no plan keeps all limits; {plan} was not written", err=True)
     if output is not None:
         from foretell.report.queueing import write_queue_report
 

@@ -159,9 +159,15 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
     check_settings(overhead_s=options.get("overhead_s"), seed=options["seed"])
     options["model"], options["runs"] = read_models(options["model"], options["runs"])
 
-    def forecast(settings: dict[str, Any], workers: int) -> Any:
-        with redirect_stdout(sys.stderr):
-            return foresee(program.function, **{**options, "fix": settings, "workers": [workers]})
+    known: dict[Any, GraphForecast] = {}
+
+    def forecast(settings: dict[str, Any], workers: int) -> GraphForecast:
+        key = (tuple(settings.items()), workers)
+        if key not in known:  # repeats have the forecast of the first run
+            own = {**options, "fix": settings, "workers": [workers]}
+            with redirect_stdout(sys.stderr):
+                known[key] = foresee(program.function, **own)
+        return known[key]
 
     return forecast
 

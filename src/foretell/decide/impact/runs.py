@@ -213,7 +213,7 @@ def _judged_as_numbers(dataset: Dataset, asked: ImpactQuestion) -> pd.DataFrame:
 def _as_quality(target: str, values: Array, dataset: Dataset) -> Remedy:
     """Say how to judge a target that is not positive: beside a time, as qualities are."""
     if values.max() <= 0:
-        return ("Change its sign",)
+        return ("Change its sign.",) if values.max() < 0 else ()
     roles = dataset.roles.items()
     times = [name for name, role in roles if role != PARAMETER and name.endswith("_s")]
     time = times[0] if times else "..."

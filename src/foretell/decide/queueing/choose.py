@@ -75,7 +75,7 @@ class Choice:
     n_plans
         How many plans there are; some are not tried if they are too many.
     is_settled
-        Whether no change of one class, or of when two sprint, seemed better than the best plan.
+        Whether no change of one class, or exchange of sprints between two, seemed better.
     n_checked, is_all_checked
         How many of the best ones were computed exactly, and whether no other could keep the limits.
     """
@@ -108,7 +108,7 @@ def choose_plan(
 ) -> Choice:
     """Try plans of a queue, and choose one.
 
-    More than ``most_plans`` are not all tried: so many, and what is near the best of them.
+    Of more than ``most_plans`` so many are tried: an even selection, and what is near the best.
 
     The best keeps all limits and has the least sum of weight · p95; among equals the one with the
     least error, and then that with the least energy.

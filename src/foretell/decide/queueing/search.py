@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby, product
+from itertools import groupby, permutations, product
 from typing import TypeVar
 
 from foretell.decide.queueing.assess import Assessed, Assessor, Plan
@@ -26,7 +26,7 @@ class Tried:
     n_plans
         How many plans there are.
     is_settled
-        Whether no change of one class, or of when two sprint, is better than the best.
+        Whether no change of one class, or exchange of sprints between two, is better than the best.
     """
 
     plans: list[Assessed]
@@ -37,16 +37,17 @@ class Tried:
 def try_plans(options: Options, assessor: Assessor, best_of: Best, *, most: int) -> Tried:
     """Try all plans; of more than ``most``, some that are spread evenly, and what is near the best.
 
-    Two thirds of what may be tried in all are left for that.
-
     Parameters
     ----------
     best_of
         Says which of some plans is the best.
+    most
+        How many are tried in all.
     """
     n_plans = math.prod(map(len, options))
-    found = assessor.assess_all(list(product(*_selected(options, most))))
-    is_settled = len(found) == n_plans or _improve(found, options, assessor, best_of, 3 * most)
+    selected = options if n_plans <= most else _selected(options, most)
+    found = assessor.assess_all(list(product(*selected)))
+    is_settled = len(found) == n_plans or _improve(found, options, assessor, best_of, most)
     return Tried(found, n_plans, is_settled)
 
 
@@ -55,9 +56,11 @@ def _improve(
 ) -> bool:
     """Try what is near the best plan until nothing is better; add it; False if it was too much."""
     known = {plan.options for plan in found}
+    has_budget = assessor.queue.sprint.refill_w is not None
+    changes = (_with_one_changed, _with_a_sprint_exchanged)[: 1 + has_budget]
     while True:
         best = best_of(found).options
-        for near in (_with_one_changed, _with_two_sprinting_otherwise):
+        for near in changes:
             left = [plan for plan in near(best, options) if plan not in known]
             if len(found) + len(left) > most:
                 found += assessor.assess_all(left[: most - len(found)])
@@ -75,24 +78,29 @@ def _with_one_changed(plan: Plan, options: Options) -> Iterator[Plan]:
         yield from ((*plan[:k], option, *plan[k + 1 :]) for option in of_class)
 
 
-def _with_two_sprinting_otherwise(plan: Plan, options: Options) -> Iterator[Plan]:
-    """Change when two classes sprint: one may need what the other takes of the budget."""
+def _with_a_sprint_exchanged(plan: Plan, options: Options) -> Iterator[Plan]:
+    """Let one class sprint later, and another one earlier with what that leaves of the budget."""
     same_drop = [
         [option for option in of_class if option.drop == own.drop]
         for own, of_class in zip(plan, options, strict=True)
     ]
-    for i, j in combinations(range(len(plan)), 2):
-        for first, second in product(same_drop[i], same_drop[j]):
-            yield (*plan[:i], first, *plan[i + 1 : j], second, *plan[j + 1 :])
+    for i, j in permutations(range(len(plan)), 2):
+        later = [o for o in same_drop[i] if o.sprint_after_s > plan[i].sprint_after_s]
+        earlier = [o for o in same_drop[j] if o.sprint_after_s < plan[j].sprint_after_s]
+        for exchange in product(later, earlier):
+            changed = dict(zip((i, j), exchange, strict=True))
+            yield tuple(changed.get(k, own) for k, own in enumerate(plan))
 
 
 def _selected(options: Options, most: int) -> list[list[Option]]:
-    """Leave out options, evenly, until there are not too many plans."""
+    """Leave out options, evenly, until two thirds of what may be tried are left for changes."""
     found = [list(of_class) for of_class in options]
-    while math.prod(map(len, found)) > most:
+    while (n_plans := math.prod(map(len, found))) > most // 3:
         longest = max(found, key=len)
         fewer = _fewer(longest)
         if len(fewer) == len(longest):
+            if n_plans <= most:
+                break
             raise UsageError(
                 f"{len(options)} classes that may be dropped or sprint give more than "
                 f"{most:,} plans; leave out max_error of some"

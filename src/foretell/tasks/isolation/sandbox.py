@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import fcntl
 import hashlib
 import json
@@ -42,6 +43,12 @@ from foretell.tasks.places import Place, WorkerLost, check_importable
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80
 _START_S = 60.0
+#: The names of errors that are shown of sealed tasks.
+_KNOWN = {
+    name
+    for name, one in vars(builtins).items()
+    if isinstance(one, type) and issubclass(one, BaseException)
+} | {IntegrityError.__name__}
 
 
 class SandboxMissing(ForetellError):  # noqa: N818 - it tells what is missing
@@ -81,7 +88,8 @@ def library_paths() -> Iterator[Path]:
 class Sandbox:
     """A confined process that runs the tasks of one module.
 
-    If they are sealed, their end is told without numbers that a task could choose.
+    If they are sealed, a result that is not is refused, and of an error only a built-in name is
+    shown: what the process sends may be what a task chose.
     """
 
     def __init__(
@@ -161,34 +169,53 @@ class Sandbox:
                 self._socket.sendall(some)
         except OSError:
             raise self._lost(name) from None
-        found: dict[str, Any] = self._answer(name, self._n_calls, None)
+        found: Any = self._answer(name, self._n_calls, None)
+        if owner is not None:
+            return self._sealed(found, name), []
         if "error" in found:
             text = f": {found['text']}" if found["text"] else ""
-            raise TaskError(f"{name} raised {found['error']}{text}")
-        if "sealed" in found:
-            assert owner is not None
-            return Sealed(found["sealed"]), []
+            raise TaskError(f"{name} raised {found['error'][0]}{text}")
         return found["result"], found["changes"]
+
+    def _sealed(self, found: Any, name: str) -> Sealed:
+        """Take a sealed result; the task itself may have sent anything."""
+        if isinstance(found, dict) and set(found) == {"error", "text"}:
+            names = found["error"] if isinstance(found["error"], list) else []
+            known = [one for one in names if isinstance(one, str) and one in _KNOWN]
+            raise TaskError(f"{name} raised {known[0] if known else 'an error'}")
+        content = found.get("sealed") if isinstance(found, dict) and len(found) == 1 else None
+        if not isinstance(content, bytes):
+            self.close()
+            raise IntegrityError(f"{name}: its answer is not sealed; the channel is closed")
+        return Sealed(content)
 
     def _answer(self, name: str, task: int, kind: int | None) -> Any:
         while True:
-            length = self._read(4, name)
-            try:
-                found = self._receive.add(self._read(frame_length(length), name))
-            except IntegrityError:
-                self.close()
-                raise
+            found = self._part(name)
             if found is None:
                 continue
             if found[1] == REFUSED:
                 self.close()
-                raise IntegrityError(f"{name}: in what its sandbox received, {found[2]}")
+                what = "something was wrong" if self._is_sealed else found[2]
+                raise IntegrityError(f"{name}: in what its sandbox received, {what}")
             if found[0] != task or (kind is not None and found[1] != kind):
                 self.close()
                 raise IntegrityError(
                     f"{name}: an answer to another question; the channel is closed"
                 )
             return found[2]
+
+    def _part(self, name: str) -> tuple[int, int, Any] | None:
+        """Read a frame; return task, type and value when it was the last of a value."""
+        length = self._read(4, name)
+        try:
+            return self._receive.add(self._read(frame_length(length), name))
+        except IntegrityError:
+            self.close()
+            if not self._is_sealed:
+                raise
+        # The number of a chunk is one that a task could choose.
+        raise IntegrityError(f"{name}: an answer was changed or cut; the channel is closed")
 
     def _read(self, n: int, name: str) -> bytes:
         """Read from the process, and watch meanwhile whether it does what is forbidden."""

@@ -79,8 +79,15 @@ class Grid:
     ) -> None:  # fmt: skip
         self._knobs, self._values = knobs, values
         self._n_cores = n_cores() if lease is None else min(n_cores(), max(1.0, lease))
-        self.start: Setting = {name: knob.read() for name, knob in knobs.items()}
-        combined = itertools.product(*(self._usable(name) or [self.start[name]] for name in knobs))
+        usable = {name: self._usable(name) for name in knobs}
+        #: Why knobs are not tuned.
+        self.reasons = [
+            f"{name} is not tuned: each of its values takes more than the CPUs set aside"
+            for name in knobs
+            if not usable[name]
+        ]
+        self.start: Setting = {name: self._start_of(name, usable[name]) for name in knobs}
+        combined = itertools.product(*(usable[name] or [self.start[name]] for name in knobs))
         settings = [dict(zip(knobs, each, strict=True)) for each in combined]
         if len(settings) > _MOST_SETTINGS:
             raise UsageError(
@@ -90,6 +97,14 @@ class Grid:
             )
         #: The settings to choose from; the first is the one that held before.
         self.settings = [self.start, *(s for s in settings if s != self.start)]
+
+    def _start_of(self, name: str, usable: Sequence[Value]) -> Value:
+        """Return the value that holds, or the largest that this training has the cores for."""
+        knob = self._knobs[name]
+        value = knob.read()
+        if knob.n_cores(value) <= self._n_cores or not usable:
+            return value
+        return max(usable, key=knob.n_cores)
 
     def _usable(self, name: str) -> list[Value]:
         """Return the values that do not take more cores than this training has."""

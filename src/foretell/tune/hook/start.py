@@ -115,17 +115,20 @@ def _made(
     kind = ProductPolicy if mode == "product" else PaperPolicy
 
     def make_policy() -> Policy:
+        grid = Grid(knobs, values, context.lease)
+        hook.reasons += [(0, why) for why in grid.reasons]
         return kind(
-            store, Grid(knobs, values, context.lease), Objective(objective, context.lease),
+            store, grid, Objective(objective, context.lease),
             job=context.job, trial=context.trial, hyper=hyper,
             share=bool(options.get("share", False)),
         )  # fmt: skip
 
     Grid(knobs, values)  # too many combinations are an error before the first epoch
-    return Pipeline(
+    hook = Pipeline(
         context, knobs, store, make_policy=make_policy, hyper=hyper,
         is_strict=bool(options.get("strict", False)),
     )  # fmt: skip
+    return hook
 
 
 def _checked(name: str, given: Sequence[Any]) -> list[float | str]:
