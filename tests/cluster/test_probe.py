@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 import pandas as pd
 import pytest
+import tomli_w
 from click.testing import CliRunner
 
 import foretell
@@ -19,6 +20,7 @@ from foretell.errors import StorageError, UsageError
 from foretell.measure import probes
 from foretell.measure.measure import estimate_time, prepare_sweep
 from foretell.measure.probes import JOBS
+from foretell.measure.running.runner_process import RunnerProcess
 from foretell.measure.workloads._base import RunFailedError
 
 TYPES = {
@@ -77,11 +79,15 @@ def test_governors_are_tried_where_asked_for():
     assert sweep["parameters"]["governor"] == ["powersave", "performance"]
 
 
+BEFORE = ["powersave", "ondemand"] * 32  # so many that setting them takes a while
+MEANWHILE = ["performance"] * len(BEFORE)
+
+
 @pytest.fixture
 def governors(tmp_path, monkeypatch):
-    """Two CPUs with governors, as in sysfs."""
-    for cpu, governor in (("cpu0", "powersave"), ("cpu1", "ondemand")):
-        folder = tmp_path / "sys" / cpu / "cpufreq"
+    """Many CPUs with governors, as in sysfs."""
+    for k, governor in enumerate(BEFORE):
+        folder = tmp_path / "sys" / f"cpu{k:02}" / "cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_available_governors").write_text("powersave ondemand performance\n")
         (folder / "scaling_governor").write_text(f"{governor}\n")
@@ -96,9 +102,6 @@ def governors(tmp_path, monkeypatch):
     return read
 
 
-BEFORE = ["powersave", "ondemand"]
-
-
 @pytest.mark.parametrize("error", [None, RunFailedError("it failed"), KeyboardInterrupt()])
 def test_governors_are_those_of_before_however_a_probe_ends(governors, monkeypatch, error):
     seen = []
@@ -111,24 +114,71 @@ def test_governors_are_those_of_before_however_a_probe_ends(governors, monkeypat
     monkeypatch.setitem(JOBS, "spy", job)
     with nullcontext() if error is None else pytest.raises(type(error)):
         probes.probe("spy", 1, 1, 1, governor="performance")
-    assert seen == ["performance"] * 2
+    assert seen == MEANWHILE
     assert governors() == BEFORE
+
+
+LONG = """
+import time
+from pathlib import Path
+from foretell.measure import probes
+
+def long(n=1):
+    probes._GOVERNORS = Path({!r})
+    probes.JOBS["long"] = lambda *_: time.sleep(3600)
+    probes.probe("long", 1, 1, 1, governor="performance")
+"""
+LONG_SWEEP = {"workload": {"use": "python", "call": "jobs:long"}, "parameters": {"n": [1]}}
+
+
+def reach(governors, wanted):
+    deadline = time.monotonic() + 60
+    while governors() != wanted and time.monotonic() < deadline:
+        os.sched_yield()
+    assert governors() == wanted
 
 
 def test_governors_are_those_of_before_after_a_probe_is_killed(governors, launch):
-    text = (
-        "import time; from pathlib import Path; from foretell.measure import probes\n"
-        f"probes._GOVERNORS = Path({str(governors.folder)!r})\n"
-        "probes.JOBS['long'] = lambda *_: time.sleep(3600)\n"
-        "probes.probe('long', 1, 1, 1, governor='performance')"
-    )
+    text = LONG.format(str(governors.folder)) + "long()"
     run = launch(sys.executable, "-c", text)
-    assert run.reaches(lambda: governors() == ["performance"] * 2)
+    assert run.reaches(lambda: governors() == MEANWHILE)
     assert run.kill()
-    deadline = time.monotonic() + 60
-    while governors() != BEFORE and time.monotonic() < deadline:
-        os.sched_yield()
-    assert governors() == BEFORE
+    reach(governors, BEFORE)
+
+
+@pytest.mark.parametrize("end", [RunnerProcess.stop, RunnerProcess.end_leftovers])
+def test_governors_are_those_of_before_after_a_run_is_stopped(governors, tmp_path, end):
+    """What ends all that a run has started does not end what sets the governors again."""
+    (tmp_path / "jobs.py").write_text(LONG.format(str(governors.folder)))
+    prepared = prepare_sweep(LONG_SWEEP, folder=tmp_path)
+    runner = RunnerProcess(prepared.sweep, prepared.workload)
+    try:
+        runner.request({"configuration": {"n": 1}})
+        assert runner.receive(time.monotonic() + 60)["event"] == "begin"
+        runner.say_go()
+        reach(governors, MEANWHILE)
+        end(runner)
+    finally:
+        runner.close()
+    reach(governors, BEFORE)
+
+
+def test_governors_are_those_of_before_after_what_measures_is_killed(governors, tmp_path, launch):
+    (tmp_path / "jobs.py").write_text(LONG.format(str(governors.folder)))
+    (tmp_path / "sweep.toml").write_text(tomli_w.dumps(LONG_SWEEP))
+    words = ("measure", "sweep.toml", "-o", "runs.csv", "-q")
+    run = launch(sys.executable, "-m", "foretell", *words)
+    assert run.reaches(lambda: governors() == MEANWHILE)
+    assert run.kill()
+    reach(governors, BEFORE)
+
+
+def test_a_governor_that_cannot_be_read_fails_the_run(governors):
+    file = governors.folder / "cpu01" / "cpufreq" / "scaling_governor"
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(RunFailedError, match="governor cannot be read: Is a directory"):
+        probes.probe("copy", 1, 1, 1, governor="performance")
 
 
 def test_a_governor_that_a_machine_does_not_offer_is_named_with_those_that_it_does(governors):

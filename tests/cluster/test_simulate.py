@@ -63,6 +63,34 @@ def test_the_best_weight_is_recommended_without_a_report(tmp_path):
     assert "H = " not in run(path, "--policy", "kube", "--json").stdout
 
 
+def test_a_hint_offers_a_sweep_only_if_none_was_made(tmp_path, monkeypatch):
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps(CLUSTER))
+    swept = run(path, "--policy", "kube,geometric:H=0")
+    assert "swept over H" in swept.stdout
+    assert swept.stderr.splitlines()[-1] == "With pictures: -o saving.html"
+    monkeypatch.setattr("foretell.cluster.simulate.simulate_weights", _must_not)
+    many = [{**node, "count": 500} for node in CLUSTER["node_type"]]
+    path.write_text(tomli_w.dumps({**CLUSTER, "node_type": many}))
+    large = run(path, "--policy", "kube,geometric:H=0")
+    assert large.exit_code == 0, large.output
+    assert "swept over H" not in large.stdout
+    assert large.stderr.splitlines()[-1] == "With pictures, and swept over H: -o saving.html"
+
+
+def test_a_table_of_tasks_takes_no_sweep(tmp_path, monkeypatch):
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps(CLUSTER))
+    monkeypatch.setattr("foretell.cluster.simulate.simulate_weights", _must_not)
+    shown = run(path, "--policy", "kube,geometric:H=0", "-o", tmp_path / "tasks.csv")
+    assert shown.exit_code == 0, shown.output
+    assert "swept over H" not in shown.output
+
+
+def _must_not(*_, **__):
+    raise AssertionError("it was swept")
+
+
 def test_it_is_said_by_which_weight_regret_counts_where_weights_differ():
     said = "Regret weighs energy and time by the H of its row"
     assert said in str(simulate_cluster(CLUSTER, policy="kube,geometric:H=0"))

@@ -1,6 +1,8 @@
 """Small real programs and made-up profiles for the tests of co-runs."""
 
+import os
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -49,6 +51,17 @@ def made_up_machine(**more):
         "stream_rate": 1e10, "bandwidth": 2e10, "disk": 1.0, "sensitivities": {}, "other_load": 0.0,
     }  # fmt: skip
     return Machine(**{**given, **more})
+
+
+@contextmanager
+def on_last_cpu():
+    """Let this process use one CPU alone, whose number is not its position; yield the number."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield max(before)
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def here(profile):

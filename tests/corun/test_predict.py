@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,14 +10,14 @@ import pytest
 
 import foretell
 from foretell.corun.calibration import Calibration
-from foretell.corun.facts import MachineFacts
+from foretell.corun.facts import MachineFacts, machine_facts
 from foretell.corun.models.fitted import FittedCoRuns
 from foretell.corun.predict import predict_together, slowdown
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.report.corun import write_together
 from foretell.traces import Trace
 
-from .jobs import FACTS, here, made_up, made_up_machine
+from .jobs import FACTS, here, made_up, made_up_machine, on_last_cpu
 
 ONE_CORE = made_up_machine(facts={**FACTS, "n_usable": 1})
 
@@ -62,14 +63,35 @@ def two_phases(name):
 
 
 def test_a_layout_is_the_one_that_is_measured():
-    """It depends on cores used on average, and says which cores that makes."""
-    jobs, machine = [two_phases("a"), two_phases("b")], made_up_machine()
+    """It depends on cores used on average, and says which CPUs of this machine that makes."""
+    jobs = [here(two_phases("a")), here(two_phases("b"))]
+    machine = made_up_machine(facts=machine_facts())
     packed = predict_together(jobs, pin="packed", machine=machine)
-    assert [job.cpus for job in packed.jobs] == [(0,), (0,)]
-    assert "taskset -c 0 for a, taskset -c 0 for b" in str(packed)
+    cpu = min(os.sched_getaffinity(0))
+    assert [job.cpus for job in packed.jobs] == [(cpu,), (cpu,)]
+    assert f"taskset -c {cpu} for a, taskset -c {cpu} for b" in str(packed)
     spread = predict_together(jobs, pin="spread", machine=machine)
-    assert spread.to_json()["jobs"][1]["cpus"] == [1]
+    if machine_facts().n_usable > 1:
+        assert spread["a"].cpus[0] == cpu
+        assert not set(spread["a"].cpus) & set(spread.to_json()["jobs"][1]["cpus"])
     assert "taskset" not in str(predict_together(jobs, machine=machine))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="CPUs are counted from 0")
+def test_a_layout_has_only_cpus_that_may_be_used():
+    with on_last_cpu() as cpu:
+        jobs = [here(made_up("a")), here(made_up("b"))]
+        for pin in ("packed", "spread"):
+            found = predict_together(jobs, pin=pin, machine=made_up_machine(facts=machine_facts()))
+            assert [job.cpus for job in found.jobs] == [(cpu,), (cpu,)]
+            assert f"taskset -c {cpu} for a" in str(found)
+
+
+def test_a_layout_of_another_machine_names_no_cpus_of_this_one():
+    jobs = [made_up("a"), made_up("b")]
+    packed = predict_together(jobs, pin="packed", machine=made_up_machine())
+    assert packed["a"].cpus == ()
+    assert "taskset" not in str(packed)
 
 
 def test_slowdown_is_that_beside_steady_neighbors():

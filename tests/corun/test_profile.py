@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretell.corun.facts import machine_facts
 from foretell.corun.profile import profile_job, profile_of, read_profile, write_profile
+from foretell.corun.running.together import run_together
 from foretell.decide.corun.jobs import BANDWIDTH, CPU
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.traces import Trace
 
-from .jobs import FACTS, made_up, made_up_machine, python, spin
+from .jobs import FACTS, SPIN, made_up, made_up_machine, on_last_cpu, python, spin
 
 MANY = """
 import os, time
@@ -82,6 +84,22 @@ def test_a_run_beside_a_bubble_tells_the_bandwidth_of_a_job():
     assert found.needs(2).phases[-1].needs[BANDWIDTH] > 1e13
     slow = made_up_machine(stream_rate=1.0, bandwidth=2.0)
     assert profile_job(spin(0.7), machine=slow, bubbles=True).bandwidth == 0.0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="CPUs are counted from 0")
+def test_a_bubble_runs_on_a_cpu_that_may_be_used(monkeypatch):
+    orders = []
+
+    def run(given, **options):
+        orders.extend(given)
+        return run_together(given, **options)
+
+    monkeypatch.setattr("foretell.corun.profile.run_together", run)
+    mostly_waits = python("import time; time.sleep(1)\n" + SPIN.format(0.1))
+    with on_last_cpu() as cpu:
+        profile_job(mostly_waits, machine=made_up_machine(facts=machine_facts()), bubbles=True)
+    assert orders[-1].name == "memory bubble"
+    assert orders[-1].cpus == (cpu,)
 
 
 def test_files_of_an_hour_are_smaller_than_a_megabyte():

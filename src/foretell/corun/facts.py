@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Annotated, Any
 
 import pydantic
@@ -55,6 +56,13 @@ def machine_facts() -> MachineFacts:
         memory_bytes=found["memory_bytes"],
         architecture=found["architecture"][:_MOST_TEXT],
     )
+
+
+def usable_cpus() -> tuple[int, ...]:
+    """Return the numbers of the CPUs that jobs may use: the core k of a layout is the k-th."""
+    n_usable = machine_facts().n_usable  # a limit on CPU time may leave fewer
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return tuple(sorted(os.sched_getaffinity(0)) if has_affinity else range(n_usable))[:n_usable]
 
 
 def facts_of(header: Any) -> MachineFacts:

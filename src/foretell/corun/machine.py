@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import pydantic
 
 from foretell._version import __version__
 from foretell.corun.bubbles import LEVELS
-from foretell.corun.facts import MachineFacts, machine_facts
+from foretell.corun.facts import MachineFacts, machine_facts, usable_cpus
 from foretell.corun.running.together import JobOrder, RunTogether, run_together
 from foretell.decide.corun.jobs import Capacity
 from foretell.errors import NothingUsableError, Option, UsageError
@@ -205,9 +204,8 @@ class _Measuring:
     def __init__(self, seconds: float, priority: bool, progress: Callable[[str], None]) -> None:
         self._seconds, self._priority, self._progress = seconds, priority, progress
         self._facts = machine_facts()
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-        cores = cores[: self._facts.n_usable]  # a limit on CPU time may leave fewer
-        self._first, self._others = (cores[0],), tuple(cores[1:]) or (cores[0],)
+        cores = usable_cpus()
+        self._first, self._others = cores[:1], cores[1:] or cores[:1]
         self._n = len(cores)
         self._loads: list[float] = []
 

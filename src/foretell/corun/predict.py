@@ -15,7 +15,7 @@ from foretell.corun.calibration import (
     n_measured,
     shipped_calibration,
 )
-from foretell.corun.facts import MachineFacts, machine_facts
+from foretell.corun.facts import MachineFacts, machine_facts, usable_cpus
 from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
@@ -42,7 +42,8 @@ class JobEnd:
     in_turn_s
         When it ends if the jobs run one after the other.
     cpus
-        The cores it is pinned to; empty if the system decides.
+        The CPUs of this machine that it is pinned to; empty if the system decides, or if the
+        prediction is for another machine.
     """
 
     name: str
@@ -158,7 +159,8 @@ def predict_together(
             f"the model was learned on another machine ({learned.facts}), so its intervals may not "
             f"hold for this one ({here})"
         )
-    return _together(co_jobs, capacity, notes, learned)
+    cpus = usable_cpus() if here == machine_facts() else ()
+    return _together(co_jobs, capacity, notes, learned, cpus)
 
 
 def slowdown(
@@ -315,7 +317,11 @@ def _pinned(jobs: Sequence[CoJob], pin: str, capacity: Capacity) -> list[CoJob]:
 
 
 def _together(
-    jobs: Sequence[CoJob], capacity: Capacity, notes: list[str], learned: FittedCoRuns | None
+    jobs: Sequence[CoJob],
+    capacity: Capacity,
+    notes: list[str],
+    learned: FittedCoRuns | None,
+    cpus: Sequence[int],
 ) -> Together:
     co_run = play_together(jobs, capacity)
     _check_memory(jobs, co_run, capacity)
@@ -336,7 +342,8 @@ def _together(
     ends = tuple(
         JobEnd(
             name, job.start_s, end, job.start_s + low * (end - job.start_s),
-            job.start_s + high * (end - job.start_s), a, t, tuple(sorted(job.cpus or ())),
+            job.start_s + high * (end - job.start_s), a, t,
+            tuple(cpus[k] for k in sorted(job.cpus or ()) if cpus),
         )
         for name, job, end, a, t in zip(names, jobs, told, alone, in_turn, strict=True)
     )  # fmt: skip

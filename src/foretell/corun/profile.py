@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell._version import __version__
-from foretell.corun.facts import MachineFacts, facts_of, machine_facts
+from foretell.corun.facts import MachineFacts, facts_of, machine_facts, usable_cpus
 from foretell.corun.machine import (
     Machine,
     bubble,
@@ -188,10 +188,10 @@ def run_alone(order: JobOrder, *, priority: bool = False) -> RunTogether:
 def _bandwidth(order: JobOrder, alone: JobRun, machine: Machine, priority: bool) -> float:
     """Return the bandwidth per busy core: from a run beside a bubble on the cores left over."""
     used = alone.cpu_time_s / alone.wall_s
-    n_cores = machine.facts.n_usable
-    if n_cores - math.ceil(used - 0.25) < 1 or used < 0.05:
+    cpus = usable_cpus()
+    if len(cpus) - math.ceil(used - 0.25) < 1 or used < 0.05:
         return 0.0  # no core is left for a bubble, or the job hardly computes
-    beside = bubble("memory", 4, 2 * alone.wall_s, cpus=(n_cores - 1,))
+    beside = bubble("memory", 4, 2 * alone.wall_s, cpus=cpus[-1:])
     done = run_together([order, beside], priority=priority)
     if failure := done.jobs[0].failure:
         raise NothingUsableError(f"'{order.name}' failed beside a bubble: {failure}")

@@ -81,7 +81,7 @@ def together_text(found: Together) -> str:
 
 
 def _layout_lines(found: Together) -> list[str]:
-    """Say which cores jobs are pinned to, as ``taskset`` takes them."""
+    """Say which CPUs jobs are pinned to, as ``taskset`` takes them."""
     places = [
         f"taskset -c {','.join(map(str, job.cpus))} for {job.name}"
         for job in found.jobs

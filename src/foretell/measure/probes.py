@@ -13,13 +13,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from foretell.measure.running.orphans import without_orphans
 from foretell.measure.workloads._base import RunFailedError
 
 Array = NDArray[np.float64]
 _N_COLUMNS, _N_CENTERS = 32, 16
 _GOVERNORS = Path("/sys/devices/system/cpu")
-#: Waits until its input is closed, then writes to each file what it is given after the name.
-_RESTORE = 'cat > /dev/null; while [ $# -gt 1 ]; do printf %s "$2" > "$1"; shift 2; done'
+#: Leaves a process behind that waits until its input is closed, and then writes to each file what
+#: is given after the name; the end of its output tells that all is written.
+_RESTORE = """exec 3<&0
+(cat <&3 > /dev/null; while [ $# -gt 1 ]; do printf %s "$2" > "$1"; shift 2; done) &"""
 
 
 def probe(
@@ -107,12 +110,13 @@ def _governor(name: str) -> Iterator[None]:
             f"this machine has no governor {name}, but {', '.join(sorted(offered))}; leave it out "
             "of the sweep"
         )
-    before = [part for file in files for part in (str(file), file.read_text().strip())]
-    # A process of its own waits for the end of this one, whatever ends it.
-    with subprocess.Popen(  # noqa: S603 - names and contents of files in sysfs
-        ["/bin/sh", "-c", _RESTORE, "restore", *before],
-        stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
-    ):  # fmt: skip
+    try:
+        before = [part for file in files for part in (str(file), file.read_text().strip())]
+    except OSError as error:
+        raise RunFailedError(
+            f"a governor cannot be read: {error.strerror}; leave it out of the sweep"
+        ) from None
+    with _restored(before):
         try:
             for file in files:
                 file.write_text(name)
@@ -121,6 +125,29 @@ def _governor(name: str) -> Iterator[None]:
                 f"the governor cannot be set to {name}: {error.strerror}; run as root"
             ) from None
         yield
+
+
+@contextmanager
+def _restored(before: list[str]) -> Iterator[None]:
+    """Write to files what they held before, in the end, whatever ends this process.
+
+    That is done by another process. It must not be a child of this one, or of the runner that this
+    one is a part of: those are killed with it.
+    """
+    with without_orphans():
+        restorer = subprocess.Popen(  # noqa: S603 - names and contents of files in sysfs
+            ["/bin/sh", "-c", _RESTORE, "restore", *before], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        restorer.wait()
+    assert restorer.stdin is not None
+    assert restorer.stdout is not None
+    with restorer.stdout:
+        try:
+            yield
+        finally:
+            restorer.stdin.close()
+            restorer.stdout.read()
 
 
 def _offered(file: Path) -> list[str]:

@@ -12,7 +12,7 @@ from foretell.cli._output import echo, echo_json
 from foretell.errors import Option, UsageError
 
 #: Tasks times nodes times seeds up to which other weights of energy are tried without being asked.
-_MOST_SWEPT = 1_000_000
+_MOST_SWEPT = 50_000
 
 
 @click.command()
@@ -66,13 +66,14 @@ def simulate(
         echo(str(found))
     is_report = output is not None and not is_table
     size = found.n_tasks * found.n_nodes * len(found.seeds)
-    is_swept = is_report or (not as_json and size <= _MOST_SWEPT)
+    is_swept = is_report or (output is None and not as_json and size <= _MOST_SWEPT)
     sweep = simulate_weights(cluster, tasks, **given) if is_swept else None
     if not as_json and sweep is not None and (advice := recommendation(sweep)):
         echo(advice)
     if output is None:
         if not as_json:
-            echo("With pictures, and swept over H: -o saving.html", err=True)
+            more = ", and swept over H" if size > _MOST_SWEPT else ""
+            echo(f"With pictures{more}: -o saving.html", err=True)
     elif is_table:
         write_new(output, found.tasks().to_csv(index=False).encode(), force=force)
         echo(f"{output} written.", err=True)

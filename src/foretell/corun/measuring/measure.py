@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from foretell.corun.facts import machine_facts
+from foretell.corun.facts import machine_facts, usable_cpus
 from foretell.corun.measuring.set_file import (
     ALONE,
     CoRunSet,
@@ -201,7 +200,7 @@ class _Measuring:
         cpus: list[frozenset[int]] = [frozenset()] * len(run.programs)
         if run.pin:
             used = [self._cores(name) for name in run.programs]
-            there = sorted(os.sched_getaffinity(0))
+            there = usable_cpus()
             layout = pinned(used, self._facts.n_usable)[run.pin]
             cpus = [frozenset(there[k] for k in own) for own in layout]
         return [

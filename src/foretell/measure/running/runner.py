@@ -7,7 +7,6 @@ it waits for a line, so that all meters start at the same moment.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -23,12 +22,12 @@ from typing import IO, Any
 
 import psutil
 
+from foretell.measure.running.orphans import adopt_orphans
 from foretell.measure.workloads import RunFailedError, Watch, Workload, load_workload
 from foretell.statuses import Status
 
 _GUARD_POLL_S = 0.5
 _MOST_DESCRIPTORS = 1024
-_PR_SET_CHILD_SUBREAPER = 36  # of Linux
 
 
 def main() -> None:
@@ -36,9 +35,7 @@ def main() -> None:
     scratch = Path(sys.argv[3])
     scratch.mkdir(mode=0o700)  # here, not by the supervisor: it is never without a guard
     _start_guard(int(sys.argv[2]), scratch)
-    if sys.platform == "linux":
-        # Become the parent of processes whose parent has ended, so that the job stays one tree.
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     # The job must not read what is meant for us.
     requests = os.fdopen(os.dup(0), "r")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
