@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from foretell.errors import UsageError
 from foretell.tasks import Graph, WorkerLost, task
+from foretell.tasks.copies import Written, run_copied
 from foretell.tasks.places import Processes
 from foretell.tasks.runtime import switching
 
@@ -182,6 +183,17 @@ def test_written_named_tuples_stay_what_they_are():
         move_points(named)
     assert listed[0] is point and point.a.tolist() == [2, 0]
     assert type(named["q"]) is Point and named["q"].a.tolist() == [3, 0]
+
+
+def test_arrays_in_named_tuples_can_be_written_where_they_arrive_locked():
+    array = np.zeros(2)
+    array.flags.writeable = False  # as Ray hands them over
+    data = [Point(array, 1)]
+    _, changes = run_copied(move_points, (data,))
+    assert type(data[0]) is Point and data[0].a.tolist() == [2, 0]
+    here = [Point(np.zeros(2), 1)]
+    Written(move_points, (here,)).bring_back(changes)
+    assert type(here[0]) is Point and here[0].a.tolist() == [2, 0]
 
 
 def test_written_data_in_a_new_container_keep_its_type_or_are_refused():
