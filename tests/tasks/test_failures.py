@@ -206,6 +206,36 @@ def test_check_finds_changes_of_lists_dicts_and_other_data(data, how):
         changes(data, lambda data: None, "done")
 
 
+RECORD = [("object", object), ("number", float)]
+
+
+def test_check_compares_arrays_of_records_field_by_field():
+    records = np.array([([1], np.nan)], dtype=RECORD)
+    with Graph(workers=1, check=True):
+        changes(records, lambda data: None, "done")
+    for field, how in (("number", lambda: 1.0), ("object", lambda: [2])):
+        with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, check=True):
+            writes_around(records, lambda f=field, h=how: records.__setitem__(f, h()))
+        assert isinstance(caught.value.exceptions[0], UndeclaredWrite)
+
+
+class CountedArray(np.ndarray):
+    """An array that counts how often its bytes are read."""
+
+    n_reads = 0
+
+    def tobytes(self, order="C"):
+        CountedArray.n_reads += 1
+        return super().tobytes(order)
+
+
+def test_check_reads_an_array_once_before_and_once_after():
+    CountedArray.n_reads = 0
+    with Graph(workers=1, check=True):
+        changes(np.zeros(3).view(CountedArray), lambda data: None, "done")
+    assert CountedArray.n_reads == 2
+
+
 def test_check_leaves_declared_writes_alone():
     array = np.zeros(3)
     with Graph(workers=1, check=True):

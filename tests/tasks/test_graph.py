@@ -305,6 +305,16 @@ def test_wrong_calls_are_refused_where_they_are_made():
             urgent([])
 
 
+def test_size_counts_arrays_and_those_in_a_list_but_no_deeper():
+    sized = task(reads="a")(lambda a: None)
+    endless = [1.5]
+    endless.append(endless)
+    data = [np.zeros((2, 3)), [np.zeros(3), (np.zeros(2), 1.5)], (), endless]
+    assert [sized.size_of((a,)) for a in data] == [6, 3, 0, 0]
+    with Graph(workers=1):
+        assert sized(endless).result() is None
+
+
 def test_graph_is_used_once_and_inside_its_block():
     with Graph(workers=1) as g:
         pass

@@ -6,6 +6,8 @@ import signal
 import sys
 import time
 from collections import defaultdict
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 from foretell.errors import UsageError
 from foretell.tasks import Graph, WorkerLost, task
+from foretell.tasks.copies import Written, run_copied
 from foretell.tasks.places import Processes
 from foretell.tasks.runtime import keep_lock, share_lock, switching
 
@@ -183,6 +186,135 @@ def test_objects_inside_data_come_back_if_they_are_new_and_are_refused_if_they_w
     assert (account.total, data["account"].total) == (0, 1)
 
 
+class Point(NamedTuple):
+    a: Any
+    n: int
+
+
+@task(writes="x")
+def move_points(x):
+    for point in x.values() if isinstance(x, dict) else x:
+        point.a[0] += 1
+        point.a[0] += point.n
+
+
+@task(writes="x")
+def put_into_another(x, kind):
+    x.append(Point(x[0], 1) if kind is Point else kind(list, a=x[0]))
+
+
+def test_written_named_tuples_stay_what_they_are():
+    point = Point(np.zeros(2), 1)
+    listed, named = [point], {"q": Point(np.zeros(2), 2)}
+    with Graph(workers=1, on="processes"):
+        move_points(listed)
+        move_points(named)
+    assert listed[0] is point and point.a.tolist() == [2, 0]
+    assert type(named["q"]) is Point and named["q"].a.tolist() == [3, 0]
+
+
+def test_arrays_in_named_tuples_can_be_written_where_they_arrive_locked():
+    array = np.zeros(2)
+    array.flags.writeable = False  # as Ray hands them over
+    data = [Point(array, 1)]
+    _, changes = run_copied(move_points, (data,))
+    assert type(data[0]) is Point and data[0].a.tolist() == [2, 0]
+    here = [Point(np.zeros(2), 1)]
+    Written(move_points, (here,)).bring_back(changes)
+    assert type(here[0]) is Point and here[0].a.tolist() == [2, 0]
+
+
+def test_written_data_in_a_new_container_keep_its_type_or_are_refused():
+    x = [np.zeros(2)]
+    with Graph(workers=1, on="processes"):
+        put_into_another(x, Point)
+    assert type(x[1]) is Point and x[1].a is x[0]
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
+        put_into_another([np.zeros(2)], defaultdict)
+    assert "into a new defaultdict" in str(caught.value.exceptions[0])
+
+
+@task(writes="x")
+def put_first(x, value):
+    x[0] = value
+
+
+@task(writes="x")
+def extend_last(x):
+    x[1].append(2)
+
+
+def test_arrays_of_objects_come_back_with_the_same_objects():
+    number, listed = Decimal(2), [1]
+    x, y = np.array([1, number], dtype=object), np.array([None, listed], dtype=object)
+    with Graph(workers=1, on="processes"):
+        put_first(x, 5)
+        put_first(y, [3, 4])
+        extend_last(y)
+    assert x.tolist() == [5, 2] and x[1] is number
+    assert y.tolist() == [[3, 4], [1, 2]] and y[1] is listed
+
+
+def test_object_that_changed_in_an_array_of_objects_is_refused():
+    accounts = np.array([Account()], dtype=object)
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
+        pay_first(accounts)
+    assert "changes an object of type Account" in str(caught.value.exceptions[0])
+
+
+@task(writes="x")
+def pay_first(x):
+    x[0].total += 1
+
+
+class CountedCopies:
+    n_copies = 0
+
+    def __reduce__(self):
+        CountedCopies.n_copies += 1
+        return CountedCopies, ()
+
+
+def test_objects_inside_written_data_are_sent_once():
+    CountedCopies.n_copies = 0
+    with Graph(workers=1, on="processes"):
+        note({"object": CountedCopies()}, 1)
+    assert CountedCopies.n_copies == 1
+
+
+@task(writes="x")
+def enclose(x):
+    new = [x[0]]
+    new.append(new)
+    x.append(new)
+
+
+def test_written_data_may_contain_themselves_but_not_new_data_that_do():
+    x = [1]
+    x.append(x)
+    with Graph(workers=1, on="processes"):
+        put_first(x, 2)
+    assert x[0] == 2 and x[1] is x
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
+        enclose([np.zeros(1)])
+    (error,) = caught.value.exceptions
+    assert isinstance(error, UsageError)
+    assert "contain themselves" in str(error)
+
+
+@task(reads="x", writes="found")
+def note_first(x, found):
+    found["first"] = x[0]
+
+
+def test_read_data_may_contain_themselves():
+    x, found = [1], {}
+    x.append(x)
+    with Graph(workers=1, on="processes"):
+        note_first(x, found)
+    assert found == {"first": 1}
+
+
 def test_tensors_inside_written_data_are_refused_by_processes():
     torch = pytest.importorskip("torch")
     with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, on="processes"):
@@ -217,7 +349,8 @@ def test_body_that_other_processes_do_not_find_is_refused_when_it_is_called():
 
 
 def test_written_object_that_cannot_come_back_is_refused():
-    with Graph(workers=1, on="processes"), pytest.raises(UsageError, match="do not come back"):
+    told = "do not come back .* use an array, a list, a dict or a bytearray"
+    with Graph(workers=1, on="processes"), pytest.raises(UsageError, match=told):
         fail(object())
 
 

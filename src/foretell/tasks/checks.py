@@ -29,8 +29,14 @@ def checked_call(
     written = set(function.write_places)
     spared = [k for k in range(len(values)) if k not in written]
     given = tuple(value if k in written else _locked(value) for k, value in enumerate(values))
+    watched = [(k, values[k]) for k in spared]
     # A list of arrays is given as another list, which may change as well.
-    before = {k: (_content(values[k]), _content(given[k])) for k in spared}
+    watched += [
+        (k, given[k])
+        for k in spared
+        if given[k] is not values[k] and isinstance(values[k], list | tuple)
+    ]
+    before = [_content(value) for _, value in watched]
     try:
         result = call(given)
     except ValueError as error:
@@ -40,8 +46,8 @@ def checked_call(
             f"task '{function.label}' writes to an array that it only reads; add its parameter to "
             "writes"
         ) from error
-    for k in spared:
-        if (_content(values[k]), _content(given[k])) != before[k]:
+    for (k, value), content in zip(watched, before, strict=True):
+        if _content(value) != content:
             raise UndeclaredWrite(
                 f"task '{function.label}': '{names[k]}' changed while it ran, and is not "
                 f"declared as written; add it to writes"
@@ -64,6 +70,8 @@ class _Same:
 def _content(value: Any, outer: tuple[int, ...] = ()) -> Any:
     """Return what a value holds, in a form that stays as it is when the value changes."""
     if isinstance(value, np.ndarray):
+        if value.dtype.hasobject and value.dtype.names:
+            return tuple(_content(value[name], outer) for name in value.dtype.names)
         if value.dtype.hasobject:
             return value.shape, _content(value.ravel().tolist(), outer)
         return value.shape, zlib.crc32(value.tobytes())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -15,6 +15,10 @@ from foretell.tasks.declare import TaskFunction
 
 #: Values that a body can change and that can be changed here in the same way.
 _CHANGED = (np.ndarray, list, dict, set, bytearray)
+#: Values that hold others.
+_HOLDERS = (np.ndarray, list, dict)
+#: Values that become here what they became there; tuples stay, and what they hold changes.
+_RESTORED = (*_CHANGED, tuple)
 #: Values that nobody can change, or that processes know by name.
 _FIXED = (*KEYS, complex, range, type, FunctionType, BuiltinFunctionType, np.generic)
 
@@ -25,8 +29,7 @@ def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
         if not isinstance(values[k], (*_CHANGED, *KEYS, tuple)):
             raise UsageError(
                 f"task '{function.label}' writes a {type(values[k]).__name__}, whose changes do "
-                "not come back from another process; use an array, a list, a dict, a set or a "
-                "bytearray"
+                "not come back from another process; use an array, a list, a dict or a bytearray"
             )
 
 
@@ -39,13 +42,12 @@ def have_common_memory(function: TaskFunction, values: tuple[Any, ...]) -> bool:
     arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
     seen: dict[int, int] = {}
     for k, value in enumerate(values):
-        for part in _parts(value, seen.keys()):
+        for part in _parts([value], seen.keys()):
             if isinstance(part, np.ndarray):
                 arrays.append((k, part))
-            elif isinstance(part, _CHANGED):
-                if id(part) in seen and (k in written or seen[id(part)] in written):
-                    return True
-                seen.setdefault(id(part), k)
+            elif isinstance(part, _CHANGED) and id(part) in seen and {k, seen[id(part)]} & written:
+                return True
+            seen.setdefault(id(part), k)
     return any(
         (i in written or k in written) and np.may_share_memory(a, b)
         for n, (i, a) in enumerate(arrays)
@@ -53,21 +55,32 @@ def have_common_memory(function: TaskFunction, values: tuple[Any, ...]) -> bool:
     )
 
 
-def _parts(value: Any, known: Any = ()) -> Iterator[Any]:
-    """Return all within a value that may change, itself first; what is known is not entered."""
-    if isinstance(value, _FIXED):
-        return
-    if not isinstance(value, tuple):
+def _parts(values: Iterable[Any], known: Container[int] = ()) -> Iterator[Any]:
+    """Return all within values that may change, and the tuples that hold such parts after them.
+
+    What is known is not entered.
+    """
+    for value in values:
+        if isinstance(value, _FIXED):
+            continue
+        if isinstance(value, tuple):
+            is_changeable = False
+            for part in _parts(value, known):
+                is_changeable = True
+                yield part
+            if is_changeable:
+                yield value
+            continue
         is_known = id(value) in known
         yield value
-        if is_known:
-            return
-    if isinstance(value, list | tuple):
-        for part in value:
-            yield from _parts(part, known)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _parts(part, known)
+        if not is_known and isinstance(value, _HOLDERS) and (inside := _inside(value)):
+            yield from _parts(inside, known)
+
+
+def _inside(value: Any) -> Sequence[Any]:
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype == object else ()
+    return list(value.values() if isinstance(value, dict) else value)
 
 
 class Written:
@@ -75,29 +88,16 @@ class Written:
 
     def __init__(self, function: TaskFunction, values: Sequence[Any]) -> None:
         self._label = function.label
-        self._parts = [part for k in function.write_places for part in _parts(values[k])]
-        self._numbers: dict[int, int] = {}
-        for number, part in enumerate(self._parts):
-            self._numbers.setdefault(id(part), number)
-        # Of other objects it can only be told whether they have changed.
-        self._before = [None if isinstance(p, _CHANGED) else self._as_sent(p) for p in self._parts]
-
-    def changes(self) -> list[Any]:
-        """Return what each part has become, for the call's own data to become the same."""
-        for part, before in zip(self._parts, self._before, strict=True):
-            if before is not None and self._as_sent(part) != before:
-                raise UsageError(
-                    f"task '{self._label}' changes an object of type {type(part).__name__} inside "
-                    "its data, which does not come back from another process; put a new one in "
-                    "its place, or use arrays, lists, dicts, sets and bytearrays"
-                )
-        return [self._content(part) for part in self._parts]
+        self._parts = list(_parts(values[k] for k in function.write_places))
+        for part in self._parts:
+            if not isinstance(part, _RESTORED) and is_tensor(part):
+                raise self._not_compared(part)  # its memory moves when it is sent
 
     def bring_back(self, changes: Sequence[Any]) -> None:
         """Change data to what their copies became."""
         for part, new in zip(self._parts, changes, strict=True):
             if isinstance(part, np.ndarray):
-                part[...] = new
+                part[...] = new if part.dtype != object else self._built_array(new, part.shape)
             elif isinstance(part, set):
                 part.clear()
                 part.update(new)
@@ -111,27 +111,75 @@ class Written:
                 for key, value in found.items():
                     part[key] = value
 
-    def _as_sent(self, part: Any) -> bytes:
+    def _built(self, told: Sequence[Any]) -> Any:
+        kind, content = told[:2]
+        if kind == "part":
+            return self._parts[content]
+        if kind == "new":
+            return content
+        if kind == "dict":
+            return dict(zip(content, map(self._built, told[2]), strict=True))
+        found = map(self._built, content)
+        if kind == "named tuple":
+            return told[2]._make(found)
+        return list(found) if kind == "list" else tuple(found)
+
+    def _built_array(self, told: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        found = self._built(told)
+        flat = np.empty(len(found), dtype=object)
+        for k, value in enumerate(found):  # numpy would enter those that are lists
+            flat[k] = value
+        return flat.reshape(shape)
+
+    def _not_compared(self, part: Any) -> UsageError:
+        return UsageError(
+            f"task '{self._label}' writes data that hold a {type(part).__name__}, of which it "
+            "cannot be told whether another process changes it"
+        )
+
+
+class _Copied(Written):
+    """Copies of what a call writes, in the process that changes them."""
+
+    def __init__(self, function: TaskFunction, values: Sequence[Any]) -> None:
+        super().__init__(function, values)
+        self._numbers: dict[int, int] = {}
+        for number, part in enumerate(self._parts):
+            self._numbers.setdefault(id(part), number)
+        # Of other objects it can only be told whether they have changed.
+        self._before = [None if isinstance(p, _RESTORED) else self._as_sent(p) for p in self._parts]
+
+    def changes(self) -> list[Any]:
+        """Return what each part has become, for the call's own data to become the same."""
+        for part, before in zip(self._parts, self._before, strict=True):
+            if before is not None and self._as_sent(part) != before:
+                raise UsageError(
+                    f"task '{self._label}' changes an object of type {type(part).__name__} inside "
+                    "its data, which does not come back from another process; put a new one in "
+                    "its place, or use arrays, lists, dicts and bytearrays"
+                )
         try:
-            if is_tensor(part):  # whose memory moves when it is sent
-                raise TypeError
-            return bytes(ForkingPickler.dumps(part))
-        except Exception:  # what an object's own code raises
+            return [self._content(part) for part in self._parts]
+        except RecursionError:
             raise UsageError(
-                f"task '{self._label}' writes data that hold a {type(part).__name__}, of which it "
-                "cannot be told whether another process changes it"
+                f"task '{self._label}' writes new data that contain themselves or are nested too "
+                "deeply to come back from another process; use lists and dicts that do not contain "
+                "themselves"
             ) from None
 
+    def _as_sent(self, part: Any) -> bytes:
+        try:
+            return bytes(ForkingPickler.dumps(part))
+        except Exception:  # what an object's own code raises
+            raise self._not_compared(part) from None
+
     def _content(self, part: Any) -> Any:
-        if isinstance(part, np.ndarray) and part.dtype.hasobject:
-            for one in part.flat:
-                if not isinstance(one, _FIXED):
-                    raise UsageError(
-                        f"task '{self._label}' writes an array that holds a {type(one).__name__}, "
-                        "which does not come back from another process; use a list"
-                    )
-        if isinstance(part, list | dict):
-            return self._told_inside(part)
+        if isinstance(part, np.ndarray) and part.dtype == object:
+            return self._told_inside(part.ravel().tolist())
+        if isinstance(part, list):
+            return self._told_inside(list(part))
+        if isinstance(part, dict):
+            return self._told_inside(dict(part))
         return part if isinstance(part, _CHANGED) else None
 
     def _told(self, value: Any) -> tuple[Any, ...]:
@@ -144,42 +192,46 @@ class Written:
         return ("new", value)
 
     def _told_inside(self, value: Any) -> tuple[Any, ...]:
-        if all(id(part) not in self._numbers for part in _parts(value) if part is not value):
+        inside = _inside(value)
+        if all(id(part) not in self._numbers for part in _parts(inside)):
             return ("new", value)
-        if isinstance(value, dict):
-            return ("dict", list(value), [self._told(part) for part in value.values()])
-        kind = "list" if isinstance(value, list) else "tuple"
-        return (kind, [self._told(part) for part in value])
-
-    def _built(self, told: Sequence[Any]) -> Any:
-        kind, content = told[:2]
-        if kind == "part":
-            return self._parts[content]
-        if kind == "new":
-            return content
-        if kind == "dict":
-            return dict(zip(content, map(self._built, told[2]), strict=True))
-        found = map(self._built, content)
-        return list(found) if kind == "list" else tuple(found)
+        told = [self._told(part) for part in inside]
+        kind = type(value)
+        if kind is dict:
+            return ("dict", list(value), told)
+        if kind in (list, tuple):
+            return (kind.__name__, told)
+        if issubclass(kind, tuple) and hasattr(kind, "_make"):
+            return ("named tuple", told, kind)
+        raise UsageError(
+            f"task '{self._label}' puts data that it writes into a new {kind.__name__}, which does "
+            "not come back from another process; use a list, a tuple, a named tuple or a dict"
+        )
 
 
 def run_copied(function: TaskFunction, values: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Run a body with data that were sent; return its result and what it has changed."""
     # Ray hands over arrays that cannot be written.
-    own = tuple(map(_own, values))
-    written = Written(function, own)
+    own = tuple(_own(values, set()))
+    written = _Copied(function, own)
     result = function.call_with(own)
     return result, written.changes()
 
 
-def _own(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value if value.flags.writeable else value.copy(order="K")
-    if isinstance(value, list):
-        value[:] = map(_own, value)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            value[key] = _own(part)
-    elif type(value) is tuple:
-        return tuple(map(_own, value))
-    return value
+def _own(values: Iterable[Any], seen: set[int]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            yield value.copy(order="K")
+            continue
+        if isinstance(value, list | dict) and id(value) not in seen:
+            seen.add(id(value))
+            if isinstance(value, list):
+                value[:] = _own(value, seen)
+            else:
+                for key, part in zip(value, _own(list(value.values()), seen), strict=True):
+                    value[key] = part
+        elif type(value) is tuple:
+            value = tuple(_own(value, seen))
+        elif isinstance(value, tuple) and hasattr(value, "_make"):
+            value = value._make(_own(value, seen))
+        yield value

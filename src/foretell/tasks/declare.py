@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from foretell.errors import Option, UsageError, suggest
+from foretell.tasks.data import is_tensor
 
 if TYPE_CHECKING:
     from foretell.tasks.graph import Graph
@@ -248,11 +251,16 @@ class TaskFunction:
 
 def _n_numbers(value: Any) -> int:
     """Return how many numbers an array or a tensor holds, or those in a list or tuple."""
+    if isinstance(value, list | tuple):
+        # One look at each type: most lists hold many values of few types, and no arrays.
+        samples = dict(zip(map(type, value), value, strict=True))
+        counted = {k for k, v in samples.items() if isinstance(v, np.ndarray) or is_tensor(v)}
+        return sum(_n_numbers(v) for v in value if type(v) in counted) if counted else 0
     found = getattr(value, "size", 0)
     if type(found) is int:
-        return sum(map(_n_numbers, value)) if isinstance(value, list | tuple) else found
-    counted = getattr(value, "numel", None)  # of a tensor, whose size is a method
-    return int(counted()) if callable(counted) else 0
+        return found
+    numel = getattr(value, "numel", None)  # of a tensor, whose size is a method
+    return int(numel()) if callable(numel) else 0
 
 
 def _picker(places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
