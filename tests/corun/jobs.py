@@ -13,11 +13,32 @@ from foretell.traces import Trace
 
 #: Keeps a core busy until it has used so much CPU time.
 SPIN = "import time\nwhile time.process_time() < {0}: pass"
+#: Starts so many children, which all wait until it ends after some seconds.
+MANY = """
+import os, time
+reader, writer = os.pipe()
+children = []
+for _ in range({0}):
+    child = os.fork()
+    if child == 0:
+        os.close(writer)
+        os.read(reader, 1)               # until the parent closes its end
+        os._exit(0)
+    children.append(child)
+time.sleep({1})
+os.close(writer)
+for child in children:
+    os.waitpid(child, 0)
+"""
 FACTS = {"cpu": "Test", "n_usable": 2, "memory_bytes": 2**34, "architecture": "x86_64"}
 
 
 def python(code):
     return (sys.executable, "-c", code)
+
+
+def many(n_children, seconds):
+    return python(MANY.format(n_children, seconds))
 
 
 def spin(cpu_s):

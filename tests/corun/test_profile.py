@@ -16,24 +16,7 @@ from foretell.decide.corun.jobs import BANDWIDTH, CPU
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.traces import Trace
 
-from .jobs import FACTS, SPIN, made_up, made_up_machine, on_last_cpu, python, spin
-
-MANY = """
-import os, time
-reader, writer = os.pipe()
-children = []
-for _ in range(1000):
-    child = os.fork()
-    if child == 0:
-        os.close(writer)
-        os.read(reader, 1)               # until the parent closes its end
-        os._exit(0)
-    children.append(child)
-time.sleep(4)
-os.close(writer)
-for child in children:
-    os.waitpid(child, 0)
-"""
+from .jobs import FACTS, SPIN, made_up, made_up_machine, many, on_last_cpu, python, spin
 
 
 def test_a_job_that_rests_and_computes_has_two_phases(tmp_path):
@@ -148,7 +131,7 @@ def test_a_pause_that_was_meant_is_no_gap(tmp_path):
 
 
 def test_a_profile_of_a_thousand_processes_can_be_read_back(tmp_path):
-    found = profile_job(python(MANY))
+    found = profile_job(many(1000, 4))
     write_profile(found, tmp_path / "many.profile")
     again = read_profile(tmp_path / "many.profile")
     assert again.trace.columns["n_processes"].max() >= 900

@@ -19,7 +19,7 @@ _CHANGED = (np.ndarray, list, dict, set, bytearray)
 _HOLDERS = (np.ndarray, list, dict)
 #: Values that become here what they became there; tuples stay, and what they hold changes.
 _RESTORED = (*_CHANGED, tuple)
-#: Values that nobody can change, or that processes know by name.
+#: Values that cannot change, or that are sent by name.
 _FIXED = (*KEYS, complex, range, type, FunctionType, BuiltinFunctionType, np.generic)
 
 

@@ -24,7 +24,7 @@ PROTECTION = (
     "A sandbox is a confined process, a software stand-in and not an enclave. It protects data "
     "from brokers, queues, disks, logs and other users, and from a task that would send its input "
     "elsewhere. It does not protect from root, the kernel, a hypervisor or side channels, and "
-    "proves nothing to others: there is no attestation."
+    "there is no attestation: others cannot check what runs."
 )
 ISOLATIONS = ("none", "process", "sandbox", "enclave")
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)

@@ -15,7 +15,7 @@ from foretell.corun.running.together import JobOrder, lost_core_s, run_together
 from foretell.errors import UsageError
 from foretell.traces import Trace
 
-from ..jobs import SPIN, python, spin
+from ..jobs import SPIN, many, python, spin
 
 
 def wait_for(condition, limit_s=60.0):
@@ -137,24 +137,7 @@ def test_jobs_end_when_the_process_that_asked_for_them_is_killed(tmp_path):
 
 
 def test_hundreds_of_processes_in_a_tree_do_not_break_it():
-    code = """
-import os, sys
-reader, writer = os.pipe()
-children = []
-for _ in range(300):
-    child = os.fork()
-    if child == 0:
-        os.close(writer)
-        os.read(reader, 1)               # until the parent closes its end
-        os._exit(0)
-    children.append(child)
-import time
-time.sleep(2)
-os.close(writer)
-for child in children:
-    os.waitpid(child, 0)
-"""
-    (job,) = run_together([JobOrder("many", python(code))]).jobs
+    (job,) = run_together([JobOrder("many", many(300, 2))]).jobs
     assert not job.failure
     assert job.trace.columns["n_processes"].max() >= 300
 

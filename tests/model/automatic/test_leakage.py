@@ -9,7 +9,7 @@ import pytest
 import foretell
 from foretell.dataset import read_dataset
 from foretell.model.automatic.fit import automatic_campaign
-from foretell.model.automatic.leakage import derived_columns, near_columns
+from foretell.model.automatic.leakage import Suspicious, suspicious_columns
 from foretell.model.table import EVERY_COLUMN, prepare_table
 
 SEEDS = range(5)
@@ -30,9 +30,13 @@ def runs(seed, n=60, repeats=1, noise=0.05):
     return frame.assign(time_s=law * random.lognormal(0, noise, len(frame)))
 
 
-def found(frame, columns=derived_columns):
+def judged(frame):
     campaign = automatic_campaign("time_s", EVERY_COLUMN, 0)
-    return columns(prepare_table(campaign, read_dataset(frame)))
+    return suspicious_columns(prepare_table(campaign, read_dataset(frame)))
+
+
+def found(frame):
+    return list(judged(frame).derived)
 
 
 def jitter(frame, noise):
@@ -73,7 +77,7 @@ def test_a_column_measured_beside_the_target_is_found(derive, repeats, seed):
     frame = runs(seed, repeats=repeats)
     frame["time_s"] *= 60
     frame = frame.assign(other=derive(frame))
-    assert {*found(frame), *found(frame, near_columns)} == {"other"}
+    assert [*judged(frame).derived, *judged(frame).near] == ["other"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -151,7 +155,7 @@ def sizes_that_rule(seed, low=10.0):
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_setting_is_not_found(table, seed):
-    assert found(table(seed)) == found(table(seed), near_columns) == []
+    assert judged(table(seed)) == Suspicious()
 
 
 def test_a_fit_notes_the_column_its_share_and_the_remedy_and_keeps_it():

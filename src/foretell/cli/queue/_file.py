@@ -8,7 +8,7 @@ from foretell.decide.queueing.queue_file import Queue, read_queue
 
 
 def read_classes(path: Path) -> Queue:
-    """Read a class file; refuse an engine or a sprint mechanism that nobody knows."""
+    """Read a class file; refuse an engine or a sprint mechanism that does not exist."""
     from foretell.adapters.dispatcher.engines import ENGINES
     from foretell.adapters.dispatcher.sprints import SPRINTS
 

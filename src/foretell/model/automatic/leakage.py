@@ -43,21 +43,30 @@ _FEWEST_REPEATS = 8
 _LEAST_CORRELATION, _LEAST_F = 0.97, 20.0
 
 
-def derived_columns(table: Table) -> list[str]:
-    """Name the columns that look derived from the target."""
-    return list(dict.fromkeys(_Evidence.of(table).derived())) if _can_tell(table) else []
+@dataclass(frozen=True)
+class Suspicious:
+    """Columns that may be results.
 
-
-def near_columns(table: Table) -> list[str]:
-    """Name other columns that give the target up to a few percent, as an energy or a bill does.
-
-    The size of an input may do so, too.
+    Attributes
+    ----------
+    derived
+        Those that look derived from the target.
+    near
+        Others that give the target up to a few percent, as an energy or a bill does; the size of an
+        input may do so, too.
     """
-    return _Evidence.of(table).near() if _can_tell(table) else []
+
+    derived: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
 
 
-def _can_tell(table: Table) -> bool:
-    return len(table.y) >= _FEWEST_ROWS and bool((table.y > 0).all())
+def suspicious_columns(table: Table) -> Suspicious:
+    """Find the columns that may be results of the runs."""
+    if len(table.y) < _FEWEST_ROWS or not (table.y > 0).all():
+        return Suspicious()
+    evidence = _Evidence.of(table)
+    derived = tuple(dict.fromkeys(evidence.derived()))
+    return Suspicious(derived, tuple(evidence.near(derived)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +133,9 @@ class _Evidence:
                 # Time is size / throughput. Without the throughput, the size still explains it.
                 yield min(pair, key=lambda name: self._rest([n for n in pair if n != name]))
 
-    def near(self) -> list[str]:
-        """Return columns that depend on the settings, and come near the target."""
-        certain = set(self.derived())
-        measured = [n for n in self.suspects if n not in certain and self._follows_settings(n)]
+    def near(self, derived: Sequence[str]) -> list[str]:
+        """Return other columns that depend on the settings, and come near the target."""
+        measured = [n for n in self.suspects if n not in derived and self._follows_settings(n)]
         return [name for name in measured if self._comes_near_target(name)]
 
     def _comes_near_target(self, name: str) -> bool:

@@ -22,7 +22,7 @@ from foretell.model.automatic.explanation import (
     explained_share,
     find_plateaus,
 )
-from foretell.model.automatic.leakage import derived_columns, near_columns
+from foretell.model.automatic.leakage import suspicious_columns
 from foretell.model.automatic.left_out import grows_with_every_row
 from foretell.model.automatic.members import LAWS, member_spec
 from foretell.model.automatic.rehearsal import (
@@ -169,14 +169,15 @@ class AutomaticRecord:
     def _column_notes(self) -> Iterator[str]:
         """Point at columns that look like results or numbers of runs; the model uses them."""
         target = self.campaign.data.target
-        for name in derived_columns(self.table):
+        suspicious = suspicious_columns(self.table)
+        for name in suspicious.derived:
             share = percent(self._shares.get(name, 0.0))
             yield (
                 f"Column '{name}' looks derived from the target: it gives {target} almost alone, "
                 f"and differs from run to run as {target} does ({share} of what matters). If it is "
                 "not known before a run, fit again and skip it."
             )
-        for name in near_columns(self.table):
+        for name in suspicious.near:
             share = percent(self._shares.get(name, 0.0))
             yield (
                 f"Column '{name}' gives {target} up to a few percent ({share} of what matters). If "
