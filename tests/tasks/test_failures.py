@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -204,6 +205,43 @@ def test_check_finds_changes_of_lists_dicts_and_other_data(data, how):
     assert isinstance(error, UndeclaredWrite)
     with Graph(workers=1, check=True):
         changes(data, lambda data: None, "done")
+
+
+class Pair(NamedTuple):
+    a: Any
+    n: int
+
+
+class Row(list):
+    def __init__(self, kind, parts):
+        super().__init__(parts)
+        self.kind = kind
+
+
+@pytest.mark.parametrize("kind", [Pair, Row])
+def test_check_takes_named_tuples_and_lists_of_other_classes(kind):
+    def given():
+        return Pair(np.zeros(1), 2) if kind is Pair else Row("x", [np.zeros(1), 2])
+
+    seen = []
+    with Graph(workers=1, check=True):
+        changes(given(), lambda data: seen.append(type(data)), "done")
+    assert seen == [kind]
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, check=True):
+        changes(given(), lambda data: data[0].fill(1), "done")
+    assert isinstance(caught.value.exceptions[0], UndeclaredWrite)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_list_of_arrays_may_contain_itself(check):
+    array = np.zeros(1)
+    data = [array]
+    data.append(data)
+    seen = []
+    with Graph(workers=1, check=check):
+        changes(data, lambda given: seen.append(given[0][0]), "done")
+        writes_what_it_says(array)
+    assert (seen, array[0]) == ([0], 1)  # the second task waits for the first
 
 
 RECORD = [("object", object), ("number", float)]

@@ -1,6 +1,8 @@
 """Sealed values: what comes back, and what every change of the bytes leads to."""
 
 import struct
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -139,6 +141,25 @@ def test_keys_are_neither_shown_nor_pickled():
         pickle.dumps(OWNER)
     with pytest.raises(UsageError, match="32 bytes"):
         OwnerKey(b"short")
+
+
+class Row(list):
+    """A list that knows more than its parts."""
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+
+ITSELF: list[Any] = []
+ITSELF.append(ITSELF)
+
+
+@pytest.mark.parametrize("value", [Row([1]), Pair(1, 2), OrderedDict(a=1), ITSELF])
+def test_values_that_would_come_back_as_others_are_refused(value):
+    with pytest.raises(UsageError, match="cannot be sent"):
+        OWNER.seal([value])
 
 
 @pytest.mark.parametrize("value", [object(), np.array([object()]), {1: 2}, lambda: 0])

@@ -87,11 +87,18 @@ def _content(value: Any, outer: tuple[int, ...] = ()) -> Any:
     return tuple(_content(part, outer) for part in value)
 
 
-def _locked(value: Any) -> Any:
+def _locked(value: Any, outer: tuple[Any, ...] = ()) -> Any:
     if isinstance(value, np.ndarray):
         view = value.view()
         view.flags.writeable = False
         return view
-    if isinstance(value, list | tuple) and any(isinstance(v, np.ndarray) for v in value):
-        return type(value)(map(_locked, value))
-    return value
+    if not isinstance(value, list | tuple) or not any(isinstance(v, np.ndarray) for v in value):
+        return value
+    if any(value is one for one in outer):  # a list may contain itself
+        return value
+    parts = [_locked(part, (*outer, value)) for part in value]
+    if type(value) in (list, tuple):
+        return type(value)(parts)
+    if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple
+        return value._make(parts)
+    return value  # of another class, which nobody knows how to make: its content is compared

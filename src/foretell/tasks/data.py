@@ -221,7 +221,7 @@ class Dependencies:
         every = {id(one): one for entry in entries for one in (entry, *entry.others)}
         return [one.writer for one in every.values() if one.writer is not None]
 
-    def _entries(self, values: Sequence[Any]) -> list[_Entry]:
+    def _entries(self, values: Sequence[Any], outer: tuple[Any, ...] = ()) -> list[_Entry]:
         found: list[_Entry] = []
         for value in values:
             if type(value) is str and value in self._keys:
@@ -229,7 +229,8 @@ class Dependencies:
             elif isinstance(value, np.ndarray):
                 found.append(self._of_array(value))
             elif isinstance(value, (list, tuple)) and any(map(_is_array, value)):
-                found += self._entries(value)
+                if not any(value is one for one in outer):  # a list may contain itself
+                    found += self._entries(value, (*outer, value))
             else:
                 found.append(self._of_other(value))
         return found

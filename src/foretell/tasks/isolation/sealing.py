@@ -52,7 +52,13 @@ def pack(value: Any) -> list[bytes | memoryview]:
     and arrays of numbers.
     """
     buffers: list[bytes | memoryview] = []
-    header = json.dumps(_described(value, buffers)).encode()
+    try:
+        header = json.dumps(_described(value, buffers)).encode()
+    except RecursionError:
+        raise UsageError(
+            "a list or dict that contains itself, or is nested too deeply, cannot be sent to an "
+            "isolated task"
+        ) from None
     return [header, *buffers]
 
 
@@ -68,11 +74,12 @@ def _described(value: Any, buffers: list[bytes | memoryview]) -> Any:
     if isinstance(value, bytes | bytearray):
         buffers.append(bytes(value))
         return {"b": len(value), "mutable": isinstance(value, bytearray)}
-    if isinstance(value, list):
+    # Not of classes derived from these, which would arrive without what they add.
+    if type(value) is list:
         return [_described(part, buffers) for part in value]
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return {"t": [_described(part, buffers) for part in value]}
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if type(value) is dict and all(type(key) is str for key in value):
         return {"d": [[key, _described(part, buffers)] for key, part in value.items()]}
     raise UsageError(
         f"a {type(value).__name__} cannot be sent to an isolated task: use numbers, texts, bytes, "
