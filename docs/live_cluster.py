@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.adapters.kubernetes.control_plane import ControlPlane, find_servers, wait_until
 from tests.adapters.kubernetes.kubelets import SECONDS, Kubelets, node_of, pod
 
+KUBECONFIG = Path("kubeconfig")
 WHERE = "/api/v1/namespaces/default/pods"
 LABEL = "node.kubernetes.io/instance-type"
 #: Name, CPUs, memory and how many there are: the types of the example of a cluster file.
@@ -66,6 +67,7 @@ def main() -> None:
     if servers is None:
         sys.exit("there is no Kubernetes control plane here; `make kubernetes` builds one")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    KUBECONFIG.unlink(missing_ok=True)  # of another cluster
     with tempfile.TemporaryDirectory() as folder:
         plane = ControlPlane(servers, folder).start()
         try:
@@ -85,11 +87,13 @@ def main() -> None:
                         _place_pods(plane)
                 signal.pause()
         finally:
+            KUBECONFIG.unlink(missing_ok=True)  # it leads nowhere now
             plane.close()
 
 
 def _write_kubeconfig(plane: ControlPlane) -> None:
-    Path("kubeconfig").write_bytes(plane.kubeconfig().read_bytes())
+    KUBECONFIG.write_bytes(plane.kubeconfig().read_bytes())
+    print("kubeconfig is written", file=sys.stderr)  # noqa: T201
 
 
 def _add(kubelets: Kubelets, types: Sequence[tuple[str, int, str, int]]) -> None:
@@ -100,6 +104,7 @@ def _add(kubelets: Kubelets, types: Sequence[tuple[str, int, str, int]]) -> None
 
 def _start_scheduler(plane: ControlPlane, url: str) -> None:
     """Wait for the extender, and let kube-scheduler ask it."""
+    print(f"waits for an extender at {url}", file=sys.stderr)  # noqa: T201
     while True:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/healthz"):  # noqa: S310
             break

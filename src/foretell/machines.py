@@ -89,7 +89,7 @@ class Resources:
             name = _SYNONYMS.get(written, written)
             amounts = known if name in {"cpus", "memory_bytes", "gpus"} else custom
             if name in amounts:
-                raise UsageError(f"{written}: stands for {name}, which is given twice; remove one")
+                raise UsageError(f"{name} is given twice, once as {written}; remove one")
             amounts[name] = read_amount(value, written)
         return cls(**known, custom=custom)
 

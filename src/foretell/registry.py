@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from foretell.errors import UsageError, suggest
+from foretell.errors import UsageError, error_lines, suggest
 
 Plugin = TypeVar("Plugin")
 
@@ -62,5 +62,15 @@ class Registry(Generic[Plugin]):
             module, _, attribute = self._table[name].partition(":")
             found = getattr(import_module(module), attribute)
         else:
-            found = self._foreign[name].load()
+            found = self._loaded(self._foreign[name])
         return found
+
+    def _loaded(self, entry: Any) -> Any:
+        """Load the plug-in of another package; whatever keeps it from that is told."""
+        try:
+            return entry.load()
+        except Exception as error:
+            raise UsageError(
+                f"the {self.kind} '{entry.name}' of another package cannot be loaded from "
+                f"{entry.value}: {error_lines(error)[0]}; correct or uninstall that package"
+            ) from error

@@ -189,6 +189,21 @@ def test_what_does_not_decide_is_not_shown():
     assert "H = " not in str(place_task(POWERED, "cpu=1", policy="peaks"))
 
 
+def test_what_is_not_needed_may_be_unknown():
+    types = [{"name": "a", "count": 1, "capacity": {"cpu": 4}, "time_s": 5}]
+    row = str(place_task({"node_type": types}, "cpu=1", H=0)).splitlines()[1]
+    assert row.endswith("inside   ← chosen")
+    row = str(place_task({"node_type": types}, "cpu=1", H=0.5)).splitlines()[1]
+    assert "a has no model of energy" in row
+
+
+def test_features_that_no_prediction_uses_are_named():
+    found = place_task(POWERED, "cpu=1,mem=9Ti,color=red")
+    assert list(found.unused) == ["color", "mem"] == found.to_json()["unused"]
+    assert "No prediction uses 'mem'. Did you mean memory?" in str(found)
+    assert not place_task(POWERED, "cpu=1").unused
+
+
 # Why nodes are out
 
 
@@ -349,4 +364,4 @@ def test_a_profile_may_also_be_a_file_and_must_be_one_of_the_two(tmp_path):
     assert slowdowns == [1.0, pytest.approx(1.5)]
     done = CliRunner().invoke(cli, ["cluster", "place", str(path), "--task", "profile=wyde"])
     assert done.exit_code == 2
-    assert "wyde cannot be read" in done.output
+    assert "the profile 'wyde', which is neither one of [profiles]" in done.output

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 import time
 import tomllib
@@ -71,6 +72,18 @@ def test_a_quick_sweep_takes_minutes_and_says_so(tmp_path):
     prepared = prepare_sweep(quick.sweep)
     assert len(prepared.runs) == quick.n_runs
     assert estimate_time(prepared).total_s == pytest.approx(quick.total_s)
+
+
+def test_names_of_types_become_names_of_files(tmp_path):
+    table = {"count": 1, "capacity": {"cpu": 2, "memory": "1Gi"}}
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps({"node_type": [{"name": "a b", **table}]}))
+    folder = tmp_path / "probe"
+    done = CliRunner().invoke(cli, ["cluster", "probe", str(path), "--quick", "-o", str(folder)])
+    command = shlex.split(next(line for line in done.output.splitlines() if "a b.toml" in line))
+    assert command == ["foretell", "measure", str(folder / "a b.toml"), "-o", "a b.csv"]
+    with pytest.raises(UsageError, match="a/b: sweeps are files"):
+        write_probes({"node_type": [{"name": "a/b", **table}]}, tmp_path / "other")
 
 
 def test_governors_are_tried_where_asked_for():
@@ -205,8 +218,9 @@ def test_a_probe_becomes_two_models_that_place_tasks(tmp_path):
         }
         foretell.fit_model(campaign, tmp_path / "runs.csv", output=tmp_path / "models" / target)
     types = [
-        {"name": "here", "count": 1, "capacity": {"cpu": 1}, "models": str(tmp_path / "models")}
-    ]
+        {"name": "here", "count": 1, "capacity": {"cpu": 1, "memory": "1Gi"},
+         "models": str(tmp_path / "models")}
+    ]  # fmt: skip
     chosen = foretell.place_task({"node_type": types}, "job=copy,iterations=4,memory_mib=2").chosen
     assert chosen.estimate.time.value > 0
     assert chosen.estimate.energy.value > 0

@@ -195,7 +195,7 @@ def test_a_weight_in_a_table_that_is_out_of_range_names_its_row_and_column():
         ({"cluster": {**CLUSTER, "trace": {"H": 3}}}, r"^trace\.H: must be a number from 0 to 1"),
         (
             {"tasks": pd.DataFrame({"arrival_s": [0, 1], "cpu": 1, "work": [1, None]})},
-            "the time of task 2 is not known.*needs 'work'",
+            "row 2: its time on nodes of type .* is not known.*needs 'work'",
         ),
         (
             {"tasks": pd.DataFrame({"arrival_s": [0], "cpu": [99], "work": [1]})},
@@ -355,7 +355,7 @@ def test_a_file_with_profiles_may_move_tasks_that_have_none(tmp_path):
 
 def test_profiles_that_cannot_be_used_are_refused(tmp_path):
     tasks = pd.DataFrame({"arrival_s": [0.0], "cpu": 1, "work": 10.0, "profile": "no.profile"})
-    with pytest.raises(DatasetError, match=r"no\.profile cannot be read"):
+    with pytest.raises(UsageError, match=r"the profile 'no\.profile', which is neither"):
         ends(tasks)
     known = tasks.assign(profile=profiled(tmp_path, 1.0))
     with pytest.raises(UsageError, match="not moved"):

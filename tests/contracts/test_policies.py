@@ -29,6 +29,11 @@ class Short(Sound):
         return candidates.time_s[:1]
 
 
+class Listing(Policy):
+    def scores(self, candidates, H, random):
+        return [0.0] * len(candidates.nodes)
+
+
 class Restless(Sound):
     def scores(self, candidates, H, random):
         return np.random.default_rng().random(len(candidates.nodes))
@@ -78,19 +83,48 @@ def test_a_sound_policy_passes():
 
 @pytest.mark.parametrize(
     "broken",
-    [Short, Restless, Greedy, Infinite, Reversed, Curious, Careless, CarelessOfPower, Unmoved],
+    [
+        Short,
+        Listing,
+        Restless,
+        Greedy,
+        Infinite,
+        Reversed,
+        Curious,
+        Careless,
+        CarelessOfPower,
+        Unmoved,
+    ],
 )
 def test_broken_policies_are_caught(broken):
     with pytest.raises(AssertionError, match=broken.__name__):
         check_policy(broken)
 
 
+def install(folder, package, target):
+    """Install a package that announces a policy 'mine'."""
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[foretell.policies]\nmine = {target}\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "why"), [("json:Nope", "no attribute 'Nope'"), ("no_such:Mine", "No module named")]
+)
+def test_a_policy_that_cannot_be_loaded_is_named_with_its_package(
+    tmp_path, monkeypatch, target, why
+):
+    install(tmp_path, "broken", target)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry("policy", {}, group="foretell.policies")
+    with pytest.raises(UsageError, match=rf"'mine' .* cannot be loaded from {target}: .*{why}"):
+        registry.get("mine")
+
+
 def test_two_packages_with_a_policy_of_one_name_are_refused(tmp_path, monkeypatch):
     for package in ("one", "two"):
-        info = tmp_path / f"{package}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[foretell.policies]\nmine = {package}:Mine\n")
+        install(tmp_path, package, f"{package}:Mine")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry("policy", {}, group="foretell.policies")
     with pytest.raises(UsageError, match=r"two packages have a policy 'mine': .*uninstall"):

@@ -269,10 +269,10 @@ def test_there_is_no_best_schedule_of_a_large_scene():
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"time_s": None}, "node type slow: the time of task .*no model.*write time_s"),
-        ({"time_s": "missing * 2"}, "node type slow: the time .*needs 'missing'"),
-        ({"time_s": "work - 99"}, "node type slow: the time .*more than 0"),
-        ({"energy_j": None, "idle_w": None}, "node type slow: the energy .*power curve"),
+        ({"time_s": None}, "its time on nodes of type slow .*no model.*write time_s"),
+        ({"time_s": "missing * 2"}, "its time on nodes of type slow .*needs 'missing'"),
+        ({"time_s": "work - 99"}, "its time on nodes of type slow .*more than 0"),
+        ({"energy_j": None, "idle_w": None}, "its energy on nodes of type slow .*power curve"),
     ],
 )
 def test_a_type_of_which_nothing_is_known_is_refused(changes, expected):

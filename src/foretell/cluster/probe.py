@@ -90,6 +90,10 @@ def write_probes(
     contents: dict[Path, str] = {}
     found = []
     for table in read_cluster(cluster).node_type:
+        if "/" in table.name:
+            raise UsageError(
+                f"node type {table.name}: sweeps are files with its name; rename it without /"
+            )
         idle, sweep = folder / f"{table.name}-idle.toml", folder / f"{table.name}.toml"
         described = probe_sweep(table, options)
         contents[idle] = tomli_w.dumps(_idle_sweep())

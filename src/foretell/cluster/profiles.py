@@ -11,6 +11,7 @@ from foretell.decide.corun.jobs import JobNeeds
 from foretell.decide.placement.cluster import Cluster
 from foretell.decide.placement.neighbors import profile_of
 from foretell.decide.placement.tasks import Task
+from foretell.errors import UsageError, listing
 
 _MOST_CORES = 100_000  # a node has fewer: needs are capped by what it has
 
@@ -22,6 +23,12 @@ def profiles_of(cluster: Cluster, tasks: Iterable[Task] = ()) -> dict[str, JobNe
     """
     files = {name: cluster.folder / file for name, file in cluster.profiles.items()}
     for name in filter(None, map(profile_of, tasks)):
+        if name not in files and not Path(name).exists():
+            known = f" ({listing(cluster.profiles)})" if cluster.profiles else ""
+            raise UsageError(
+                f"a task names the profile '{name}', which is neither one of [profiles] in the "
+                f"cluster file{known} nor a file; foretell corun profile writes one"
+            )
         files.setdefault(name, Path(name))
     return {
         name: replace(read_profile(file).needs(_MOST_CORES), name=name)

@@ -193,7 +193,8 @@ def run_policies(
 def _nothing_fits(cluster: Cluster, arrivals: Sequence[Arrival]) -> UsageError:
     fleet = Fleet.of(cluster)
     need = fleet.need(arrivals[0].task.needs)
-    why = "" if need is None else f" ({fleet.names[0]}: {fleet.lacking(0, need)})"
+    largest = int(np.argmax(fleet.capacity[fleet.row["cpus"]]))
+    why = "" if need is None else f" ({fleet.names[largest]}: {fleet.lacking(largest, need)})"
     return UsageError(
         f"none of the {len(arrivals)} tasks fits on any node, even on an empty one{why}; "
         "ask for less, or correct the capacity of node types"

@@ -24,10 +24,17 @@ _NOT_FEATURES = (ARRIVAL,)
 
 @dataclass(frozen=True)
 class Arrival:
-    """A task, and when it arrives."""
+    """A task, and when it arrives.
+
+    Attributes
+    ----------
+    place
+        Where it is written: a row of a table. Empty if it was made up.
+    """
 
     at_s: float
     task: Task
+    place: str = ""
 
 
 def made_up(table: TraceTable, seed: int) -> list[Arrival]:
@@ -82,9 +89,10 @@ def read_arrivals(source: str | Path | pd.DataFrame | Dataset) -> list[Arrival]:
     )  # fmt: skip
     rows = dataset.frame.drop(columns=list(_NOT_FEATURES)).to_dict("records")
     numbers = dataset.row_numbers
+    places = [f"{dataset.name}, row {number}" for number in numbers]
     return [
-        Arrival(float(at_s), _task(row, f"{dataset.name}, row {number}"))
-        for at_s, row, number in zip(times, rows, numbers, strict=True)
+        Arrival(float(at_s), _task(row, place), place)
+        for at_s, row, place in zip(times, rows, places, strict=True)
     ]
 
 

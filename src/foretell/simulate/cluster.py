@@ -162,7 +162,7 @@ class _Play:
             true = self.scene.truth.of(arrival.task)
             known = np.isfinite(true.time_s) & np.isfinite(true.energy_j)
             if not known[self.fleet.type_of].all():
-                self._refuse(i, arrival.task, known)
+                self._refuse(arrival.place or f"task {i + 1}", arrival.task, known)
             jobs.append(
                 _Job(
                     i, arrival.task, arrival.at_s,
@@ -171,7 +171,7 @@ class _Play:
             )  # fmt: skip
         return jobs
 
-    def _refuse(self, index: int, task: Task, known: NDArray[np.bool_]) -> None:
+    def _refuse(self, which: str, task: Task, known: NDArray[np.bool_]) -> None:
         place = next(int(i) for i in self.fleet.type_of if not known[i])
         table = self.scene.cluster.node_type[place]
         estimate = self.scene.truth.of(task).by_type[place]
@@ -181,9 +181,9 @@ class _Play:
             what, figure = ("energy", estimate.energy)
             remedy = "write energy_j = an expression, idle_w and busy_w, or a power curve"
         raise UsageError(
-            f"node type {table.name}: the {what} of task {task.name or index + 1} is not "
-            f"known ({figure.remark or figure.trust}); {remedy}, or name models that were fitted "
-            "on such tasks"
+            f"{which}: its {what} on nodes of type {table.name} is not known "
+            f"({figure.remark or figure.trust}); give the task what is missing, or in the cluster "
+            f"file {remedy}, or name models that were fitted on such tasks"
         )
 
     def play(self) -> Played:

@@ -63,6 +63,9 @@ def _check_scores(policy: Policy, H: float, candidates: Candidates) -> None:
     n_nodes = len(candidates.nodes)
     before = candidates.fleet.used.copy()
     scores = policy.scores(candidates, H, np.random.default_rng(3))
+    assert isinstance(scores, np.ndarray), (
+        f"{name}.scores() must return an array of numpy, not a {type(scores).__name__}"
+    )
     assert scores.shape == (n_nodes,), f"{name} must return one score per candidate"
     assert np.isfinite(scores).all(), (
         f"{name}: scores must be finite where all that {name}.needed() names is known; it must "

@@ -36,7 +36,8 @@ def test_a_server_that_cannot_be_reached_is_named_with_what_to_do(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [(None, "there is no such file"), ("", ""), ("a: 1\nclusters: [", "line 2 is not valid YAML"),
-     ("{}", "")],
+     ("{}", ""), ("garbage", "not a kubeconfig file"), ("[]", "not a kubeconfig file"),
+     ("clusters: 3", "not a kubeconfig file")],
 )  # fmt: skip
 def test_a_kubeconfig_that_cannot_be_used_is_named_with_the_reason(tmp_path, text, why):
     path = tmp_path / "config"
@@ -46,6 +47,12 @@ def test_a_kubeconfig_that_cannot_be_used_is_named_with_the_reason(tmp_path, tex
         connect(path)
     assert str(path) in str(caught.value)
     assert why in str(caught.value)
+
+
+def test_a_file_that_the_environment_names_is_named(monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/does/not/exist")
+    with pytest.raises(UsageError, match="no file /does/not/exist, which KUBECONFIG names"):
+        connect()
 
 
 def test_an_unknown_context_is_named(tmp_path):

@@ -257,6 +257,23 @@ def test_nodes_without_a_prediction_get_the_median_and_are_equal_where_there_is_
     assert len(set(scores(url, unknown, names))) == 1
 
 
+def test_a_pod_without_what_models_need_is_told_what_is_missing(control_plane, kubelets, extend):
+    kubelets.add("fast-1", {"kind": "fast"})
+    api = control_plane.api()
+    asked = api.create(PODS, pod("bare"))
+    run, url = extend()
+    scores(url, asked, ["fast-1"])
+    events = "/api/v1/namespaces/default/events"
+
+    def told():
+        return [e["message"] for e in api.list(events) if e["involvedObject"]["name"] == "bare"]
+
+    wait_until(told, run.text)
+    assert "no prediction can be used" in told()[0]
+    assert "needs 'iterations'" in told()[0]
+    assert "needs 'iterations'" in run.text
+
+
 def test_pods_that_were_just_scored_count_where_they_are_likely_to_go(
     control_plane, kubelets, extend
 ):

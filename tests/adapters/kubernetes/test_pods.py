@@ -79,6 +79,19 @@ def test_a_wrong_weight_is_named_and_the_default_used(wrong):
     assert "from 0 to 1" in complaints[0]
 
 
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [("h", "write foretell/H"), ("cpus", "those requested"), ("memory_mib", "those requested")],
+)
+def test_annotations_that_would_not_do_what_they_seem_to_are_named(key, remedy):
+    task, complaints = read_pod_task(read_pod(item(annotations={f"foretell/{key}": "30"})), {})
+    assert task.columns["cpus"] == task.needs.cpus
+    assert task.columns["memory_mib"] == task.needs.memory_bytes / 2**20
+    (complaint,) = complaints
+    assert f"foretell/{key}" in complaint
+    assert remedy in complaint
+
+
 def test_an_unknown_way_to_move_is_named_and_means_never():
     pod = read_pod(item(annotations={"foretell/migratable": "sometimes"}))
     task, complaints = read_pod_task(pod, {})

@@ -7,7 +7,6 @@ import sys
 import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -139,6 +138,22 @@ def test_the_old_model_is_kept_and_can_be_put_back(cluster_file, tmp_path):
     (kept,) = maintained.replaced.glob("fast-time-s-*/000001")
     assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
     assert before["best.foretell"] != (folder / "best.foretell").read_bytes()
+
+
+def test_without_new_tasks_nothing_is_promoted_again(cluster_file, tmp_path):
+    tasks = play(cluster_file)
+    first = maintain_models(cluster_file, now_s=NOW_S)
+    assert first.promoted
+    before = sorted(first.replaced.glob("*/*"))
+    again = maintain_models(cluster_file, now_s=NOW_S + 1)
+    assert not again.promoted
+    assert all("No task completed since" in str(outcome) for outcome in again.models)
+    assert sorted(again.replaced.glob("*/*")) == before
+    later = [replace(t, uid=f"{t.uid} later", at_s=t.at_s + 10_000) for t in tasks]
+    with open_completed(read_cluster(cluster_file)) as store:
+        store.append(later)
+    third = maintain_models(cluster_file, now_s=NOW_S + 2)
+    assert all(outcome.n_newest for outcome in third.models)
 
 
 def test_models_kept_are_the_last_three(tmp_path):
@@ -313,7 +328,7 @@ def test_the_command_prints_what_became_of_each_model(cluster_file):
     shown = CliRunner().invoke(cli, ["cluster", "maintain", str(cluster_file), "-j", "1", "--json"])
     found = json.loads(shown.stdout)
     assert found["round"] == 2
-    assert np.all([m["new_error"] <= 1 for m in found["models"]])
+    assert {m["verdict"] for m in found["models"]} == {"kept"}
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,18 @@ def test_tasks_that_arrive_together_take_unknown_nodes_for_average_ones():
         assert {chooser.fleet.names[node] for node in chooser.assign(pairs[:2])} == {"b", "c"}
 
 
+@pytest.mark.parametrize("scores", [[1.0], [1.0, 2.0], ["a", "b", "c"], 1.0])
+def test_a_policy_that_does_not_return_one_number_per_node_is_named(scores):
+    class Careless(Policy):
+        def scores(self, candidates, H, random):
+            return scores
+
+    chooser = chooser_of(cluster_of(a=(1, 1, 8), b=(20, 1, 8), c=(10, 1, 8)), "geometric")
+    chooser.policy = Careless()
+    with pytest.raises(UsageError, match=r"Careless.scores\(\) returned .* for 3 nodes"):
+        ranked(chooser)
+
+
 def test_a_score_that_is_not_finite_counts_as_unknown():
     class Careless(Policy):  # reads times without saying that it needs them
         def scores(self, candidates, H, random):

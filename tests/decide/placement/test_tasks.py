@@ -16,6 +16,14 @@ def test_needs_features_and_weights_are_told_apart():
     assert read_task({"iterations": 3}).needs == Resources(cpus=1)
 
 
+@pytest.mark.parametrize("text", ["memory=2Gi", "memory_mib=2048", "memory_gib=2"])
+def test_memory_is_a_need_in_every_unit(text):
+    task = read_task(text)
+    assert task.needs.memory_bytes == 2**31
+    assert not task.features
+    assert task.columns["memory_mib"] == 2048
+
+
 def test_tasks_with_the_same_predictions_have_the_same_key():
     one = read_task("cpu=2,a=1,b=x,H=0.1")
     assert one.key == read_task("b=x,a=1,cpu=2000m,H=0.9").key
@@ -33,7 +41,9 @@ def test_tasks_with_the_same_predictions_have_the_same_key():
         ("cpu=-2", "must be an amount"),
         ("memory=lots", "must be an amount"),
         ("cpu=2,H=1.2", "from 0 to 1, not 1.2"),
-        ("migratable=yes", "never, restart, resume"),
+        ("migratable=yes", "never, restart, resume, not yes$"),
+        ("memory=1Gi,memory_mib=2048", "memory is given twice"),
+        ("memory_gib=-1", "memory_gib: must be an amount"),
         ({"a": float("nan")}, "a: must be a number or a text"),
         ({"a": [1]}, "a: must be a number or a text"),
     ],

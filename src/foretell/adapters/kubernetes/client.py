@@ -207,7 +207,10 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
                 client_configuration=settings,
                 persist_config=False,
             )
-    except (config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+    except (
+        config.ConfigException, OSError, ValueError, yaml.YAMLError,
+        TypeError, AttributeError, LookupError,  # of the client, where a file has another shape
+    ) as error:  # fmt: skip
         raise UsageError(
             f"there is no way to reach a cluster: {_why_unread(error, kubeconfig)}",
             option=None if kubeconfig is None else Option("kubeconfig", str(kubeconfig)),
@@ -223,6 +226,11 @@ def _why_unread(error: Exception, kubeconfig: Path | None) -> str:
     """Say what is wrong with a kubeconfig file."""
     if kubeconfig is not None and not kubeconfig.exists():
         return "there is no such file"
+    named = os.environ.get("KUBECONFIG", "")
+    if kubeconfig is None and named and not any(map(os.path.exists, named.split(os.pathsep))):
+        return f"there is no file {named}, which KUBECONFIG names"
+    if isinstance(error, TypeError | AttributeError | LookupError):
+        return "it is not a kubeconfig file: an entry is missing, or of another type"
     mark = getattr(error, "problem_mark", None)  # of the parser of YAML
     if mark is not None:
         return f"line {mark.line + 1} is not valid YAML ({getattr(error, 'problem', error)})"

@@ -54,6 +54,8 @@ class Decision:
         The nodes that were asked about, and a score from 0 to 10 for each.
     is_known
         Whose score rests on predictions.
+    why_unknown
+        Why nothing is predicted for some of them, if that is known.
     """
 
     pod: Pod
@@ -61,6 +63,7 @@ class Decision:
     nodes: Sequence[str]
     scores: NDArray[np.int64]
     is_known: NDArray[np.bool_]
+    why_unknown: str = ""
 
     @property
     def n_unknown(self) -> int:
@@ -75,6 +78,7 @@ class Decision:
             "H": self.H,
             "n_nodes": len(self.nodes),
             "n_unknown": self.n_unknown,
+            "why_unknown": self.why_unknown,
             "scores": {self.nodes[i]: int(self.scores[i]) for i in order},
         }
 
@@ -82,7 +86,8 @@ class Decision:
         order = np.argsort(-self.scores, kind="stable")
         shown = ", ".join(f"{self.nodes[i]} {self.scores[i]}" for i in order[:_MOST_SHOWN])
         more = f" and {len(order) - _MOST_SHOWN} more" if len(order) > _MOST_SHOWN else ""
-        unknown = f"; no prediction on {self.n_unknown}" if self.n_unknown else ""
+        why = f": {self.why_unknown}" if self.why_unknown else ""
+        unknown = f"; no prediction on {self.n_unknown}{why}" if self.n_unknown else ""
         return f"{self.pod.title}: {shown}{more} (H {self.H:g}{unknown})"
 
 
@@ -172,7 +177,8 @@ class Extender:
                 is_target = places == state.index[target]
                 if is_target.any():  # a move is under way
                     scores = np.where(is_target, MOST, 0)
-            decision = Decision(pod, chooser.weight(task), names, scores, is_known)
+            why = "" if is_known.all() else estimates.why_unknown
+            decision = Decision(pod, chooser.weight(task), names, scores, is_known, why)
             best = ""
             if is_known.any() and not self._dry_run:
                 place = places[int(np.argmax(scores))]
@@ -180,13 +186,15 @@ class Extender:
             if record is None:
                 self._remember(pod.uid, best)
             else:
-                self._warn(record)
+                self._warn(record, chooser.why_blind(task, estimates))
                 self._assume(record, best)
         return decision
 
-    def _warn(self, record: Record) -> None:
+    def _warn(self, record: Record, why_blind: str = "") -> None:
         """Complain once about a pod that there is: anybody can send one that is not."""
         pod, (_, complaints) = record.pod, self._state.task(record)
+        if why_blind:
+            complaints = [*complaints, why_blind]
         if not complaints or pod.uid in self._warned:
             return
         self._warned[pod.uid] = None

@@ -13,7 +13,7 @@ from foretell.adapters.kubernetes.anti_affinity import AwayTerm, read_away
 from foretell.adapters.kubernetes.client import Object
 from foretell.adapters.kubernetes.rules import NodeRules, read_rules
 from foretell.decide.placement.cluster import Migratable
-from foretell.decide.placement.tasks import Task, Value, plain_value, read_h
+from foretell.decide.placement.tasks import NEEDS, Task, Value, plain_value, read_h
 from foretell.errors import UsageError
 from foretell.machines import Resources
 
@@ -23,6 +23,8 @@ _H, _MIGRATABLE = f"{PREFIX}H", f"{PREFIX}migratable"
 #: The moves that a pod made, the pod that it is a copy of, and its energy if that was measured.
 MOVES, COPY_OF, ENERGY = f"{PREFIX}moves", f"{PREFIX}copy-of", f"{PREFIX}energy-j"
 _NO_FEATURES = {_H, _MIGRATABLE, MOVES, COPY_OF, ENERGY, PREFIX}
+#: What a pod requests is not for annotations to say.
+_REQUESTED = {f"{PREFIX}{name}" for name in NEEDS}
 _MIGRATABLE_VALUES: tuple[str, ...] = get_args(Migratable)
 _KEPT = 4_096  # needs of that many different pods are remembered
 _FINISHED = ("Succeeded", "Failed")
@@ -205,10 +207,14 @@ def read_pod_task(pod: Pod, of_namespace: Mapping[str, str]) -> tuple[Task, list
     migratable, complaint = read_migratable(given)
     if complaint:
         complaints.append(complaint)
+    if (typed := _H.lower()) in given:
+        complaints.append(f"annotation {typed} is not known; write {_H}")
+    for key in sorted(given.keys() & _REQUESTED):
+        complaints.append(f"annotation {key} is not used: CPUs and memory are those requested")
     features: dict[str, Value] = {
         key.removeprefix(PREFIX): plain_value(text.strip())
         for key, text in given.items()
-        if key not in _NO_FEATURES
+        if key not in _NO_FEATURES | _REQUESTED
     }
     return Task(pod.needs, features, H, migratable, pod.title), complaints
 

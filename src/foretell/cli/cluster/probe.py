@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,13 @@ def probe(cluster: Path, output: Path, force: bool, as_json: bool, **given: Any)
         time, energy = p.targets
         about = duration(60 * max(1, round(p.total_s / 60)))
         echo(f"{p.name}: {counted(p.n_runs, 'run')}, about {about}. On a node of this type:")
-        echo(f"  foretell measure {p.idle} -o {p.name}-idle.csv")
-        echo(f"  foretell measure {p.sweep} -o {p.name}.csv")
-        echo(f"  foretell fit {p.name}.csv --target {time} --target {energy} -o models/{p.name}")
+        for command in (
+            ["measure", str(p.idle), "-o", f"{p.name}-idle.csv"],
+            ["measure", str(p.sweep), "-o", f"{p.name}.csv"],
+            ["fit", f"{p.name}.csv", "--target", time, "--target", energy,
+             "-o", f"models/{p.name}"],
+        ):  # fmt: skip
+            echo(f"  foretell {shlex.join(command)}")
     if not given["governors"]:
         echo("Governors are left as they are; --governor NAME tries one that the node offers.")
     if not given["is_quick"]:

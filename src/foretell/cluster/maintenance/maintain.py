@@ -129,15 +129,25 @@ class _Round:
         self, file: ModelFile, tasks: Sequence[CompletedTask], n_jobs: int | None
     ) -> dict[str, Any]:
         """Refit a model, and compare both on the newest tasks."""
-        fit = ""
+        fit, newest = "", tasks[-1].uid if tasks else ""
         if len(tasks) < self.rules.min_tasks:
             outcome = _too_few(file, len(tasks), self.rules.min_tasks)
+        elif newest == self._last_newest(file):
+            outcome = _nothing_new(file, len(tasks))
         else:
             lesson = Lesson.of(file, tasks, self.rules)
             fit = f"{_FITS}/{_slug(file)}-{lesson.digest}"
             outcome = _judged(file, lesson, self.folder / fit, n_jobs)
         return {"kind": "judged", "round": self.number, "model": str(file.path), "fit": fit,
-                "outcome": outcome.to_json()}  # fmt: skip
+                "newest": newest, "outcome": outcome.to_json()}  # fmt: skip
+
+    def _last_newest(self, file: ModelFile) -> str | None:
+        """Return the newest task by which the model was last compared with a refitted one."""
+        for record in reversed(self.journal.records):
+            if record["kind"] == "judged" and record["model"] == str(file.path) and record["fit"]:
+                found: str | None = record.get("newest")
+                return found
+        return None
 
     def _known(self, kind: str, file: ModelFile) -> dict[str, Any] | None:
         wanted = (kind, self.number, str(file.path))
@@ -175,6 +185,13 @@ def _too_few(file: ModelFile, n_tasks: int, least: int) -> ModelOutcome:
     reason = f"{counted(n_tasks, 'task')}{energies} completed in the window, and {least} are needed"
     return ModelOutcome(
         str(file.path), file.types, file.model.target, "too few tasks", n_tasks, reason=f"{reason}."
+    )
+
+
+def _nothing_new(file: ModelFile, n_tasks: int) -> ModelOutcome:
+    reason = "No task completed since it was last compared with a refitted one."
+    return ModelOutcome(
+        str(file.path), file.types, file.model.target, "kept", n_tasks, reason=reason
     )
 
 

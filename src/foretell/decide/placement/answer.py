@@ -10,7 +10,9 @@ from typing import Any
 from foretell.decide.placement.choose import Array, Chooser, PolicyChoice, Ranking
 from foretell.decide.placement.estimates import Estimate, Figure
 from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
-from foretell.decide.placement.tasks import Task
+from foretell.decide.placement.neighbors import PROFILE
+from foretell.decide.placement.tasks import NEEDS, Task
+from foretell.errors import nearest
 from foretell.predictor import TRUST_INSIDE
 from foretell.spaces.quantities import ENERGY, POWER, TIME, write_quantity
 from foretell.wording import plain
@@ -68,6 +70,8 @@ class Placement:
         Whether some node could take the task if it were empty and ready.
     needed
         What the policy uses of a node: time, energy, power.
+    unused
+        Features of the task that no prediction uses.
     """
 
     task: Task
@@ -78,6 +82,7 @@ class Placement:
     excluded: Mapping[str, str]
     could_fit: bool = True
     needed: Sequence[str] = (ENERGY, TIME)
+    unused: Sequence[str] = ()
 
     @property
     def is_blind(self) -> bool:
@@ -98,6 +103,7 @@ class Placement:
             "energy": self.energy,
             "nodes": [_node_json(node) for node in self.nodes],
             "excluded": dict(self.excluded),
+            "unused": list(self.unused),
         }
 
     def __str__(self) -> str:
@@ -120,8 +126,9 @@ def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
     excluded = _excluded(fleet, need, {node.node for node in nodes})
     could_fit = bool(fleet.could_ever_fit(need).any())
     return Placement(
-        task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit, needed
-    )
+        task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit, needed,
+        [name for name in chooser.estimates.unused(task) if name != PROFILE],
+    )  # fmt: skip
 
 
 def _ranked(ranking: Ranking, shown: Array, i: int, needed: Sequence[str]) -> RankedNode:
@@ -204,8 +211,14 @@ def placement_text(placement: Placement) -> str:
     for reason, nodes in by_reason.items():
         named = ", ".join(nodes[:6]) + (f" and {len(nodes) - 6} more" if len(nodes) > 6 else "")
         lines.append(f"{named}: {reason}.")
-    lines.append(_weights(placement))
+    lines += [_weights(placement), *map(_unused, placement.unused)]
     return "\n".join(lines)
+
+
+def _unused(name: str) -> str:
+    near = nearest(name, (*NEEDS, "H"))
+    meant = f" Did you mean {near}?" if near is not None else ""
+    return f"No prediction uses '{name}'.{meant}"
 
 
 def _weights(placement: Placement) -> str:
@@ -237,7 +250,7 @@ def _table(placement: Placement) -> list[str]:
     rows: list[tuple[str, ...]] = [_HEADER]
     told: set[str] = set()
     for node in shown:
-        rows.append(_row(node, is_blind, node.type not in told))
+        rows.append(_row(node, placement.needed, is_blind, node.type not in told))
         told.add(node.type)
     for cells in _more_columns(placement, shown):
         rows = [(*row[:-2], cell, *row[-2:]) for row, cell in zip(rows, cells, strict=True)]
@@ -252,13 +265,19 @@ def _table(placement: Placement) -> list[str]:
     return lines
 
 
-def _row(node: RankedNode, is_blind: bool, is_first: bool) -> tuple[str, ...]:
+def _row(
+    node: RankedNode, needed: Sequence[str], is_blind: bool, is_first: bool
+) -> tuple[str, ...]:
     """Return the cells of a node; the first of its type says what is to be said of the type."""
-    trust = node.reason or node.estimate.trust
+    # What the policy does not use, such as energy at H = 0, need not be known.
+    figures = [f for f, kind in ((node.estimate.time, TIME), (node.estimate.energy, ENERGY))
+               if kind in needed] or [node.estimate.time, node.estimate.energy]  # fmt: skip
+    estimate = Estimate(figures[0], figures[-1])
+    trust = node.reason or estimate.trust
     if not node.is_known and not is_blind:
         trust = f"{trust}, so its score is the median of the others"
-    if is_first and node.estimate.remark and node.estimate.trust != TRUST_INSIDE:
-        trust = f"{trust}: {node.estimate.remark}"
+    if is_first and estimate.remark and estimate.trust != TRUST_INSIDE:
+        trust = f"{trust}: {estimate.remark}"
     return (
         plain(node.node), plain(node.type),
         _figure(node.estimate.time, TIME), _figure(node.estimate.energy, ENERGY),

@@ -64,6 +64,8 @@ class PolicyChoice:
 
 def read_policy(text: str) -> PolicyChoice:
     """Read a policy, written as ``geometric:H=1:energy=marginal:moves=on``."""
+    if "," in text:
+        raise _wrong(text, "name one policy; foretell cluster simulate compares several")
     name, *parts = (part.strip() for part in text.split(":"))
     set_here: dict[str, Any] = {}
     for part in parts:
@@ -163,6 +165,19 @@ class Chooser:
         """Return the weight of energy for a task: its own, or that of the policy."""
         return self.H if task.H is None else task.H
 
+    def why_blind(self, task: Task, estimates: TypeEstimates | None = None) -> str:
+        """Say why the policy knows nothing of a task on any type of node; empty if it does.
+
+        Nothing is said where there are no models, which is not for the task to mend.
+        """
+        needed = self.policy.needed(self.weight(task))
+        if not needed or not any(m.time or m.energy for m in self.estimates.models):
+            return ""
+        found = self.estimates.of(task) if estimates is None else estimates
+        if any(e.time.is_known or e.energy.is_known for e in found.by_type):
+            return ""
+        return f"no prediction can be used, so no node is better than another: {found.why_unknown}"
+
     def candidates(
         self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
     ) -> Candidates:
@@ -244,10 +259,21 @@ class Chooser:
         scores = np.full(len(candidates.nodes), np.nan)
         if is_known.any():
             kept = candidates if is_known.all() else candidates.take(is_known)
-            scores[is_known] = self.policy.scores(kept, H, self.random)
+            scores[is_known] = self._checked(self.policy.scores(kept, H, self.random), kept)
         is_known = np.isfinite(scores)
         scores[~is_known] = np.median(scores[is_known]) if is_known.any() else 0.0
         return scores, is_known
+
+    def _checked(self, scores: Any, candidates: Candidates) -> Array:
+        """Return the scores of a policy, which may be that of another package."""
+        found = np.asarray(scores)
+        if found.shape != (n := candidates.nodes.shape) or found.dtype.kind not in "biuf":
+            name = type(self.policy).__name__
+            raise UsageError(
+                f"{name}.scores() returned {found.shape} of type {found.dtype} for {n[0]} nodes; "
+                "it must return one number for each (foretell.testing.check_policy says more)"
+            )
+        return found
 
     def _winner(
         self, candidates: Candidates, scores: Array, is_known: NDArray[np.bool_], H: float

@@ -78,6 +78,10 @@ class Source(Protocol):
     def digest(self) -> str:
         """A text that changes when its predictions do."""
 
+    @property
+    def columns(self) -> Sequence[str]:
+        """What of a task its predictions use."""
+
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
         """Predict a quantity for some tasks."""
 
@@ -89,6 +93,11 @@ class ModelSource:
     predictor: Predictor
     unit: float
     digest: str
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of the model."""
+        return self.predictor.columns
 
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
         """Predict all rows at once, equal ones only once."""
@@ -149,6 +158,11 @@ class FormulaSource:
         """The expression."""
         return self.expression.text
 
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names in the expression."""
+        return tuple(self.expression.names)
+
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
         """Compute the expression for each row."""
         return [self._figure(row) for row in rows]
@@ -177,6 +191,11 @@ class PowerSource:
     def digest(self) -> str:
         """What the time and the power depend on."""
         return f"{self.time.digest} {self.node_type!r}"
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """What the time uses."""
+        return self.time.columns
 
     def figures(self, rows: Sequence[Columns]) -> list[Figure]:
         """Predict times, and multiply them by watts."""
@@ -247,6 +266,12 @@ class TypeEstimates:
     time_error: Array
     energy_error: Array
 
+    @property
+    def why_unknown(self) -> str:
+        """Why nothing is predicted on a type of nodes, of the first where it is so."""
+        missing = (e.remark for e in self.by_type if e.trust != TRUST_INSIDE)
+        return next(filter(None, missing), "")
+
     @classmethod
     def of(cls, by_type: Sequence[Estimate]) -> TypeEstimates:
         """Collect estimates, one per type."""
@@ -293,6 +318,12 @@ class Estimates:
                 self.keep(predicted)
             found = predicted.by_key[task.key]
         return found
+
+    def unused(self, task: Task) -> list[str]:
+        """Name the features of a task that no prediction uses; none where nothing is predicted."""
+        sources = [s for model in self.models for s in (model.time, model.energy) if s is not None]
+        used = {name for source in sources for name in source.columns}
+        return sorted(task.features.keys() - used) if sources else []
 
     def knows(self, task: Task) -> bool:
         """Whether a task has been predicted already."""

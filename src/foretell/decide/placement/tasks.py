@@ -9,12 +9,14 @@ from functools import cached_property
 from typing import Any, get_args
 
 from foretell.decide.placement.cluster import Migratable
-from foretell.errors import Option, UsageError, suggest
-from foretell.machines import ONE_CPU, Resources
+from foretell.errors import Option, UsageError
+from foretell.machines import ONE_CPU, Resources, read_amount
 
 Value = float | int | str | bool
 #: Names of resources; those of other resources contain a slash, as in Kubernetes.
-_NEEDS = ("cpu", "cpus", "memory", "memory_bytes", "gpu", "gpus")
+NEEDS = ("cpu", "cpus", "memory", "memory_bytes", "memory_mib", "memory_gib", "gpu", "gpus")
+#: Memory in other units, as models see it.
+_UNITS = {"memory_mib": 2**20, "memory_gib": 2**30}
 _MIGRATABLE: tuple[str, ...] = get_args(Migratable)
 
 
@@ -62,21 +64,21 @@ class Task:
 def read_task(source: str | Mapping[str, Any] | Task) -> Task:
     """Read a task, written as ``cpu=2,memory=1Gi,iterations=800`` or as a mapping.
 
-    ``H``, ``migratable`` and ``name`` are about the task; cpu, memory and gpu, and names with a
-    slash, are what it needs; all others are features.
+    ``H``, ``migratable`` and ``name`` are about the task; cpu, memory and gpu, also as cpus,
+    memory_mib, memory_gib and gpus, and names with a slash, are what it needs; all others are
+    features.
     """
     if isinstance(source, Task):
         return source
     given = _pairs(source) if isinstance(source, str) else dict(source)
     H, migratable, name = (given.pop(key, None) for key in ("H", "migratable", "name"))
-    needs = {key: given.pop(key) for key in list(given) if key in _NEEDS or "/" in key}
+    needs = {key: given.pop(key) for key in list(given) if key in NEEDS or "/" in key}
     if "cpu" not in needs and "cpus" not in needs:
         needs["cpu"] = 1
     if migratable is not None and migratable not in _MIGRATABLE:
-        raise _wrong(f"migratable is one of {', '.join(_MIGRATABLE)}. "
-                     f"{suggest(str(migratable), _MIGRATABLE)}")  # fmt: skip
+        raise _wrong(f"migratable is one of {', '.join(_MIGRATABLE)}, not {migratable}")
     try:
-        read = Resources.read(needs)
+        read = _read_needs(needs)
     except UsageError as error:
         raise _wrong(error.text) from None
     for key, value in given.items():
@@ -91,6 +93,17 @@ def read_task(source: str | Mapping[str, Any] | Task) -> Task:
             raise
         raise UsageError(f"H {error.text}", option=Option("task"), remedy=error.remedy) from None
     return Task(read, given, weight, migratable or "never", str(name or ""))
+
+
+def _read_needs(given: Mapping[str, Any]) -> Resources:
+    """Read needs, which may have the names that models know them by."""
+    in_units = given.keys() & _UNITS.keys()
+    if len(in_units) > 1 or (in_units and given.keys() & {"memory", "memory_bytes"}):
+        raise UsageError("memory is given twice; remove one")
+    for name in in_units:
+        memory = read_amount(given[name], name) * _UNITS[name]
+        given = {**{k: v for k, v in given.items() if k != name}, "memory": memory}
+    return Resources.read(given)
 
 
 def read_h(value: object) -> float:
@@ -120,8 +133,8 @@ def _pairs(text: str) -> dict[str, Any]:
             raise _wrong(f"'{part}' is not NAME=VALUE, as in cpu=2,memory=1Gi,iterations=800")
         if key in found:
             raise _wrong(f"{key} is given twice; remove one")
-        found[key] = value if key in _NEEDS or "/" in key else plain_value(value)
-        if isinstance(found[key], str) and key not in _NEEDS and _is_huge(value):
+        found[key] = value if key in NEEDS or "/" in key else plain_value(value)
+        if isinstance(found[key], str) and key not in NEEDS and _is_huge(value):
             raise _wrong(f"{key}={value} is out of range: a number is at most 1.8e308")
     return found
 

@@ -61,7 +61,8 @@ class Decision:
             for figure, kind in ((self.estimate.time, TIME), (self.estimate.energy, ENERGY))
             if figure.is_known
         ]
-        predicted = " and ".join(figures) or "nothing is predicted"
+        remark = f" ({self.estimate.remark})" if self.estimate.remark else ""
+        predicted = " and ".join(figures) or f"nothing is predicted{remark}"
         return f"{self.pod} → {self.node} ({self.type}): {predicted}, H = {self.H:g}"
 
 
@@ -289,7 +290,8 @@ class Standalone:
         """Choose a node and count the pod there; None if it must wait."""
         state = self.state
         task, complaints = state.task(record)
-        self._complain(record, complaints)
+        why_blind = state.chooser.why_blind(task)
+        self._complain(record, [*complaints, why_blind] if why_blind else complaints)
         pod = record.pod
         away = state.away.terms(pod.namespace, pod.labels)
         node, alike = None, (pod.needs, pod.rules.key, away)
