@@ -7,7 +7,9 @@ partitions on 2 slots, so that 20 % dropped saves a wave, as 50 on 20 do. *Measu
 waste and errors, through the dispatcher and a Spark session in local mode. *Real mechanism,
 emulated hardware*: a sprint is a CPU quota that goes from a third to all of two cores. *Modelled*:
 energy, from the watts of the thesis. *Predicted*: from the event log of jobs that ran one after the
-other before, by `foretell queue learn` and the formulas; nothing is fitted to what they predict.
+other in the same session right before, by `foretell queue learn` and the formulas; nothing is
+fitted to what they predict. The speed of a virtual machine changes within minutes, so that an older
+log would tell how much the machine has changed, and not how true predictions are.
 
 A profile and five policies take two to four minutes each. With a folder, what is done is kept in
 it: the same command goes on with the parts that are missing.
@@ -53,8 +55,10 @@ N_FILES = 3
 TOP, KEPT_TOP = 1_000, 1_500
 WATTS = {"base_w": 180.0, "sprint_w": 270.0, "idle_w": 90.0}
 QUOTA = {"base_cpus": SLOTS / 3, "sprint_cpus": float(SLOTS)}
-N_WARM, N_PROFILED, N_EVICTED = 8, 14, 8
+N_WARM, N_PROFILED, N_EVICTED, N_BEFORE = 24, 20, 12, 12
 PROFILE = "profile"
+#: The classes of jobs that run before those that are predicted.
+BEFORE = {name: f"{name} before" for name in NAMES}
 #: Java compiles quickly rather than well: a session is warm after few jobs.
 JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 BARS = {"processing": 0.08, "response": 0.15, "words": 0.05, "coverage": (0.93, 0.97)}
@@ -140,7 +144,7 @@ class Bench:
         """Read what became of the jobs that counted."""
         table = pd.read_csv(self.folder / name / "runs.csv")
         assert (table["status"] == "ok").all(), table["reason"]
-        return table[table["job_class"] != "warm"]
+        return table[~table["job_class"].isin(["warm", *BEFORE.values()])]
 
 
 def finish(dispatcher: Dispatcher, job: Mapping[str, Any]) -> None:
@@ -252,9 +256,15 @@ def choose_arrivals(
 def play(
     bench: Bench, name: str, queue: Mapping[str, Any], arrivals: Sequence[Arrival]
 ) -> dict[str, Any]:
-    """Let jobs arrive, and measure."""
+    """Learn what jobs take now, let jobs arrive, and measure."""
     load = [os.getloadavg()[0]]
-    with bench.dispatcher(name, queue) as dispatcher:
+    known = {"rate_per_h": 1, "service": {"mean_s": 1, "scv": 0}}
+    before = [{"name": title, **known} for title in BEFORE.values()]
+    with bench.dispatcher(name, {**queue, "class": [*before, *queue["class"]]}) as dispatcher:
+        for i in range(N_BEFORE):
+            for size, title in BEFORE.items():
+                finish(dispatcher, bench.job(title, size, i))
+        learned = foretell.learn_queue(bench.folder / name / "events").values["class"]
         began = time.monotonic()
         for i, arrival in enumerate(arrivals):
             time.sleep(max(0.0, began + arrival.at_s - time.monotonic()))
@@ -265,7 +275,12 @@ def play(
     runs = bench.runs(name)
     busy_s = float(runs["wall_time_s"].sum() + runs["wasted_s"].sum())
     numbers = runs["name"].str.rpartition("-")[2].astype(int)
+    by_title = {c["name"]: c for c in learned}
     return {
+        "classes": [
+            {**by_title[BEFORE[c["name"]]], "name": c["name"], "rate_per_s": c["rate_per_s"]}
+            for c in queue["class"]
+        ],
         "times_s": runs["wall_time_s"].to_numpy()[np.argsort(numbers)].tolist(),
         **{
             k: {
@@ -373,7 +388,8 @@ def figures(bench: Bench) -> dict[str, Any]:
     for name in [name for name in POLICIES if name not in bench.missing()]:
         policy = POLICIES[name]
         measured = json.loads((bench.folder / f"{name}.json").read_text(encoding="utf-8"))
-        predicted = predict(policy, known["classes"], known["speedup"], known["evict_s"])
+        classes = measured.pop("classes")
+        predicted = predict(policy, classes, known["speedup"], known["evict_s"])
         played = arriving.means(arrivals, as_played(name, predicted))
         replayed = replay(policy, arrivals, measured.pop("times_s"))
         results[name] = {

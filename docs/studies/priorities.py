@@ -64,7 +64,7 @@ def main() -> None:
         "Latency and energy against P without a sprint:\n\n"
         f"{figure_of_sprints(*size, n_experiments)}\n"
     )
-    runs = ("spark.json", "spark-first.json", "spark-again.json")
+    runs = ("spark-third.json", "spark.json", "spark-first.json", "spark-again.json")
     measured, more = measured_part(*(EXAMPLES / "queue" / name for name in runs))
     results += f"## On a real Spark\n\n{measured}"
     pictures = {

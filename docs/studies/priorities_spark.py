@@ -15,26 +15,56 @@ import numpy as np
 from page import BLUE, ORANGE, STYLE, markdown, percent
 
 CLASSES = ("high", "low")
-PICTURE = "Mean and 95 % quantile of responses on a real Spark"
+PICTURE = "Mean and 95 % quantile of responses on a real Spark, measured and predicted"
 FIGURES = {"processing_s": "processing", "mean_s": "mean response", "p95_s": "p95 of responses"}
+#: The policies in which low jobs do all of their work, and at one speed.
+SAME_WORK = ("P", "NP", "DA(0,10)")
 #: How far predictions may be off on average.
 BARS = {"processing_s": 0.08, "mean_s": 0.15}
 
 
-def measured_part(path: Path, *earlier: Path) -> tuple[str, dict[str, plt.Figure]]:
-    """Return the text of the section, and its picture; earlier runs are told in a sentence."""
-    found, *others = (json.loads(p.read_text(encoding="utf-8")) for p in (path, *earlier))
+def measured_part(
+    compared: Path, predicted: Path, *earlier: Path
+) -> tuple[str, dict[str, plt.Figure]]:
+    """Return the text of the section, and its picture.
+
+    Policies are compared by a run in which jobs took as long under each of them. Predictions are
+    judged by one that learned what jobs take right before each policy; earlier runs are told in a
+    sentence.
+    """
+    compared_run, found, *others = (
+        json.loads(p.read_text(encoding="utf-8")) for p in (compared, predicted, *earlier)
+    )
     text = "\n".join(
         [
+            "### Policies side by side\n",
+            _setting(compared_run),
+            _arrivals(compared_run),
+            _policies(compared_run),
+            "### Predictions\n",
             _setting(found),
-            _policies(found),
+            _speeds(found),
             f"![{PICTURE}](../pictures/priorities-spark.svg)\n",
             _predictions(found),
-            _earlier(others),
+            _earlier([*others, compared_run]),
             _words(found),
         ]
     )
     return text, {"priorities-spark": _draw(found)}
+
+
+def _speeds(found: Mapping[str, Any]) -> str:
+    """Say how much the speed of the machine differed between policies."""
+    times = [r["measured"]["low"]["processing_s"] for n, r in found["policies"].items()
+             if n in SAME_WORK]  # fmt: skip
+    loads = [r["measured"]["utilization"] for r in found["policies"].values()]
+    return (
+        "What jobs take is learned for each policy from jobs that ran in the same session right "
+        "before, since the speed of this virtual machine changes within minutes: low jobs of the "
+        f"same size took {min(times):.2f} to {max(times):.2f} s from policy to policy, and the "
+        f"engine was busy for {100 * min(loads):.0f} to {100 * max(loads):.0f} % of the time. So "
+        "this run tells how true predictions are, and not which policy is better.\n"
+    )
 
 
 def _setting(found: Mapping[str, Any]) -> str:
@@ -47,12 +77,17 @@ def _setting(found: Mapping[str, Any]) -> str:
         f"was {_loads(found)}, our own work included. A sprint made jobs "
         f"{found['speedup']:.2f} times faster. A job that evicted another took "
         f"{found['evict_s']:.2f} s longer, for Spark's workers in Python start anew; predictions "
-        "know it as `evict_s`, measured beforehand as the times are.\n\n"
+        "know it as `evict_s`, measured beforehand. DA(0,10) keeps all 5 partitions, "
+        f"{_same(found)}.\n"
+    )
+
+
+def _arrivals(found: Mapping[str, Any]) -> str:
+    return (
         "The mean of so few jobs depends on chance. So the arrivals are, of 3,000 random ones, "
         "the one under which queues with constant times come nearest to the formulas, chosen "
         "before anything of it was measured. Of high jobs there are "
-        f"{found['policies']['P']['measured']['high']['n']}: their p95 says little. DA(0,10) keeps "
-        f"all 5 partitions, {_same(found)}.\n"
+        f"{found['policies']['P']['measured']['high']['n']}: their p95 says little.\n"
     )
 
 
@@ -148,9 +183,10 @@ def _earlier(runs: Sequence[Mapping[str, Any]]) -> str:
         for means in [_mean_errors(found)]
     ]
     return (
-        "Earlier runs, with other work beside them and predictions that did not know what an "
-        f"eviction costs, were off by {', and by '.join(told)}. So the error of a mean response "
-        "over 80 jobs differs a lot from run to run, as the times of jobs do.\n"
+        "Earlier runs, which learned what jobs take once, up to a quarter of an hour before, were "
+        f"off by {', by '.join(told)}. In the first two, predictions did not know what an eviction "
+        "costs, and other programs ran as well. So the error of a mean response over 80 jobs "
+        "differs a lot from run to run, as the times of jobs do.\n"
     )
 
 
