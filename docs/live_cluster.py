@@ -67,7 +67,8 @@ def main() -> None:
     if servers is None:
         sys.exit("there is no Kubernetes control plane here; `make kubernetes` builds one")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    KUBECONFIG.unlink(missing_ok=True)  # of another cluster
+    if KUBECONFIG.exists():
+        sys.exit(f"there is a file {KUBECONFIG} here, perhaps of another cluster; remove it first")
     with tempfile.TemporaryDirectory() as folder:
         plane = ControlPlane(servers, folder).start()
         try:
@@ -87,13 +88,20 @@ def main() -> None:
                         _place_pods(plane)
                 signal.pause()
         finally:
-            KUBECONFIG.unlink(missing_ok=True)  # it leads nowhere now
+            _remove_kubeconfig(plane)
             plane.close()
 
 
 def _write_kubeconfig(plane: ControlPlane) -> None:
     KUBECONFIG.write_bytes(plane.kubeconfig().read_bytes())
     print("kubeconfig is written", file=sys.stderr)  # noqa: T201
+
+
+def _remove_kubeconfig(plane: ControlPlane) -> None:
+    """Remove the file that this process has written: it leads nowhere now."""
+    with contextlib.suppress(OSError):
+        if KUBECONFIG.read_bytes() == plane.kubeconfig().read_bytes():
+            KUBECONFIG.unlink()
 
 
 def _add(kubelets: Kubelets, types: Sequence[tuple[str, int, str, int]]) -> None:

@@ -136,7 +136,7 @@ def test_what_is_no_amount_is_refused(text):
 
 
 def test_one_resource_under_two_names_is_refused():
-    with pytest.raises(UsageError, match="cpus is given twice, once as cpus"):
+    with pytest.raises(UsageError, match="cpus and cpu are the same"):
         Resources.read({"cpu": 1, "cpus": 2})
 
 

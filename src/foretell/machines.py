@@ -85,11 +85,13 @@ class Resources:
         """
         known: dict[str, Any] = {}
         custom: dict[str, float] = {}
+        written_as: dict[str, str] = {}
         for written, value in given.items():
             name = _SYNONYMS.get(written, written)
             amounts = known if name in {"cpus", "memory_bytes", "gpus"} else custom
             if name in amounts:
-                raise UsageError(f"{name} is given twice, once as {written}; remove one")
+                raise UsageError(f"{written} and {written_as[name]} are the same; give one of them")
+            written_as[name] = written
             amounts[name] = read_amount(value, written)
         return cls(**known, custom=custom)
 

@@ -189,6 +189,13 @@ def test_what_does_not_decide_is_not_shown():
     assert "H = " not in str(place_task(POWERED, "cpu=1", policy="peaks"))
 
 
+def test_a_time_behind_the_energy_that_counts_must_be_known():
+    types = [{**POWERED["node_type"][0], "time_s": "missing"}, *POWERED["node_type"][1:]]
+    found = place_task({"node_type": types}, "cpu=1", H=1, policy="geometric:energy=marginal")
+    row = next(r for r in str(found).splitlines() if r.startswith(f"{types[0]['name']}-1"))
+    assert "missing" in row and "'missing' needs 'missing'" in row
+
+
 def test_what_is_not_needed_may_be_unknown():
     types = [{"name": "a", "count": 1, "capacity": {"cpu": 4}, "time_s": 5}]
     row = str(place_task({"node_type": types}, "cpu=1", H=0)).splitlines()[1]
@@ -199,7 +206,7 @@ def test_what_is_not_needed_may_be_unknown():
 
 def test_features_that_no_prediction_uses_are_named():
     found = place_task(POWERED, "cpu=1,mem=9Ti,color=red")
-    assert list(found.unused) == ["color", "mem"] == found.to_json()["unused"]
+    assert list(found.unused) == ["color", "mem"] == list(found.to_json()["unused"])
     assert "No prediction uses 'mem'. Did you mean memory?" in str(found)
     assert not place_task(POWERED, "cpu=1").unused
 

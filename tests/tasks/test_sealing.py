@@ -156,7 +156,7 @@ ITSELF: list[Any] = []
 ITSELF.append(ITSELF)
 
 
-@pytest.mark.parametrize("value", [Row([1]), Pair(1, 2), OrderedDict(a=1), ITSELF])
+@pytest.mark.parametrize("value", [Row([1]), Pair(1, 2), OrderedDict(a=1), np.ma.ones(2), ITSELF])
 def test_values_that_would_come_back_as_others_are_refused(value):
     with pytest.raises(UsageError, match="cannot be sent"):
         OWNER.seal([value])

@@ -95,6 +95,8 @@ def write_probes(
                 f"node type {table.name}: sweeps are files with its name; rename it without /"
             )
         idle, sweep = folder / f"{table.name}-idle.toml", folder / f"{table.name}.toml"
+        if contents.keys() & {idle, sweep}:
+            raise UsageError(f"node type {table.name}: another type has sweeps of that name")
         described = probe_sweep(table, options)
         contents[idle] = tomli_w.dumps(_idle_sweep())
         contents[sweep] = tomli_w.dumps(described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ def profiles_of(cluster: Cluster, tasks: Iterable[Task] = ()) -> dict[str, JobNe
     """
     files = {name: cluster.folder / file for name, file in cluster.profiles.items()}
     for name in filter(None, map(profile_of, tasks)):
-        if name not in files and not Path(name).exists():
+        if name not in files and not os.path.exists(name):  # noqa: PTH110 - a name may be too long for a path
             known = f" ({listing(cluster.profiles)})" if cluster.profiles else ""
             raise UsageError(
                 f"a task names the profile '{name}', which is neither one of [profiles] in the "

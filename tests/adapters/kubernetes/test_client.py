@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kubernetes.config import kube_config
 
 from foretell.adapters.kubernetes.client import ApiError, check_access, connect, own_namespace
 from foretell.errors import UsageError
@@ -51,6 +52,9 @@ def test_a_kubeconfig_that_cannot_be_used_is_named_with_the_reason(tmp_path, tex
 
 def test_a_file_that_the_environment_names_is_named(monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/does/not/exist")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    # The client reads the variable when it is imported.
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", "/does/not/exist")
     with pytest.raises(UsageError, match="no file /does/not/exist, which KUBECONFIG names"):
         connect()
 

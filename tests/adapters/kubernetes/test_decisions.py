@@ -187,7 +187,9 @@ def test_a_dry_run_counts_nothing(opened):
 
 def test_wrong_annotations_are_complained_of_once_and_only_for_pods_that_there_are(opened):
     said = []
-    state, scores = opened({"a": "fast"}, complain=lambda pod, text: said.append((pod.name, text)))
+    state, scores = opened(
+        {"a": "fast"}, complain=lambda pod, _, text: said.append((pod.name, text))
+    )
     see(state, task("real", iterations=100, H=7))
     for name in ("real", "made-up", "real"):
         scores(task(name, iterations=100, H=7))
@@ -199,7 +201,7 @@ def test_a_pod_that_is_seen_only_after_the_question_is_complained_of_and_counted
     """Its watch may be slower than kube-scheduler."""
     said = []
     state, scores = opened(
-        {"a": "frugal", "b": "frugal"}, complain=lambda pod, text: said.append((pod.name, text))
+        {"a": "frugal", "b": "frugal"}, complain=lambda pod, _, text: said.append((pod.name, text))
     )
     early = task("early", iterations=100, H=7)
     assert scores(early) == {"a": 10, "b": 10}
@@ -214,10 +216,26 @@ def test_a_pod_that_is_seen_only_after_the_question_is_complained_of_and_counted
     assert state.fleet.n_tasks.tolist() == [0, 1]
 
 
+def test_a_pod_that_lacks_a_feature_is_told_so_also_if_it_is_seen_later(opened):
+    said = []
+    state, scores = opened(
+        {"a": "frugal"}, complain=lambda pod, reason, text: said.append((pod.name, reason, text))
+    )
+    scores(task("early"))
+    assert not said
+    see(state, task("early"))
+    see(state, task("known"))
+    scores(task("known"))
+    assert [(name, reason) for name, reason, _ in said] == [
+        ("early", "NoPrediction"), ("known", "NoPrediction")
+    ]  # fmt: skip
+    assert all("needs 'iterations'" in text for _, _, text in said)
+
+
 def test_a_pod_that_is_bound_before_it_is_seen_is_complained_of_and_counted_where_it_is(opened):
     said = []
     state, scores = opened(
-        {"a": "frugal", "b": "frugal"}, complain=lambda pod, text: said.append(pod.name)
+        {"a": "frugal", "b": "frugal"}, complain=lambda pod, _, text: said.append(pod.name)
     )
     scores(task("early", iterations=100, H=7))
     see(state, task("early", iterations=100, H=7, at="b"))
@@ -236,7 +254,7 @@ def test_a_pod_that_is_seen_long_after_the_question_is_not_counted(opened, clock
 def test_a_dry_run_complains_of_pods_that_are_seen_later_and_counts_nothing(opened):
     said = []
     state, scores = opened(
-        {"a": "frugal"}, dry_run=True, complain=lambda pod, text: said.append(pod.name)
+        {"a": "frugal"}, dry_run=True, complain=lambda pod, _, text: said.append(pod.name)
     )
     scores(task("early", iterations=100, H=7))
     see(state, task("early", iterations=100, H=7))

@@ -235,7 +235,7 @@ def test_tasks_that_arrive_together_take_unknown_nodes_for_average_ones():
         assert {chooser.fleet.names[node] for node in chooser.assign(pairs[:2])} == {"b", "c"}
 
 
-@pytest.mark.parametrize("scores", [[1.0], [1.0, 2.0], ["a", "b", "c"], 1.0])
+@pytest.mark.parametrize("scores", [[1.0], [1.0, 2.0], [[1.0], 2.0, 3.0], ["a", "b", "c"], 1.0])
 def test_a_policy_that_does_not_return_one_number_per_node_is_named(scores):
     class Careless(Policy):
         def scores(self, candidates, H, random):
@@ -243,8 +243,29 @@ def test_a_policy_that_does_not_return_one_number_per_node_is_named(scores):
 
     chooser = chooser_of(cluster_of(a=(1, 1, 8), b=(20, 1, 8), c=(10, 1, 8)), "geometric")
     chooser.policy = Careless()
-    with pytest.raises(UsageError, match=r"Careless.scores\(\) returned .* for 3 nodes"):
+    with pytest.raises(
+        UsageError, match=r"Careless.scores\(\) must return one number for each of 3"
+    ):
         ranked(chooser)
+
+
+@pytest.mark.parametrize(
+    ("policy", "a", "why"),
+    [
+        ("geometric:H=0.5", (None, 5, 1), "can be used"),  # time is missing
+        ("geometric:H=0.5", (5, 5, 1), ""),
+        ("geometric:H=1", (None, 5, 1), ""),  # energy alone decides
+        ("geometric:H=0", (None, 5, 1), "can be used"),
+        ("kube", (None, None, 1), ""),  # nothing decides
+    ],
+)
+def test_it_says_why_a_policy_knows_nothing_of_a_task(policy, a, why):
+    chooser = chooser_of(cluster_of(a=a), policy)
+    said = chooser.why_blind(read_task("cpu=1"))
+    assert why in said
+    assert bool(said) == bool(why)
+    if said:
+        assert "a has no model of time" in said
 
 
 def test_a_score_that_is_not_finite_counts_as_unknown():

@@ -212,7 +212,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
         TypeError, AttributeError, LookupError,  # of the client, where a file has another shape
     ) as error:  # fmt: skip
         raise UsageError(
-            f"there is no way to reach a cluster: {_why_unread(error, kubeconfig)}",
+            f"there is no way to reach a cluster: {_why_unread(error, kubeconfig, is_inside)}",
             option=None if kubeconfig is None else Option("kubeconfig", str(kubeconfig)),
             remedy=("name a kubeconfig file with ", Option("kubeconfig", "FILE"),
                     ", or run in a pod with a service account"),
@@ -222,15 +222,16 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Api:
     return Api(client.ApiClient(settings))
 
 
-def _why_unread(error: Exception, kubeconfig: Path | None) -> str:
-    """Say what is wrong with a kubeconfig file."""
+def _why_unread(error: Exception, kubeconfig: Path | None, is_inside: bool) -> str:
+    """Say what is wrong with a kubeconfig file, or with the account of a pod."""
     if kubeconfig is not None and not kubeconfig.exists():
         return "there is no such file"
-    named = os.environ.get("KUBECONFIG", "")
-    if kubeconfig is None and named and not any(map(os.path.exists, named.split(os.pathsep))):
+    named = "" if kubeconfig or is_inside else os.environ.get("KUBECONFIG", "")
+    if named and not any(map(os.path.exists, named.split(os.pathsep))):
         return f"there is no file {named}, which KUBECONFIG names"
-    if isinstance(error, TypeError | AttributeError | LookupError):
-        return "it is not a kubeconfig file: an entry is missing, or of another type"
+    if isinstance(error, TypeError | AttributeError | LookupError) and not is_inside:
+        file = kubeconfig or named or "~/.kube/config"
+        return f"{file} is not a kubeconfig file: an entry is missing, or of another type"
     mark = getattr(error, "problem_mark", None)  # of the parser of YAML
     if mark is not None:
         return f"line {mark.line + 1} is not valid YAML ({getattr(error, 'problem', error)})"

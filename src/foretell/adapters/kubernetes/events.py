@@ -16,7 +16,8 @@ from foretell.closeable import Closeable
 from foretell.wording import plain
 
 Kind = Literal["Normal", "Warning"]
-SCHEDULED, FAILED, WRONG_ANNOTATION = "Scheduled", "FailedScheduling", "WrongAnnotation"
+SCHEDULED, FAILED = "Scheduled", "FailedScheduling"
+WRONG_ANNOTATION, NO_PREDICTION = "WrongAnnotation", "NoPrediction"
 _MOST_WAITING = 10_000
 _MOST_TEXT = 1_000  # the API server takes 1,024 characters
 _GONE = (404, 409)  # the pod is gone, or has changed since

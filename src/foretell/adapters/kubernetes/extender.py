@@ -18,7 +18,7 @@ from foretell.adapters.http.server.api import JSON
 from foretell.adapters.http.server.problems import WRONG_INPUT, ProblemError
 from foretell.adapters.http.server.run import listen, run_server, url_of
 from foretell.adapters.kubernetes.client import Object
-from foretell.adapters.kubernetes.events import WRONG_ANNOTATION, Events
+from foretell.adapters.kubernetes.events import NO_PREDICTION, WRONG_ANNOTATION, Events
 from foretell.adapters.kubernetes.live import Live
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.moves.report import MoveReport
@@ -93,10 +93,19 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Early:
-    """The best node for a pod that no watch has shown, and until when it may be assumed there."""
+    """What was found about a pod that no watch has shown.
+
+    Attributes
+    ----------
+    best, until
+        The best node, and until when the pod may be assumed there.
+    why_blind
+        Why no prediction can be used for it; empty if one can.
+    """
 
     best: str
     until: float
+    why_blind: str
 
 
 class Extender:
@@ -109,7 +118,7 @@ class Extender:
     tell
         Takes each decision.
     complain
-        Takes what is wrong with the annotations of a pod, once per pod.
+        Takes what is wrong with a pod, once per pod: the reason of an event, and its text.
     """
 
     def __init__(
@@ -119,7 +128,7 @@ class Extender:
         *,
         dry_run: bool = False,
         tell: Callable[[Decision], None] = lambda _: None,
-        complain: Callable[[Pod, str], None] = lambda _, __: None,
+        complain: Callable[[Pod, str, str], None] = lambda _, __, ___: None,
     ) -> None:
         self._state, self._metrics = state, metrics
         self._dry_run, self._tell, self._complain = dry_run, tell, complain
@@ -177,33 +186,35 @@ class Extender:
                 is_target = places == state.index[target]
                 if is_target.any():  # a move is under way
                     scores = np.where(is_target, MOST, 0)
-            why = "" if is_known.all() else estimates.why_unknown
+            why = _why_unknown(chooser, task, estimates, places[~is_known])
+            why_blind = chooser.why_blind(task, estimates)
             decision = Decision(pod, chooser.weight(task), names, scores, is_known, why)
             best = ""
             if is_known.any() and not self._dry_run:
                 place = places[int(np.argmax(scores))]
                 best = chooser.fleet.names[place] if place >= 0 else ""
             if record is None:
-                self._remember(pod.uid, best)
+                self._remember(pod.uid, best, why_blind)
             else:
-                self._warn(record, chooser.why_blind(task, estimates))
+                self._warn(record, why_blind)
                 self._assume(record, best)
         return decision
 
-    def _warn(self, record: Record, why_blind: str = "") -> None:
+    def _warn(self, record: Record, why_blind: str) -> None:
         """Complain once about a pod that there is: anybody can send one that is not."""
         pod, (_, complaints) = record.pod, self._state.task(record)
-        if why_blind:
-            complaints = [*complaints, why_blind]
-        if not complaints or pod.uid in self._warned:
+        told = [(WRONG_ANNOTATION, text) for text in complaints]
+        told += [(NO_PREDICTION, why_blind)] if why_blind else []
+        if not told or pod.uid in self._warned:
             return
         self._warned[pod.uid] = None
         if len(self._warned) > _MOST_WARNED:
             self._warned.popitem(last=False)
-        self._metrics.errors.labels("annotation").inc()
-        for complaint in complaints:
-            LOG.warning("%s: %s", pod.title, complaint)
-            self._complain(pod, complaint)
+        if complaints:
+            self._metrics.errors.labels("annotation").inc()
+        for reason, text in told:
+            LOG.warning("%s: %s", pod.title, text)
+            self._complain(pod, reason, text)
 
     def _assume(self, record: Record, best: str) -> None:
         """Count the pod on the best node, until it is seen where kube-scheduler puts it."""
@@ -211,13 +222,13 @@ class Extender:
             self._state.assume(record, best)
             self._assumed[record.pod.uid] = self._state.clock() + _ASSUMED_S
 
-    def _remember(self, uid: str, best: str) -> None:
+    def _remember(self, uid: str, best: str, why_blind: str) -> None:
         """Keep what was answered about a pod that the watch has not shown yet.
 
         Anybody can send a pod that is not there, so little is kept, and not for long.
         """
         if 0 < len(uid) <= _MOST_UID:
-            self._early[uid] = _Early(best, self._state.clock() + _ASSUMED_S)
+            self._early[uid] = _Early(best, self._state.clock() + _ASSUMED_S, why_blind)
             if len(self._early) > _MOST_EARLY:
                 self._early.popitem(last=False)
 
@@ -226,7 +237,7 @@ class Extender:
         early, record = self._early.pop(pod.uid, None), self._state.records.get(pod.uid)
         if early is None or record is None:
             return
-        self._warn(record)
+        self._warn(record, early.why_blind)
         if self._state.clock() < early.until:
             self._assume(record, early.best)
 
@@ -311,6 +322,14 @@ def _scores(
     return extender_scores(scores, shown, is_known, preference), is_known
 
 
+def _why_unknown(
+    chooser: Chooser, task: Task, estimates: TypeEstimates, places: NDArray[np.int64]
+) -> str:
+    """Say why nothing is predicted on some nodes, by their places in the fleet."""
+    types = np.unique(chooser.fleet.type_of[places[places >= 0]])
+    return estimates.why_unknown(chooser.counts(chooser.weight(task)), types.tolist())
+
+
 class _Entries(dict[str, list[str]]):
     """The parts of answers: each node's name with each score, written only once."""
 
@@ -352,7 +371,7 @@ def run_extender(
             live.metrics,
             dry_run=dry_run,
             tell=tell,
-            complain=lambda pod, text: events.tell(pod, WRONG_ANNOTATION, text, "Warning"),
+            complain=lambda pod, reason, text: events.tell(pod, reason, text, "Warning"),
         )
         upkeep = Upkeep(live, is_dry=dry_run, tell=tell)
         app = make_service(

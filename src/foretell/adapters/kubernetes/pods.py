@@ -22,9 +22,9 @@ DEFAULT_SCHEDULER = "default-scheduler"
 _H, _MIGRATABLE = f"{PREFIX}H", f"{PREFIX}migratable"
 #: The moves that a pod made, the pod that it is a copy of, and its energy if that was measured.
 MOVES, COPY_OF, ENERGY = f"{PREFIX}moves", f"{PREFIX}copy-of", f"{PREFIX}energy-j"
-_NO_FEATURES = {_H, _MIGRATABLE, MOVES, COPY_OF, ENERGY, PREFIX}
 #: What a pod requests is not for annotations to say.
 _REQUESTED = {f"{PREFIX}{name}" for name in NEEDS}
+_NO_FEATURES = {_H, _H.lower(), _MIGRATABLE, MOVES, COPY_OF, ENERGY, PREFIX} | _REQUESTED
 _MIGRATABLE_VALUES: tuple[str, ...] = get_args(Migratable)
 _KEPT = 4_096  # needs of that many different pods are remembered
 _FINISHED = ("Succeeded", "Failed")
@@ -208,13 +208,13 @@ def read_pod_task(pod: Pod, of_namespace: Mapping[str, str]) -> tuple[Task, list
     if complaint:
         complaints.append(complaint)
     if (typed := _H.lower()) in given:
-        complaints.append(f"annotation {typed} is not known; write {_H}")
+        complaints.append(f"annotation {typed} is not used; write {_H} for the weight of energy")
     for key in sorted(given.keys() & _REQUESTED):
         complaints.append(f"annotation {key} is not used: CPUs and memory are those requested")
     features: dict[str, Value] = {
         key.removeprefix(PREFIX): plain_value(text.strip())
         for key, text in given.items()
-        if key not in _NO_FEATURES | _REQUESTED
+        if key not in _NO_FEATURES
     }
     return Task(pod.needs, features, H, migratable, pod.title), complaints
 

@@ -144,7 +144,8 @@ class _Round:
     def _last_newest(self, file: ModelFile) -> str | None:
         """Return the newest task by which the model was last compared with a refitted one."""
         for record in reversed(self.journal.records):
-            if record["kind"] == "judged" and record["model"] == str(file.path) and record["fit"]:
+            is_own = record["kind"] == "judged" and record["model"] == str(file.path)
+            if is_own and record["outcome"]["new_error"] is not None:
                 found: str | None = record.get("newest")
                 return found
         return None

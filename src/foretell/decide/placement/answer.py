@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from foretell.decide.placement.choose import Array, Chooser, PolicyChoice, Ranking
-from foretell.decide.placement.estimates import Estimate, Figure
+from foretell.decide.placement.estimates import Estimate, Estimates, Figure
 from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
 from foretell.decide.placement.neighbors import PROFILE
 from foretell.decide.placement.tasks import NEEDS, Task
@@ -70,8 +70,10 @@ class Placement:
         Whether some node could take the task if it were empty and ready.
     needed
         What the policy uses of a node: time, energy, power.
+    counts
+        Which predictions decide; what does not, such as energy at H = 0, need not be known.
     unused
-        Features of the task that no prediction uses.
+        Features of the task that no prediction uses, and what each may have been meant to be.
     """
 
     task: Task
@@ -82,7 +84,13 @@ class Placement:
     excluded: Mapping[str, str]
     could_fit: bool = True
     needed: Sequence[str] = (ENERGY, TIME)
-    unused: Sequence[str] = ()
+    counts: Sequence[str] = (ENERGY, TIME)
+    unused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """The predictions whose trust is shown: those that decide, or else both."""
+        return self.counts or (ENERGY, TIME)
 
     @property
     def is_blind(self) -> bool:
@@ -101,9 +109,9 @@ class Placement:
             "policy": self.policy,
             "H": self.H,
             "energy": self.energy,
-            "nodes": [_node_json(node) for node in self.nodes],
+            "nodes": [_node_json(node, self.shown) for node in self.nodes],
             "excluded": dict(self.excluded),
-            "unused": list(self.unused),
+            "unused": sorted(self.unused),
         }
 
     def __str__(self) -> str:
@@ -127,8 +135,18 @@ def place(chooser: Chooser, choice: PolicyChoice, task: Task) -> Placement:
     could_fit = bool(fleet.could_ever_fit(need).any())
     return Placement(
         task, choice.name, H, chooser.energy, tuple(nodes), excluded, could_fit, needed,
-        [name for name in chooser.estimates.unused(task) if name != PROFILE],
+        chooser.counts(H), _unused(task, chooser.estimates),
     )  # fmt: skip
+
+
+def _unused(task: Task, estimates: Estimates) -> dict[str, str]:
+    """Return the features that no prediction uses, each with the name that is nearest to it."""
+    if not estimates.predicts:
+        return {}
+    used = estimates.columns
+    known = (*NEEDS, "H", *sorted(used))
+    names = sorted(task.features.keys() - {*used, PROFILE})
+    return {name: nearest(name, known) or "" for name in names}
 
 
 def _ranked(ranking: Ranking, shown: Array, i: int, needed: Sequence[str]) -> RankedNode:
@@ -174,7 +192,7 @@ def _excluded(fleet: Fleet, need: Amounts, kept: set[str]) -> dict[str, str]:
     return found
 
 
-def _node_json(node: RankedNode) -> dict[str, Any]:
+def _node_json(node: RankedNode, counts: Sequence[str]) -> dict[str, Any]:
     def numbers(name: str, unit: str, figure: Figure) -> dict[str, float | None]:
         parts = {"": figure.value, "_lower": figure.lower, "_upper": figure.upper}
         return {
@@ -191,8 +209,8 @@ def _node_json(node: RankedNode) -> dict[str, Any]:
         "added_power_w": node.added_w if math.isfinite(node.added_w) else None,
         "slowdown": node.slowdown,
         "score": node.score,
-        "trust": node.estimate.trust,
-        "remark": "; ".join(filter(None, (node.reason, node.estimate.remark))),
+        "trust": node.estimate.trust_in(counts),
+        "remark": "; ".join(filter(None, (node.reason, node.estimate.remark_on(counts)))),
         "is_known": node.is_known,
     }
 
@@ -211,14 +229,12 @@ def placement_text(placement: Placement) -> str:
     for reason, nodes in by_reason.items():
         named = ", ".join(nodes[:6]) + (f" and {len(nodes) - 6} more" if len(nodes) > 6 else "")
         lines.append(f"{named}: {reason}.")
-    lines += [_weights(placement), *map(_unused, placement.unused)]
+    lines += [_weights(placement), *(_not_used(*pair) for pair in placement.unused.items())]
     return "\n".join(lines)
 
 
-def _unused(name: str) -> str:
-    near = nearest(name, (*NEEDS, "H"))
-    meant = f" Did you mean {near}?" if near is not None else ""
-    return f"No prediction uses '{name}'.{meant}"
+def _not_used(name: str, near: str) -> str:
+    return f"No prediction uses '{name}'." + (f" Did you mean {near}?" if near else "")
 
 
 def _weights(placement: Placement) -> str:
@@ -250,7 +266,7 @@ def _table(placement: Placement) -> list[str]:
     rows: list[tuple[str, ...]] = [_HEADER]
     told: set[str] = set()
     for node in shown:
-        rows.append(_row(node, placement.needed, is_blind, node.type not in told))
+        rows.append(_row(node, placement.shown, is_blind, node.type not in told))
         told.add(node.type)
     for cells in _more_columns(placement, shown):
         rows = [(*row[:-2], cell, *row[-2:]) for row, cell in zip(rows, cells, strict=True)]
@@ -266,18 +282,15 @@ def _table(placement: Placement) -> list[str]:
 
 
 def _row(
-    node: RankedNode, needed: Sequence[str], is_blind: bool, is_first: bool
+    node: RankedNode, counts: Sequence[str], is_blind: bool, is_first: bool
 ) -> tuple[str, ...]:
     """Return the cells of a node; the first of its type says what is to be said of the type."""
-    # What the policy does not use, such as energy at H = 0, need not be known.
-    figures = [f for f, kind in ((node.estimate.time, TIME), (node.estimate.energy, ENERGY))
-               if kind in needed] or [node.estimate.time, node.estimate.energy]  # fmt: skip
-    estimate = Estimate(figures[0], figures[-1])
-    trust = node.reason or estimate.trust
+    trust = node.reason or node.estimate.trust_in(counts)
     if not node.is_known and not is_blind:
         trust = f"{trust}, so its score is the median of the others"
-    if is_first and estimate.remark and estimate.trust != TRUST_INSIDE:
-        trust = f"{trust}: {estimate.remark}"
+    remark = node.estimate.remark_on(counts)
+    if is_first and remark and node.estimate.trust_in(counts) != TRUST_INSIDE:
+        trust = f"{trust}: {remark}"
     return (
         plain(node.node), plain(node.type),
         _figure(node.estimate.time, TIME), _figure(node.estimate.energy, ENERGY),

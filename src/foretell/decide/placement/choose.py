@@ -15,10 +15,11 @@ from foretell.decide.placement.fleet import Amounts, Candidates, Fleet
 from foretell.decide.placement.neighbors import Neighbors
 from foretell.decide.placement.optimum import Problem
 from foretell.decide.placement.policies import POLICIES, Policy
-from foretell.decide.placement.policies._base import ENERGY, POWER
+from foretell.decide.placement.policies._base import ENERGY, POWER, TIME
 from foretell.decide.placement.tasks import Task, plain_value, read_h
 from foretell.errors import Option, UsageError, suggest
 from foretell.files.typed import validated
+from foretell.wording import plain
 
 Array = NDArray[np.float64]
 Allowed = NDArray[np.bool_]
@@ -27,6 +28,8 @@ EQUAL = 1e-9
 _UNKNOWN = 1e-3  # by which a node without predictions costs more than the median
 _SWITCH = {"on": True, "off": False}
 _ENERGIES: tuple[str, ...] = get_args(Energy)
+#: What is predicted of a task behind each energy that may count.
+_BEHIND: dict[str, set[str]] = {"task": {ENERGY}, "marginal": {TIME}, "node": {ENERGY, TIME}}
 
 
 @dataclass(frozen=True)
@@ -170,13 +173,23 @@ class Chooser:
 
         Nothing is said where there are no models, which is not for the task to mend.
         """
-        needed = self.policy.needed(self.weight(task))
-        if not needed or not any(m.time or m.energy for m in self.estimates.models):
+        counts = self.counts(self.weight(task))
+        if not counts or not self.estimates.predicts:
             return ""
         found = self.estimates.of(task) if estimates is None else estimates
-        if any(e.time.is_known or e.energy.is_known for e in found.by_type):
+        if found.knows(counts):
             return ""
-        return f"no prediction can be used, so no node is better than another: {found.why_unknown}"
+        why = found.why_unknown(counts)
+        text = "no prediction can be used, so no node is better than another"
+        return f"{text}: {why}" if why else text
+
+    def counts(self, H: float) -> tuple[str, ...]:
+        """Return which predictions of a task decide: its time, its energy, both or none."""
+        needed = self.policy.needed(H)
+        found = {TIME} & {*needed}
+        if ENERGY in needed:
+            found |= _BEHIND[self.energy]
+        return tuple(sorted(found))
 
     def candidates(
         self, task: Task, need: Amounts, own: int | None = None, allowed: Allowed | None = None
@@ -266,14 +279,17 @@ class Chooser:
 
     def _checked(self, scores: Any, candidates: Candidates) -> Array:
         """Return the scores of a policy, which may be that of another package."""
-        found = np.asarray(scores)
-        if found.shape != (n := candidates.nodes.shape) or found.dtype.kind not in "biuf":
-            name = type(self.policy).__name__
-            raise UsageError(
-                f"{name}.scores() returned {found.shape} of type {found.dtype} for {n[0]} nodes; "
-                "it must return one number for each (foretell.testing.check_policy says more)"
-            )
-        return found
+        try:
+            found = np.asarray(scores)
+        except ValueError:  # lists of different lengths
+            found = np.array(None)
+        if found.shape == candidates.nodes.shape and found.dtype.kind in "biuf":
+            return found
+        raise UsageError(
+            f"{type(self.policy).__name__}.scores() must return one number for each of "
+            f"{len(candidates.nodes)} nodes, not {plain(repr(scores), 60)}; "
+            "foretell.testing.check_policy tests a policy"
+        )
 
     def _winner(
         self, candidates: Candidates, scores: Array, is_known: NDArray[np.bool_], H: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -241,10 +241,19 @@ class Estimate:
     time: Figure
     energy: Figure
 
+    def figures(self, kinds: Collection[str]) -> list[Figure]:
+        """Return the time, the energy or both."""
+        both = ((TIME, self.time), (ENERGY, self.energy))
+        return [figure for kind, figure in both if kind in kinds]
+
     @property
     def trust(self) -> str:
         """The lesser trust of the two."""
-        return max(self.time.trust, self.energy.trust, key=_order)
+        return self.trust_in((TIME, ENERGY))
+
+    def trust_in(self, kinds: Collection[str]) -> str:
+        """Return the least trust of the figures that count."""
+        return max((figure.trust for figure in self.figures(kinds)), key=_order)
 
     def slowed(self, factor: float) -> Estimate:
         """Return it with a longer time: slower work takes the same energy of its own."""
@@ -253,7 +262,11 @@ class Estimate:
     @property
     def remark(self) -> str:
         """What is to be said about the predictions: why there are none, or how far out they are."""
-        return "; ".join(dict.fromkeys(filter(None, (self.time.remark, self.energy.remark))))
+        return self.remark_on((TIME, ENERGY))
+
+    def remark_on(self, kinds: Collection[str]) -> str:
+        """Return what is to be said about the figures that count."""
+        return "; ".join(dict.fromkeys(filter(None, (f.remark for f in self.figures(kinds)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,11 +279,15 @@ class TypeEstimates:
     time_error: Array
     energy_error: Array
 
-    @property
-    def why_unknown(self) -> str:
-        """Why nothing is predicted on a type of nodes, of the first where it is so."""
-        missing = (e.remark for e in self.by_type if e.trust != TRUST_INSIDE)
-        return next(filter(None, missing), "")
+    def knows(self, kinds: Collection[str]) -> bool:
+        """Whether all figures that count are known on some type of nodes."""
+        return any(all(f.is_known for f in e.figures(kinds)) for e in self.by_type)
+
+    def why_unknown(self, kinds: Collection[str], types: Iterable[int] | None = None) -> str:
+        """Return why a figure that counts is not known, on the first type where it is so."""
+        asked = self.by_type if types is None else [self.by_type[i] for i in types]
+        unknown = (f for e in asked for f in e.figures(kinds) if not f.is_known)
+        return next(filter(None, (f.remark for f in unknown)), "")
 
     @classmethod
     def of(cls, by_type: Sequence[Estimate]) -> TypeEstimates:
@@ -319,11 +336,18 @@ class Estimates:
             found = predicted.by_key[task.key]
         return found
 
-    def unused(self, task: Task) -> list[str]:
-        """Name the features of a task that no prediction uses; none where nothing is predicted."""
-        sources = [s for model in self.models for s in (model.time, model.energy) if s is not None]
-        used = {name for source in sources for name in source.columns}
-        return sorted(task.features.keys() - used) if sources else []
+    @property
+    def predicts(self) -> bool:
+        """Whether there is any model or formula."""
+        return bool(self._sources())
+
+    @property
+    def columns(self) -> set[str]:
+        """What of a task any prediction uses."""
+        return {name for source in self._sources() for name in source.columns}
+
+    def _sources(self) -> list[Source]:
+        return [s for model in self.models for s in (model.time, model.energy) if s is not None]
 
     def knows(self, task: Task) -> bool:
         """Whether a task has been predicted already."""

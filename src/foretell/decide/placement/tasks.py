@@ -100,10 +100,13 @@ def _read_needs(given: Mapping[str, Any]) -> Resources:
     in_units = given.keys() & _UNITS.keys()
     if len(in_units) > 1 or (in_units and given.keys() & {"memory", "memory_bytes"}):
         raise UsageError("memory is given twice; remove one")
+    needs = dict(given)
     for name in in_units:
-        memory = read_amount(given[name], name) * _UNITS[name]
-        given = {**{k: v for k, v in given.items() if k != name}, "memory": memory}
-    return Resources.read(given)
+        amount = plain_value(str(needs.pop(name)))
+        if isinstance(amount, str):
+            raise UsageError(f"{name}: must be a number, such as 512, not {amount}")
+        needs["memory"] = read_amount(amount, name) * _UNITS[name]
+    return Resources.read(needs)
 
 
 def read_h(value: object) -> float:

@@ -79,10 +79,19 @@ def _described(value: Any, buffers: list[bytes | memoryview]) -> Any:
         return [_described(part, buffers) for part in value]
     if type(value) is tuple:
         return {"t": [_described(part, buffers) for part in value]}
-    if type(value) is dict and all(type(key) is str for key in value):
+    if type(value) is dict and all(isinstance(key, str) for key in value):
         return {"d": [[key, _described(part, buffers)] for key, part in value.items()]}
-    raise UsageError(
-        f"a {type(value).__name__} cannot be sent to an isolated task: use numbers, texts, bytes, "
+    raise _refusal(value)
+
+
+def _refusal(value: Any) -> UsageError:
+    name = type(value).__name__
+    if type(value) is dict:
+        name = "dict with keys that are no texts"
+    elif isinstance(value, list | tuple | dict):
+        name += " (convert it with list(), tuple() or dict())"
+    return UsageError(
+        f"a {name} cannot be sent to an isolated task: use numbers, texts, bytes, "
         "arrays of numbers, and lists, tuples and dicts of these"
     )
 
@@ -90,6 +99,8 @@ def _described(value: Any, buffers: list[bytes | memoryview]) -> Any:
 def _described_array(
     value: np.ndarray[Any, Any], buffers: list[bytes | memoryview]
 ) -> dict[str, Any]:
+    if isinstance(value, np.ma.MaskedArray):  # would arrive without its mask
+        raise _refusal(value)
     if value.dtype.kind not in _KINDS:
         raise UsageError(f"an array of type {value.dtype} cannot be sent to an isolated task")
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"

@@ -12,7 +12,13 @@ from itertools import islice
 from typing import Any
 
 from foretell.adapters.kubernetes.client import Api
-from foretell.adapters.kubernetes.events import FAILED, SCHEDULED, WRONG_ANNOTATION, Events
+from foretell.adapters.kubernetes.events import (
+    FAILED,
+    NO_PREDICTION,
+    SCHEDULED,
+    WRONG_ANNOTATION,
+    Events,
+)
 from foretell.adapters.kubernetes.lease import Lease, LeaseSettings
 from foretell.adapters.kubernetes.metrics import SchedulerMetrics
 from foretell.adapters.kubernetes.records import Record
@@ -290,8 +296,7 @@ class Standalone:
         """Choose a node and count the pod there; None if it must wait."""
         state = self.state
         task, complaints = state.task(record)
-        why_blind = state.chooser.why_blind(task)
-        self._complain(record, [*complaints, why_blind] if why_blind else complaints)
+        self._complain(record, complaints, state.chooser.why_blind(task))
         pod = record.pod
         away = state.away.terms(pod.namespace, pod.labels)
         node, alike = None, (pod.needs, pod.rules.key, away)
@@ -385,17 +390,20 @@ class Standalone:
             and state.fleet.ready[place]
         )
 
-    def _complain(self, record: Record, complaints: Sequence[str]) -> None:
-        """Say once what is wrong with the annotations of a pod."""
+    def _complain(self, record: Record, complaints: Sequence[str], why_blind: str) -> None:
+        """Say once what is wrong with the annotations of a pod, and why nothing is predicted."""
         tried = self._attempts[record.pod.uid]
-        if complaints and not tried.has_complained:
-            tried.has_complained = True
-            if self.metrics is not None:
-                self.metrics.errors.labels("annotation").inc()
-            for text in complaints:
-                LOG.warning("%s: %s", record.pod.title, text)
-                if self._events:
-                    self._events.tell(record.pod, WRONG_ANNOTATION, text, "Warning")
+        told = [(WRONG_ANNOTATION, text) for text in complaints]
+        told += [(NO_PREDICTION, why_blind)] if why_blind else []
+        if tried.has_complained or not told:
+            return
+        tried.has_complained = True
+        if self.metrics is not None and complaints:
+            self.metrics.errors.labels("annotation").inc()
+        for reason, text in told:
+            LOG.warning("%s: %s", record.pod.title, text)
+            if self._events:
+                self._events.tell(record.pod, reason, text, "Warning")
 
     def _refuse(self, record: Record, kind: str, text: str) -> None:
         """Say why a pod has no node: once for each kind of reason."""
