@@ -155,6 +155,8 @@ def test_count_is_never_said_to_be_less_than_was_seen(counts):
         ([1, 2, 3], 5, 2, "3 values for 2"),
         ([1, float("inf")], 5, None, "finite"),
         ([1, -1], 5, None, "negative"),
+        ([("app", 1), ("b", 2)], 5, None, "a number or a dict for each kept partition"),
+        (["app"], 5, None, "a number or a dict for each kept partition"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(values, n, kept, match):

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.errors import Option, UsageError
+from foretell.wording import short
 
 #: Where the dispatcher says what a job may drop, and the seed that chooses what.
 DROP, SEED = "FORETELL_DROP", "FORETELL_SEED"
@@ -234,7 +235,15 @@ def _estimate(
         table = np.array([[one.get(key, 0) for one in listed] for key in keys], dtype=float)
         table = table.reshape(len(keys), len(listed))
         return dict(zip(keys, _estimates(table, n, kept, is_count), strict=True))
-    return _estimates(np.array([listed], dtype=float), n, kept, is_count)[0]
+    try:
+        totals = np.array([listed], dtype=float)
+    except (TypeError, ValueError):
+        raise UsageError(
+            "must be a number or a dict for each kept partition, not "
+            f"{short(repr(listed[0]))}; a function for mapPartitions yields one of them",
+            option=Option("values"),
+        ) from None
+    return _estimates(totals, n, kept, is_count)[0]
 
 
 def _estimates(table: Floats, n: int, kept: int | None, is_count: bool) -> list[Estimate]:

@@ -87,7 +87,7 @@ class _Now:
                      found.running is not None)  # fmt: skip
         yield _gauge("foretell_engine_is_lost", "1 while the engine can run nothing.",
                      bool(found.lost))  # fmt: skip
-        yield _gauge("foretell_is_sprinting", "1 during a sprint.", found.is_sprinting)
+        yield _gauge("foretell_is_sprinting", "1 during a sprint.", bool(found.is_sprinting))
         if found.budget_j is not None:
             yield _gauge("foretell_sprint_budget_joules", "What the sprint budget has.",
                          found.budget_j)  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from foretell.adapters.dispatcher.spool import count_files
+from foretell.adapters.dispatcher.sprints.open import open_bucket
 from foretell.adapters.dispatcher.store.ledger import RUNS, has_state, read_state
 from foretell.adapters.dispatcher.store.records import QueueState
 from foretell.adapters.dispatcher.store.runs import recent_responses
@@ -67,9 +68,11 @@ class Status:
     running
         The job in the engine: its id, class, name, attempt, and when it started.
     budget_j, is_sprinting
-        Joules for sprints; None where there is no limit, or no sprint.
+        Joules for sprints, None where there is no limit or no sprint; and whether the job in the
+        engine sprints, None where only the dispatcher knows.
     lost
-        Why the engine cannot run anything now; empty if it can.
+        Why the engine cannot run anything now; empty if it can, None where only the dispatcher
+        knows.
     in_spool
         How many files of the spool folder are not yet taken.
     is_dispatched
@@ -79,8 +82,8 @@ class Status:
     classes: Sequence[ClassStatus]
     running: Mapping[str, Any] | None
     budget_j: float | None = None
-    is_sprinting: bool = False
-    lost: str = ""
+    is_sprinting: bool | None = False
+    lost: str | None = ""
     in_spool: int = 0
     is_dispatched: bool = True
 
@@ -185,11 +188,31 @@ def read_status(queue: Queue, state: Path, spool: Path) -> Status:
     in_spool = count_files(spool, found.jobs)
     if not is_begun and (_has_content(state) or not in_spool):
         raise UsageError(
-            f"{state} is not the state of a queue: no dispatcher ran there yet; check the path",
+            f"{state} is not the state of a queue: no dispatcher ran there yet, and no job waits "
+            f"in {spool}; check the paths, or submit a job",
             option=Option("state"),
         )
     status = Status.of(found, names, recent_responses(state / RUNS, names))
-    return replace(status, in_spool=in_spool, is_dispatched=is_claimed(state))
+    is_dispatched = is_claimed(state)
+    return replace(
+        status,
+        in_spool=in_spool,
+        is_dispatched=is_dispatched,
+        lost=None if is_dispatched else "",
+        **_sprint_of(queue, found, is_dispatched=is_dispatched),
+    )
+
+
+def _sprint_of(queue: Queue, state: QueueState, *, is_dispatched: bool) -> dict[str, Any]:
+    """Return what the journal tells of the budget; without a limit it tells nothing of sprints."""
+    if state.budget is None:
+        has_sprints = is_dispatched and queue.sprint.speedup > 1
+        return {"is_sprinting": None if has_sprints else False}
+    level_j = open_bucket(queue.sprint, state.budget).level_j
+    return {
+        "budget_j": None if math.isinf(level_j) else round(level_j, 3),
+        "is_sprinting": is_dispatched and bool(state.budget["is_sprinting"]),
+    }
 
 
 def _has_content(folder: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from foretell.approximate import kept_partitions
-from foretell.errors import UsageError
+from foretell.errors import Option, UsageError
 
 
 def prune_partitions(rdd: Any, kept: Iterable[int] | None = None) -> Any:
@@ -28,6 +28,13 @@ def prune_partitions(rdd: Any, kept: Iterable[int] | None = None) -> Any:
     """
     from pyspark.rdd import RDD
 
+    if not hasattr(rdd, "getNumPartitions"):
+        kind = type(rdd).__name__
+        raise UsageError(
+            f"must be an RDD, not a {kind}; that of a data frame is its .rdd, or read only the "
+            "files that foretell.kept_partitions names",
+            option=Option("rdd"),
+        )
     n = rdd.getNumPartitions()
     chosen = sorted(set(kept_partitions(n) if kept is None else kept))
     if chosen and not 0 <= chosen[0] <= chosen[-1] < n:

@@ -7,7 +7,7 @@ import pytest
 
 from foretell.adapters.dispatcher.dispatcher import Dispatcher
 from foretell.adapters.dispatcher.jobs import now
-from foretell.adapters.dispatcher.status import Status
+from foretell.adapters.dispatcher.status import Status, read_status
 from foretell.adapters.dispatcher.store import records
 from foretell.adapters.dispatcher.store.runs import read_rows
 
@@ -170,6 +170,24 @@ def test_a_sprint_that_a_crash_cut_short_is_paid_for_once(sprinting):
     for _ in range(2):
         with sprinting.open(**budget) as dispatcher:
             assert dispatcher.status().budget_j == pytest.approx(level_j)
+
+
+def test_the_folders_tell_of_a_sprint_and_its_budget_while_a_dispatcher_runs(sprinting):
+    budget = {"base_w": 100, "sprint_w": 1100, "budget_j": 1000, "refill_w": 0}
+
+    def read(dispatcher):
+        return read_status(dispatcher.queue, sprinting.folder / "state", sprinting.folder / "jobs")
+
+    with sprinting.open(**budget) as dispatcher:
+        dispatcher._ledger.write([records.budget(now(), 600.0, is_sprinting=True)])
+        found = read(dispatcher)
+        assert found.is_sprinting
+        assert 0 < found.budget_j <= 600
+        assert found.lost is None  # only the dispatcher knows
+    assert read(dispatcher).is_sprinting is False
+    with sprinting.open(base_w=100, sprint_w=1100) as dispatcher:  # without a limit
+        dispatcher._ledger.state.budget = None
+        assert read(dispatcher).to_json()["budget_j"] is None
 
 
 def test_a_class_that_would_sprint_without_a_mechanism_is_told_of_once(sprinting):

@@ -28,7 +28,7 @@ def open_sprinter(
     mechanism = SPRINTS.get(table.mechanism)(table.settings)
     if text := _unsprinted(queue):
         tell(text)
-    return Sprinter(mechanism, _bucket(table, last), folder, tell)
+    return Sprinter(mechanism, open_bucket(table, last), folder, tell)
 
 
 def _unsprinted(queue: Queue) -> str:
@@ -49,7 +49,8 @@ def _unsprinted(queue: Queue) -> str:
     )
 
 
-def _bucket(table: SprintTable, last: Mapping[str, Any] | None) -> Bucket:
+def open_bucket(table: SprintTable, last: Mapping[str, Any] | None) -> Bucket:
+    """Return the budget of a queue: full, or what the last record of it makes of it by now."""
     if table.budget_j is None:
         return Bucket(math.inf, 0.0, 0.0)
     assert table.refill_w is not None and table.sprint_w is not None and table.base_w is not None
