@@ -186,6 +186,24 @@ def test_jobs_of_a_class_that_is_gone_are_not_dropped_silently(tmp_path):
         assert list(ledger.state.jobs) == ["a"]
 
 
+def test_jobs_that_ended_keep_no_class_in_the_file_and_stay_in_the_table(tmp_path):
+    place = tmp_path / "state"
+    with Ledger(place, CLASSES) as ledger:
+        for name in ("a", "b"):
+            job = Job(name, "mid", 1, ["true"])
+            ledger.write([records.arrival(job), records.start(job, 1.0, 0.0, 1)])
+            ledger.write([records.end(ledger.state.jobs[name], 2.0, "done")])
+        ledger.write([records.arrival(Job("c", "low", 0, ["true"]))])
+    before = (place / "runs.csv").read_text()
+    assert before.count("mid") == 2
+    assert list(read_state(place, ["low", "high"]).jobs) == ["c"]
+    for _ in range(2):  # the second reads what the first compacted
+        with Ledger(place, ["low", "high"]) as ledger:
+            assert list(ledger.state.jobs) == ["c"]
+            assert ledger.state.n_ended["mid", "done"] == 2
+        assert (place / "runs.csv").read_text() == before
+
+
 def test_two_dispatchers_never_share_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("foretell.files.directory._LOCK_WAIT_S", 0.0)
     for _ in range(2):

@@ -63,6 +63,7 @@ class Ledger(Closeable):
         self._journal.records = []
         self.queue_id = first["id"]
         ended = [job for job in map(self.state.apply, records) if job is not None]
+        self.state.check_classes()
         if has_other_columns(self.folder / RUNS):
             first = {**first, "kind": "queue", "runs_bytes": 0}
             self._journal.rewrite([first, *records])  # a crash after this begins a table, too
@@ -138,6 +139,7 @@ def read_state(folder: Path, class_names: Sequence[str]) -> QueueState:
     state = QueueState(class_names)
     for record in read_journal(folder / JOURNAL)[1:]:
         state.apply(record)
+    state.check_classes()
     return state
 
 

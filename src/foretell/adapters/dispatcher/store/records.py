@@ -94,6 +94,7 @@ class QueueState:
         self.running: Job | None = None
         self.n_ended: Counter[tuple[str, str]] = Counter()
         self.budget: Record | None = None
+        self._former: dict[str, QueueState] = {}  # of classes that the file has no more, by job
 
     @property
     def paused(self) -> list[Job]:
@@ -103,6 +104,8 @@ class QueueState:
     def apply(self, record: Mapping[str, Any]) -> Job | None:
         """Change the state as a record says; return the job if that ended it."""
         kind = record["kind"]
+        if (former := self._state_of_former(record)) is not None:
+            return former.apply(record)
         if kind == "job":
             self._arrive(record)
         elif kind == "budget":
@@ -118,6 +121,24 @@ class QueueState:
             return job if kind == "end" else None
         return None
 
+    def _state_of_former(self, record: Mapping[str, Any]) -> QueueState | None:
+        """Return the state apart of a job whose class the file has no more; None for others."""
+        if record["kind"] == "job" and record["class_name"] not in self._levels:
+            apart = QueueState([record["class_name"]])
+            apart.n_ended = self.n_ended
+            self._former[record["id"]] = apart
+        return self._former.get(record.get("id", ""))
+
+    def check_classes(self) -> None:
+        """Raise a StorageError if jobs wait of a class that the file has no more."""
+        waiting = {job.class_name for state in self._former.values() for job in state.jobs.values()}
+        if waiting:
+            raise StorageError(
+                f"jobs of the class '{min(waiting)}' wait here, and the class file has only "
+                f"{listing(self._levels)}; put that class back, or name another folder for state"
+            )
+        self._former.clear()
+
     def records(self) -> Iterator[Record]:
         """Yield the fewest records that add up to this state."""
         yield {"kind": "totals", "n_ended": [[*key, n] for key, n in self.n_ended.items()]}
@@ -129,13 +150,7 @@ class QueueState:
 
     def _arrive(self, record: Mapping[str, Any]) -> None:
         values = {k: v for k, v in record.items() if k != "kind"}
-        name = values["class_name"]
-        if name not in self._levels:
-            raise StorageError(
-                f"jobs of the class '{name}' wait here, and the class file has only "
-                f"{listing(self._levels)}; put that class back, or name another folder for state"
-            )
-        job = Job(level=self._levels[name], **values)
+        job = Job(level=self._levels[values["class_name"]], **values)
         if job.id in self.jobs:  # two files of one id once came to that
             return
         self.jobs[job.id] = job
