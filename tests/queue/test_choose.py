@@ -1,6 +1,7 @@
 """Choosing for users: what is printed, what programs get, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,7 @@ def test_where_not_all_plans_were_checked_it_says_how_many_were(quick, monkeypat
     monkeypatch.setattr("foretell.decide.queueing.choose._MOST_CLOSE", 1)
     found = choose_drops(make(high={"p95_s": 20}))
     assert str(found).startswith("None of the 1 best plans keeps all limits. The closest: ")
+    assert re.search(r"p95 [^,]+: breaks \(.* in the worst tenth of runs\)", str(found))
     assert found.to_json()["n_checked"] == 1
 
 

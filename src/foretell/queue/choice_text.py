@@ -115,7 +115,8 @@ def limits_text(plan: Assessed, name: str) -> str:
     """Say which limits of a class hold."""
     own = [x for x in plan.limits if x.name == name and x.what in (MEAN, P95, ERROR)]
     parts = [
-        f"{limit.what} {limit.written(limit.most)}: {'holds' if limit.is_kept else 'breaks'}"
+        f"{limit.what} {limit.written(limit.most)}: "
+        + ("holds" if limit.is_kept else f"breaks ({limit.outcome})")
         for limit in own
     ]
     return ", ".join(parts) or "none"

@@ -86,10 +86,13 @@ class Limit:
 
     def __str__(self) -> str:
         """Write what it came to and what is allowed."""
+        return f"{self.label} {self.outcome}, at most {self.written(self.most)}"
+
+    @property
+    def outcome(self) -> str:
+        """What a plan comes to."""
         unlucky = " in the worst tenth of runs" if self.what in (MEAN, P95) else ""
-        return (
-            f"{self.label} {self.written(self.value)}{unlucky}, at most {self.written(self.most)}"
-        )
+        return f"{self.written(self.value)}{unlucky}"
 
     def written(self, value: float) -> str:
         """Write a value with its unit."""
