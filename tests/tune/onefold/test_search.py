@@ -1,5 +1,6 @@
 """A search for a model and its deployment: limits, objectives, failures, resuming."""
 
+import itertools
 import json
 import math
 import signal
@@ -110,6 +111,20 @@ def test_the_front_is_what_no_other_trial_beats():
         return any(all(a <= b for a, b in zip(o, own, strict=True)) and o != own for o in others)
 
     assert {t.number for t in found.front} == {t.number for t in kept if not beaten(t)}
+    assert found.best in found.front
+
+
+def test_of_trials_that_took_as_long_the_more_accurate_one_is_best(monkeypatch):
+    seconds = itertools.count()
+    monkeypatch.setattr("foretell.tune.onefold.running.time.perf_counter", lambda: next(seconds))
+    found = tune.search(
+        train, {"size": SIZES, "lr": RATES}, accuracy=0.5, p99_s=1.0, deployable=Served(),
+        trials=15,
+    )  # fmt: skip
+    least_s = min(t.train_s for t in found.trials if t.status == "kept")
+    as_fast = [t for t in found.trials if t.status == "kept" and t.train_s == least_s]
+    assert len({t.accuracy for t in as_fast}) > 1
+    assert found.best.accuracy == max(t.accuracy for t in as_fast)
     assert found.best in found.front
 
 

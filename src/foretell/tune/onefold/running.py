@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -217,10 +218,15 @@ class TrialRunner:
         last = attempt.rungs[-1]
         return last.train_s * len(budget.epochs) * budget.share / (last.epochs * last.share)
 
+    def _rank(self, trial: Trial) -> tuple[float, float, float]:
+        """Order trials, the best first: of equals the more accurate one, and then the faster."""
+        p99_s = math.inf if trial.inference is None else trial.inference.p99_s
+        return self.goal.value(trial), -(trial.accuracy or 0.0), p99_s
+
     def _note(self, trial: Trial, state: Any, *, has_state: bool) -> None:
         for rung in trial.rungs:
             self.rungs_s.setdefault(rung.rung, []).append(rung.train_s)
         if trial.status != KEPT:
             return
-        if self.best is None or self.goal.value(trial) < self.goal.value(self.best):
+        if self.best is None or self._rank(trial) < self._rank(self.best):
             self.best, self.best_state, self.has_state = trial, state, has_state

@@ -63,7 +63,8 @@ class Load:
 
     def _observe(self):
         while not self._is_over:
-            with contextlib.suppress(RefusedError, urllib3.exceptions.HTTPError):
+            # A line that was cut is no JSON: then all is listed again, as after a lost connection.
+            with contextlib.suppress(RefusedError, urllib3.exceptions.HTTPError, ValueError):
                 listed = self.api.request("GET", PODS)
                 for item in listed["items"]:
                     self._see(item)
