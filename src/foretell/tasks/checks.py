@@ -101,4 +101,4 @@ def _locked(value: Any, outer: tuple[Any, ...] = ()) -> Any:
         return type(value)(parts)
     if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple
         return value._make(parts)
-    return value  # of another class, which nobody knows how to make: its content is compared
+    return value  # a copy of another class may need more than its parts: content is compared

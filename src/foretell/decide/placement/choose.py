@@ -171,7 +171,7 @@ class Chooser:
     def why_blind(self, task: Task, estimates: TypeEstimates | None = None) -> str:
         """Say why the policy knows nothing of a task on any type of node; empty if it does.
 
-        Nothing is said where there are no models, which is not for the task to mend.
+        Where there are no models at all it is empty, too: no change of the task would help.
         """
         counts = self.counts(self.weight(task))
         if not counts or not self.estimates.predicts:
