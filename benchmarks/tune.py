@@ -29,6 +29,7 @@ import os
 import sqlite3
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from benchmarks.tune_table import MOST_OF_OTHERS, WAYS, compare, pairs_of, quiet
 from foretell.measure.running.machine import describe_machine, describe_versions
 from foretell.tune.store.store import machine_id
 
-MAX_EPOCHS, FACTOR, N_CORES = 9, 3, 2
+FACTOR, N_CORES = 3, 2
 #: PipeTune's table for LeNet on MNIST (published): seconds of tuning.
 PUBLISHED = {"v1": 4575, "v2": 4817, "paper": 3415}
 BARS = {"ours cold": 0.90, "ours warm": 0.75}
@@ -85,7 +86,7 @@ def train(config: dict[str, Any], data: Any, workload: str, way: str, store: str
         optimizer.load_state_dict(state["optimizer"])
         torch.set_rng_state(state["random"])
         start = state["epoch"] + 1
-    epochs: Any = range(start, MAX_EPOCHS)
+    epochs: Any = range(start, config["max_epochs"])
     kind = way.split()[0]
     if kind in ("hook", "ours", "paper"):
         from foretell.tune import pipeline
@@ -146,6 +147,7 @@ def missing(
         (r["workload"], r["scheduler"], r["way"], r["seed"])
         for r in quiet(read(path))
         if r.get("machine") == here
+        and (r["n_trials"], r["max_epochs"]) == (options.trials, options.max_epochs)
     }
     found = []
     for seed, workload, scheduler in itertools.product(
@@ -161,8 +163,16 @@ def missing(
     return found
 
 
+@dataclass(frozen=True)
+class Size:
+    """How many trials a search has, and how many epochs the longest of them."""
+
+    n_trials: int
+    max_epochs: int
+
+
 def search(
-    workload: str, scheduler: str, way: str, seed: int, *, n_trials: int, folder: Path
+    workload: str, scheduler: str, way: str, seed: int, *, size: Size, folder: Path
 ) -> dict[str, Any]:
     """Run one search; return its time and its accuracy."""
     from ray import tune
@@ -180,20 +190,21 @@ def search(
         cpus = first_lease(store, workload, cpus=(1, N_CORES))
     else:
         cpus = N_CORES
-    trials = configurations(workload, seed, n_trials)
+    trials = configurations(workload, seed, size.n_trials)
     rules: Any = (
-        ASHAScheduler(max_t=MAX_EPOCHS, grace_period=1, reduction_factor=FACTOR)
+        ASHAScheduler(max_t=size.max_epochs, grace_period=1, reduction_factor=FACTOR)
         if scheduler == "asha"
-        else HyperBandScheduler(max_t=MAX_EPOCHS, reduction_factor=FACTOR)
+        else HyperBandScheduler(max_t=size.max_epochs, reduction_factor=FACTOR)
     )
 
     def run(config: dict[str, Any], data: Any) -> None:
-        train({**trials[config["number"]], "cpus": cpus}, data, workload, way, str(store))
+        own = {**trials[config["number"]], "cpus": cpus, "max_epochs": size.max_epochs}
+        train(own, data, workload, way, str(store))
 
     trained = tune.with_parameters(run, data=case_of(workload).data())
     tuner = tune.Tuner(
         tune.with_resources(trained, {"cpu": cpus}),
-        param_space={"number": tune.grid_search(list(range(n_trials)))},
+        param_space={"number": tune.grid_search(list(range(size.n_trials)))},
         tune_config=tune.TuneConfig(
             metric="accuracy", mode="max", scheduler=rules, reuse_actors=True
         ),
@@ -216,7 +227,8 @@ def search(
         "epochs_by_threads": {
             str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
         },
-        "n_trials": n_trials, "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
+        "n_trials": size.n_trials, "max_epochs": size.max_epochs,
+        "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
         "cores_of_others": round(others.cores, 2),
         "accuracy": float(best["accuracy"].max()),
         "best_trained_s": float(best["time_total_s"].iloc[-1]), "best_epochs": len(best),
@@ -287,11 +299,11 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     begun = time.monotonic()
     try:
         # The first search of a session is slower: it starts the processes of Ray.
-        search("perceptron", "asha", "v1", -1, n_trials=2, folder=folder)
+        search("perceptron", "asha", "v1", -1, size=Size(2, 3), folder=folder)
         for key in missing(options, path, folder):
             if time.monotonic() - begun > options.most_s:
                 break
-            found = search(*key, n_trials=options.trials, folder=folder)
+            found = search(*key, size=Size(options.trials, options.max_epochs), folder=folder)
             with path.open("a") as file:
                 file.write(json.dumps(found) + "\n")
             print(*(f"{k}={v}" for k, v in found.items()), flush=True)
@@ -312,7 +324,8 @@ def main() -> None:
     parser.add_argument("--workloads", nargs="*", default=list(WIDTHS))
     parser.add_argument("--schedulers", nargs="*", default=["asha", "hyperband"])
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
-    parser.add_argument("--trials", type=int, default=9)
+    parser.add_argument("--trials", type=int, default=27)
+    parser.add_argument("--max-epochs", type=int, default=27)
     parser.add_argument("--most-s", type=float, default=1e9, help="begin no search after this")
     parser.add_argument("--short", action="store_true", help="one seed of ASHA, in six minutes")
     parser.add_argument("--results", type=Path, default=Path("benchmarks/output/tune.jsonl"))

@@ -4,7 +4,9 @@
 
 Judges recorded searches (`benchmarks.tune_searches`; measured), by default those in
 `benchmarks/data/searches.jsonl.gz`, or searches that are made up (simulated), for which the truth
-is known. Beside it stands what extrapolating the mean trial says.
+is known. Beside it stands what extrapolating the mean trial says, and what is said with a model of
+the search's own epochs, all of them. Nobody has those before; what is still off then is chance:
+which configurations are drawn, and which trials go on.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ DATA = Path(__file__).parent / "data" / "searches.jsonl.gz"
 #: Ray Tune has drawn all trials before the first one runs, Optuna one after another.
 RAYS = ("asha", "hyperband")
 Record = dict[str, Any]
+#: What a prediction rests on: a model of an earlier search, no model, or all epochs of this search.
+MODEL, NOTHING, OWN = "a model", "nothing", "its own epochs"
 
 
 def read_records(paths: Iterable[Path]) -> Iterator[Record]:
@@ -59,24 +63,40 @@ def model_of(record: Record) -> EpochTimes:
     return epochs_of([fit_model(frame, target="epoch_s", skip=["lr"])], "the model")
 
 
+def own_model_of(record: Record) -> EpochTimes:
+    """Fit a model to all epochs of the search itself."""
+    epochs = [e for e in record["events"] if e["event"] == "epoch"]
+    return model_of({"before": [{**e["config"], "epoch_s": e["seconds"]} for e in epochs]})
+
+
 def judge(
     record: Record, model: EpochTimes | None = None, shares: Sequence[float] = (0.1, 0.25, 0.5)
 ) -> list[dict[str, Any]]:
     """Return what was said of one search at several moments, and what was true."""
-    model = model_of(record) if model is None else model
-    total_s, slots = record["total_s"], record["slots"]
-    # As predict_search does, without what other searches would take.
+    models = {MODEL: model_of(record) if model is None else model, NOTHING: None}
+    if model is None:
+        models[OWN] = own_model_of(record)
+    epoch_s = float(np.mean([e["epoch_s"] for e in record["before"]]))
+    mean = record["trials"] * (record["start_up_s"] + record["max_epochs"] * epoch_s)
+    rows = []
+    for basis, known in models.items():
+        if known is not None:
+            rows.append(_row(record, basis, 0.0, _before(record, known), mean / record["slots"]))
+        for share in shares:
+            said, so_far = _after(record, share * record["total_s"], known)
+            rows.append(_row(record, basis, share, said, so_far))
+    return rows
+
+
+def _before(record: Record, model: EpochTimes) -> tuple[float, float, float]:
+    """Return what is predicted before the first trial.
+
+    As predict_search does it, without what other searches would take.
+    """
     search, space = search_of(record), space_of(record)
     played = play_draws(search, Pool.of(space, model, 0), spread_over(space, model, 0), 200, 0)
     time = Range90.of(played.end_s)
-    epoch_s = float(np.mean([e["epoch_s"] for e in record["before"]]))
-    mean = record["trials"] * (record["start_up_s"] + record["max_epochs"] * epoch_s) / slots
-    rows = [_row(record, 0.0, (time.median_s, time.lower_s, time.upper_s), mean)]
-    for share in shares:
-        for known in (model, None):
-            said, mean = _after(record, share * total_s, known)
-            rows.append(_row(record, share, said, mean) | {"model": known is not None})
-    return rows
+    return time.median_s, time.lower_s, time.upper_s
 
 
 def _after(
@@ -108,13 +128,13 @@ def _after(
 
 
 def _row(
-    record: Record, share: float, said: tuple[float, float, float], mean: float
+    record: Record, basis: str, share: float, said: tuple[float, float, float], mean: float
 ) -> dict[str, Any]:
     total_s = record["total_s"]
     median, lower, upper = said
     return {
         "library": record["library"], "scheduler": record["scheduler"],
-        "workload": record["workload"], "seed": record["seed"], "after": share, "model": True,
+        "workload": record["workload"], "seed": record["seed"], "after": share, "basis": basis,
         "total_s": total_s, "said_s": median, "lower_s": lower, "upper_s": upper,
         "error": abs(median / total_s - 1),
         "bias": median / total_s - 1, "covered": bool(lower <= total_s <= upper),
@@ -218,7 +238,7 @@ def summary(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _grouped(frame: pd.DataFrame) -> pd.DataFrame:
-    groups = frame.groupby(["after", "model", "scheduler"])
+    groups = frame.groupby(["after", "basis", "scheduler"])
     return pd.DataFrame(
         {
             "n": groups.size(), "error": groups["error"].median(), "bias": groups["bias"].median(),

@@ -24,7 +24,7 @@ import numpy as np
 
 Clock = Callable[[], float]
 MAX_EPOCHS, ETA = 9, 3
-N_TRIALS = {"optuna": 64, "ray": 16}  # a trial of Ray Tune is a new process
+N_TRIALS = {"optuna": 64, "ray": 64}
 N_BEFORE = {"optuna": 16, "ray": 8}
 SPACES: dict[str, dict[str, Any]] = {
     "mlp": {

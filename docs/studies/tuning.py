@@ -17,6 +17,7 @@ import pandas as pd
 from page import DOCS, EXAMPLES, STUDIES, Study, markdown
 
 sys.path.insert(0, str(DOCS.parent))
+from benchmarks.tune_eta import MODEL
 from benchmarks.tune_played import N_TRIALS, played
 from benchmarks.tune_table import LEAST_PAIRS, MOST_OF_OTHERS, compare, pairs_of, quiet
 from tuning_eta import DATA, MOMENTS, judged, picture_of_eta, table_of_eta, table_of_sizes
@@ -189,7 +190,7 @@ def bars_of_searches(results: list[dict[str, Any]], label: str) -> Iterator[Bar]
 def bars_of_eta(rows: pd.DataFrame) -> Iterator[Bar]:
     """Compare predictions of times with the bars."""
     for share, bar in ETA_BARS.items():
-        own = rows[(rows["after"] == share) & rows["model"]]
+        own = rows[(rows["after"] == share) & (rows["basis"] == MODEL)]
         error, held = own["error"].median(), own["covered"].mean()
         mean, told = own["mean_error"].median(), rough_percent(error)
         when = f"{MOMENTS[share]} (measured)"

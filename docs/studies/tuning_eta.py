@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 from benchmarks.tune_eta import DATA as DATA
-from benchmarks.tune_eta import judge, made_up, read_records
+from benchmarks.tune_eta import MODEL, NOTHING, OWN, judge, made_up, read_records
 from page import BLUE, ORANGE, drawing, markdown
 
 from foretell.wording import rough_percent
@@ -29,17 +29,19 @@ def table_of_eta(rows: pd.DataFrame) -> str:
     cells = []
     for share, moment in MOMENTS.items():
         of = rows[rows["after"] == share]
-        known, alone = of[of["model"]], of[~of["model"]]
-        cells.append([moment, *_told(known), *_told(alone),
+        known, alone, own = (of[of["basis"] == basis] for basis in (MODEL, NOTHING, OWN))
+        cells.append([moment, *_told(known), *_told(alone), _told(own)[0],
                       rough_percent(known["mean_error"].median())])  # fmt: skip
     n = len(rows[rows["after"] == 0.0])
     names = rows["library"].str.capitalize() + " " + rows["scheduler"]
-    header = ["moment", "error with a model", "held by the 90 % interval",
-              "error without a model", "held", "error of the mean trial"]  # fmt: skip
+    header = ["moment", "error with a model", "held by the 90 % interval", "error without a model",
+              "held", "chance alone", "error of the mean trial"]  # fmt: skip
     return (
         f"{n} *measured* searches ({', '.join(sorted(set(names)))}) and what `foretell tune eta` "
         "and its callbacks would have said of them (*simulated*, with a model of the epochs of an "
-        f"earlier small search, or without). Errors are medians.\n\n{markdown(header, cells)}"
+        f"earlier small search, or without). Errors are medians. *Chance alone* is the error with "
+        "a model of the search's own epochs, all of them, which nobody has before: which "
+        f"configurations are drawn and which trials go on.\n\n{markdown(header, cells)}"
     )
 
 
@@ -54,7 +56,8 @@ def table_of_sizes(*, is_quick: bool = False) -> str:
             for seed in range(n_seeds)
             for row in judge(*made_up(scheduler, seed, MODEL_ERROR, n_trials), shares=(0.1,))
         ])  # fmt: skip
-        moments = [rows[(rows["after"] == share) & rows["model"]] for share in (0.0, 0.1)]
+        known = rows[rows["basis"] == MODEL]
+        moments = [known[known["after"] == share] for share in (0.0, 0.1)]
         means = [rough_percent(own["mean_error"].median()) for own in moments]
         cells.append([str(n_trials), *_told(moments[0]), means[0], *_told(moments[1]), means[1]])
     header = ["trials", "error before the first trial", "held", "error of the mean trial",
@@ -80,7 +83,7 @@ def picture_of_eta(rows: pd.DataFrame) -> plt.Figure:
         figure, axes = plt.subplots(figsize=(8, 3.6))
         searches = rows.groupby(["library", "scheduler", "workload", "seed", "total_s"], sort=False)
         for i, (_, own) in enumerate(searches):
-            known = own[own["model"]]
+            known = own[own["basis"] == MODEL]
             for row in known.itertuples():
                 place = list(MOMENTS).index(row.after) + 0.8 * (i / max(len(searches) - 1, 1) - 0.5)
                 ends = row.lower_s / row.total_s, row.upper_s / row.total_s
