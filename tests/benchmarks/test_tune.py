@@ -12,15 +12,16 @@ from foretell.tune.store import EpochRow
 from foretell.tune.store.store import machine_id
 
 OPTIONS = argparse.Namespace(
-    seeds=[0], workloads=["LeNet"], schedulers=["asha"], ways=["v1", "ours cold", "ours warm"]
-)
+    seeds=[0], workloads=["LeNet"], schedulers=["asha"], ways=["v1", "ours cold", "ours warm"],
+    trials=9, max_epochs=3,
+)  # fmt: skip
 KEY = ("LeNet", "asha")
 
 
-def run(way, machine):
+def run(way, machine, max_epochs=3):
     return {
         "workload": "LeNet", "scheduler": "asha", "way": way, "seed": 0, "machine": machine,
-        "cores_of_others": 0.0,
+        "cores_of_others": 0.0, "n_trials": 9, "max_epochs": max_epochs,
     }  # fmt: skip
 
 
@@ -39,6 +40,7 @@ def test_what_is_missing_is_told_by_machine_and_by_store(tmp_path):
     here = machine_id()
     assert ways_missing(tmp_path, run("v1", "elsewhere")) == OPTIONS.ways
     assert ways_missing(tmp_path, *(run(way, here) for way in OPTIONS.ways)) == []
+    assert ways_missing(tmp_path, *(run(w, here, 27) for w in OPTIONS.ways)) == OPTIONS.ways
     # A warm search needs the store of its cold one, and that is not here.
     known = [run("v1", here), run("ours cold", here)]
     assert ways_missing(tmp_path, *known) == ["ours cold", "ours warm"]
