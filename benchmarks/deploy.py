@@ -53,11 +53,11 @@ EFFORT = Effort(3, 0.1, 20, 0.3)
 #: Networks on the real server, which answer so slowly that what Python takes for a request is small
 #: beside it. The wide one reads its weights from memory, which other machines of the host share.
 SERVED = ("convolutions", "recurrent")
-LOADS = (0.4, 0.6, 0.8)
+LOADS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 #: Windows of each load and their seconds: a p99 of few requests is off by more than the bar.
-N_WINDOWS, WINDOW_S, CAP = 4, 4.5, 8
+N_WINDOWS, WINDOW_S, CAP = 4, 15.0, 8
 #: Runs of the advice and of other rules, each with the fewest requests that tell LoadGen a p99.
-N_RUNS, N_OF_OTHERS, LEAST_REQUESTS = 10, 1, 662
+N_RUNS, N_OF_OTHERS, LEAST_REQUESTS = 20, 3, 662
 #: The rate of those runs, of what batches of the cap could serve.
 RATE_SHARE = 0.6
 #: Requests one after the other, and batches of one size that tell its time.

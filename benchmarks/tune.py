@@ -1,7 +1,8 @@
 """How much sooner searches end with system settings tuned, on a real Ray Tune (measured).
 
     python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads LeNet ...]
-                              [--schedulers asha hyperband] [--results FILE] [--summary]
+                              [--schedulers asha hyperband] [--results FILE] [--busy N]
+                              [--summary]
 
 The same search, configurations and seeds, in these ways:
 
@@ -14,6 +15,7 @@ The same search, configurations and seeds, in these ways:
     paper       all cores per trial, PipeTune's algorithm as published; the store empty, then warm
 
 The machine must do nothing else: searches in which other programs used much of it are not compared.
+`--busy 1` keeps one core busy in all ways, as other jobs of the same machine do.
 Every finished search is a line in the file of results; a run that is started again makes only those
 that are missing on this machine, or were disturbed. A warm search begins with a copy of the store
 of its cold one; where that is gone, the cold one is made again. `--summary` only prints results.
@@ -27,8 +29,11 @@ import itertools
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,7 +152,8 @@ def missing(
         (r["workload"], r["scheduler"], r["way"], r["seed"])
         for r in quiet(read(path))
         if r.get("machine") == here
-        and (r["n_trials"], r["max_epochs"]) == (options.trials, options.max_epochs)
+        and (r["n_trials"], r["max_epochs"], r["n_busy"])
+        == (options.trials, options.max_epochs, options.busy)
     }
     found = []
     for seed, workload, scheduler in itertools.product(
@@ -164,15 +170,37 @@ def missing(
 
 
 @dataclass(frozen=True)
-class Size:
-    """How many trials a search has, and how many epochs the longest of them."""
+class Setup:
+    """What is the same in all ways.
+
+    Attributes
+    ----------
+    n_trials, max_epochs
+        How many trials a search has, and how many epochs the longest of them.
+    n_busy
+        How many cores another program keeps busy meanwhile.
+    """
 
     n_trials: int
     max_epochs: int
+    n_busy: int = 0
+
+
+@contextlib.contextmanager
+def busy(n_cores: int) -> Iterator[None]:
+    """Keep some cores busy, as far as the scheduler of the system lets them be."""
+    endless = [sys.executable, "-c", "while True: pass"]
+    programs = [subprocess.Popen(endless) for _ in range(n_cores)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 def search(
-    workload: str, scheduler: str, way: str, seed: int, *, size: Size, folder: Path
+    workload: str, scheduler: str, way: str, seed: int, *, setup: Setup, folder: Path
 ) -> dict[str, Any]:
     """Run one search; return its time and its accuracy."""
     from ray import tune
@@ -190,21 +218,21 @@ def search(
         cpus = first_lease(store, workload, cpus=(1, N_CORES))
     else:
         cpus = N_CORES
-    trials = configurations(workload, seed, size.n_trials)
+    trials = configurations(workload, seed, setup.n_trials)
     rules: Any = (
-        ASHAScheduler(max_t=size.max_epochs, grace_period=1, reduction_factor=FACTOR)
+        ASHAScheduler(max_t=setup.max_epochs, grace_period=1, reduction_factor=FACTOR)
         if scheduler == "asha"
-        else HyperBandScheduler(max_t=size.max_epochs, reduction_factor=FACTOR)
+        else HyperBandScheduler(max_t=setup.max_epochs, reduction_factor=FACTOR)
     )
 
     def run(config: dict[str, Any], data: Any) -> None:
-        own = {**trials[config["number"]], "cpus": cpus, "max_epochs": size.max_epochs}
+        own = {**trials[config["number"]], "cpus": cpus, "max_epochs": setup.max_epochs}
         train(own, data, workload, way, str(store))
 
     trained = tune.with_parameters(run, data=case_of(workload).data())
     tuner = tune.Tuner(
         tune.with_resources(trained, {"cpu": cpus}),
-        param_space={"number": tune.grid_search(list(range(size.n_trials)))},
+        param_space={"number": tune.grid_search(list(range(setup.n_trials)))},
         tune_config=tune.TuneConfig(
             metric="accuracy", mode="max", scheduler=rules, reuse_actors=True
         ),
@@ -214,7 +242,7 @@ def search(
         ),
     )  # fmt: skip
     begun = time.perf_counter()
-    with CoresOfOthers() as others:
+    with busy(setup.n_busy), CoresOfOthers() as others:
         results = tuner.fit()
     wall_s = time.perf_counter() - begun
     assert not results.errors, results.errors
@@ -227,7 +255,7 @@ def search(
         "epochs_by_threads": {
             str(n): int(sum((f["threads"] == n).sum() for f in frames)) for n in (1, 2)
         },
-        "n_trials": size.n_trials, "max_epochs": size.max_epochs,
+        "n_trials": setup.n_trials, "max_epochs": setup.max_epochs, "n_busy": setup.n_busy,
         "wall_s": wall_s, "n_epochs": sum(map(len, frames)),
         "cores_of_others": round(others.cores, 2),
         "accuracy": float(best["accuracy"].max()),
@@ -269,12 +297,14 @@ def summarize(results: list[dict[str, Any]]) -> list[str]:
     for scheduler in sorted({key[1] for key in pairs}):
         own = [pair for key, pair in pairs.items() if key[1] == scheduler]
         lines.append(f"{scheduler}: {len(own)} searches of each way (measured)")
-        lines.append("way           wall s   / v1   95 % interval  / best static   accuracy   - v1")
+        lines.append(
+            "way           wall s   / v1   95 % interval  by epoch  / best static   accuracy   - v1"
+        )
         for row in compare(own):
             bar = f"  bar {BARS[row.way]:.2f}" if row.way in BARS else ""
             lines.append(
                 f"{row.way:<12} {row.wall_s:7.1f} {row.ratio:6.2f} {row.low:7.2f} – {row.high:.2f} "
-                f"{row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
+                f"{row.per_epoch:9.2f} {row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
             )
     ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
     lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")
@@ -297,13 +327,14 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - it is called so
     ray.init(num_cpus=N_CORES, include_dashboard=False, log_to_driver=False)
     begun = time.monotonic()
+    setup = Setup(options.trials, options.max_epochs, options.busy)
     try:
         # The first search of a session is slower: it starts the processes of Ray.
-        search("perceptron", "asha", "v1", -1, size=Size(2, 3), folder=folder)
+        search("perceptron", "asha", "v1", -1, setup=Setup(2, 3), folder=folder)
         for key in missing(options, path, folder):
             if time.monotonic() - begun > options.most_s:
                 break
-            found = search(*key, size=Size(options.trials, options.max_epochs), folder=folder)
+            found = search(*key, setup=setup, folder=folder)
             with path.open("a") as file:
                 file.write(json.dumps(found) + "\n")
             print(*(f"{k}={v}" for k, v in found.items()), flush=True)
@@ -326,6 +357,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", default=list(WAYS))
     parser.add_argument("--trials", type=int, default=27)
     parser.add_argument("--max-epochs", type=int, default=27)
+    parser.add_argument("--busy", type=int, default=0, help="cores that another program uses")
     parser.add_argument("--most-s", type=float, default=1e9, help="begin no search after this")
     parser.add_argument("--short", action="store_true", help="one seed of ASHA, in six minutes")
     parser.add_argument("--results", type=Path, default=Path("benchmarks/output/tune.jsonl"))

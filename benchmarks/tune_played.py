@@ -155,7 +155,8 @@ def played(n_seeds: int) -> list[dict[str, Any]]:
                 store = stores.get(way.split()[0]) or open_store(":memory:")
                 search = PlayedSearch(way, seed, scheduler, store)
                 rows.append({"workload": "LeNet", "scheduler": scheduler, "way": way, "seed": seed,
-                             "wall_s": search.play(), "accuracy": 0.0})  # fmt: skip
+                             "wall_s": search.play(), "n_epochs": sum(search.n_done),
+                             "accuracy": 0.0})  # fmt: skip
     return rows
 
 

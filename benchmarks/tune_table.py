@@ -1,6 +1,6 @@
 """Searches in several ways, compared: ratios of times, and differences of accuracy, in pairs.
 
-A pair is the same network, scheduler, seed and machine. Intervals are from a bootstrap over pairs.
+A pair is the same network, scheduler, seed, machine and cores that are kept busy. Intervals are from a bootstrap over pairs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _N_DRAWS = 2_000
 
 Run = dict[str, Any]
 Pair = dict[str, Run]
-#: A network, a scheduler, a seed and a machine.
-Search = tuple[str, str, int, str]
+#: A network, a scheduler, a seed, a machine, and how many cores another program keeps busy.
+Search = tuple[str, str, int, str, int]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Compared:
     ----------
     ratio, low, high
         The geometric mean of wall times over those of v1, with its 95 % interval.
+    per_epoch
+        The same of wall times by epoch: which trials go on is also chance.
     over_static
         The same over the best static setting of each pair, in hindsight.
     points, points_low, points_high
@@ -53,6 +55,7 @@ class Compared:
     ratio: float
     low: float
     high: float
+    per_epoch: float
     over_static: float
     accuracy: float
     points: float
@@ -67,16 +70,17 @@ class Compared:
 
 def quiet(results: Iterable[Run]) -> list[Run]:
     """Return the searches that others hardly disturbed; of repeated ones, the quietest."""
-    found: dict[tuple[str, str, int, str, str], Run] = {}
+    found: dict[tuple[Search, str], Run] = {}
     for run in sorted(results, key=lambda run: run["cores_of_others"]):
         if run["cores_of_others"] <= MOST_OF_OTHERS:
-            found.setdefault((*search_of(run), run["way"]), run)
+            found.setdefault((search_of(run), run["way"]), run)
     return list(found.values())
 
 
 def search_of(run: Run) -> Search:
     """Return what runs have in common that are compared; older runs do not name their machine."""
-    return run["workload"], run["scheduler"], run["seed"], run.get("machine", "")
+    machine, n_busy = run.get("machine", ""), run.get("n_busy", 0)
+    return run["workload"], run["scheduler"], run["seed"], machine, n_busy
 
 
 def pairs_of(results: Iterable[Run]) -> dict[Search, Pair]:
@@ -100,13 +104,15 @@ def compare(pairs: Iterable[Pair]) -> list[Compared]:
 
 def _compared(way: str, pairs: list[Pair]) -> Compared:
     logs = np.array([np.log(p[way]["wall_s"] / p["v1"]["wall_s"]) for p in pairs])
+    per_epoch = logs - np.array([np.log(p[way]["n_epochs"] / p["v1"]["n_epochs"]) for p in pairs])
     best = [min(p[s]["wall_s"] for s in STATIC if s in p) for p in pairs]
     over = np.log([p[way]["wall_s"] / b for p, b in zip(pairs, best, strict=True)])
     points = np.array([100 * (p[way]["accuracy"] - p["v1"]["accuracy"]) for p in pairs])
     low, high = np.exp(_interval(logs, 0.95))
     return Compared(
         way, len(pairs), float(np.mean([p[way]["wall_s"] for p in pairs])),
-        float(np.exp(logs.mean())), float(low), float(high), float(np.exp(over.mean())),
+        float(np.exp(logs.mean())), float(low), float(high),
+        float(np.exp(per_epoch.mean())), float(np.exp(over.mean())),
         float(np.mean([p[way]["accuracy"] for p in pairs])), float(points.mean()),
         *_interval(points, 0.90),
     )  # fmt: skip

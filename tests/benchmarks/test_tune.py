@@ -13,7 +13,7 @@ from foretell.tune.store.store import machine_id
 
 OPTIONS = argparse.Namespace(
     seeds=[0], workloads=["LeNet"], schedulers=["asha"], ways=["v1", "ours cold", "ours warm"],
-    trials=9, max_epochs=3,
+    trials=9, max_epochs=3, busy=0,
 )  # fmt: skip
 KEY = ("LeNet", "asha")
 
@@ -21,7 +21,7 @@ KEY = ("LeNet", "asha")
 def run(way, machine, max_epochs=3):
     return {
         "workload": "LeNet", "scheduler": "asha", "way": way, "seed": 0, "machine": machine,
-        "cores_of_others": 0.0, "n_trials": 9, "max_epochs": max_epochs,
+        "cores_of_others": 0.0, "n_trials": 9, "max_epochs": max_epochs, "n_busy": 0,
     }  # fmt: skip
 
 
