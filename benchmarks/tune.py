@@ -304,7 +304,8 @@ def summarize(results: list[dict[str, Any]]) -> list[str]:
             bar = f"  bar {BARS[row.way]:.2f}" if row.way in BARS else ""
             lines.append(
                 f"{row.way:<12} {row.wall_s:7.1f} {row.ratio:6.2f} {row.low:7.2f} – {row.high:.2f} "
-                f"{row.per_epoch:9.2f} {row.over_static:14.2f} {100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
+                f"{row.per_epoch:9.2f} {row.over_static:14.2f} "
+                f"{100 * row.accuracy:8.1f} % {row.points:+6.1f}{bar}"
             )
     ratios = [f"{way} {PUBLISHED[way] / PUBLISHED['v1']:.2f}" for way in ("v2", "paper")]
     lines.append(f"PipeTune on LeNet (published), of v1: {', '.join(ratios)}")

@@ -2,6 +2,8 @@
 
     python -m benchmarks.tune_played [--seeds 20]
 
+It also tells how good the settings are that the three lines end with, beside the best of all.
+
 The epochs are those of LeNet in `examples/tune/epochs.csv`. The policy of the three lines, the
 choice of the first lease and the schedulers are those of the package; trials, their order and
 their values are the same in each way. Two trainings with one thread each on two cores are taken to
@@ -36,6 +38,12 @@ MAX_EPOCHS, RUNGS, N_CORES, N_TRIALS = 9, (1, 3, 9), 2, 27
 FIRST_START_S, LATER_START_S = 5.0, 0.5
 #: By how much equal epochs differ, in logarithms, and a first one from later ones.
 NOISE, WARM_UP_FACTOR = 0.03, 1.1
+#: The three lines try nothing in shorter trainings.
+LEAST_EPOCHS = 3
+#: A setting is as good as the best if its epochs take at most so much longer.
+AS_GOOD = 1.05
+#: Seconds of an epoch by filters, batch size and threads.
+Times = dict[tuple[int, int, int], float]
 WAYS = ("v1", "static 1", "static 2x1", "v2", "hook cold", "hook warm", "ours cold", "ours warm")
 
 
@@ -63,10 +71,31 @@ def drawn_trials(seed: int, n_trials: int = N_TRIALS) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def measured_times() -> Times:
+    """Return the measured times of epochs."""
+    table = pd.read_csv(EPOCHS).groupby(["filters", "batch_size", "threads"])["epoch_s"]
+    return {tuple(map(int, key)): float(time) for key, time in table.median().items()}
+
+
+def made_up_times(seed: int) -> Times:
+    """Make up what a second thread does: it may slow epochs down, and more so for small batches."""
+    random = np.random.default_rng([16, seed])
+    usual, by_batch, by_width = random.normal(0.0, (0.3, 0.25, 0.25))
+    found = {}
+    for (filters, batch, threads), time_s in measured_times().items():
+        if threads == 1:
+            slower = usual + by_batch * np.log2(batch / 45) + by_width * np.log2(filters / 8)
+            found[filters, batch, 1] = time_s
+            found[filters, batch, 2] = time_s * float(np.exp(slower))
+    return found
+
+
 class PlayedSearch:
     """One search in one way, in played seconds."""
 
-    def __init__(self, way: str, seed: int, scheduler: str, store: Store) -> None:
+    def __init__(
+        self, way: str, seed: int, scheduler: str, store: Store, times: Times | None = None
+    ) -> None:
         from foretell.tune.ray import first_lease
 
         self.way, self.store, self.name = way, store, f"{scheduler}-{seed}-{way}"
@@ -78,8 +107,7 @@ class PlayedSearch:
         self.scheduler = Search(scheduler, len(self.trials), rules, self.n_slots).make(seed)
         self.policies: dict[int, ProductPolicy] = {}
         self.n_done = [0] * len(self.trials)
-        table = pd.read_csv(EPOCHS).groupby(["filters", "batch_size", "threads"])["epoch_s"]
-        self.epoch_s = table.median().to_dict()
+        self.epoch_s = times or measured_times()
         self.busy: list[tuple[float, int, int]] = []
 
     def play(self) -> float:
@@ -102,6 +130,19 @@ class PlayedSearch:
                 self._begin(now_s, slot, trial)
             else:
                 free.append(slot)
+
+    def over_best(self) -> list[float]:
+        """Return how long epochs take under the last setting of each trial, of the best setting.
+
+        Trials that are too short to try anything are left out.
+        """
+        found = []
+        for trial, policy in self.policies.items():
+            if self.n_done[trial] >= LEAST_EPOCHS:
+                hyper = self.trials[trial]["hyper"].values()
+                times = {n: self.epoch_s[(*hyper, n)] for n in (1, 2)}
+                found.append(times[int(policy.now["threads"])] / min(times.values()))
+        return found
 
     @property
     def until(self) -> dict[int, int]:
@@ -160,10 +201,28 @@ def played(n_seeds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def share_as_good(n_seeds: int) -> dict[str, tuple[float, int]]:
+    """Return the share of trials that end with a setting about as good as the best, of how many.
+
+    For an empty store and a warm one, with made-up times, so that now one thread is best, now two.
+    """
+    found: dict[str, list[float]] = {"hook cold": [], "hook warm": []}
+    for seed in range(n_seeds):
+        store = open_store(":memory:")
+        for way, ratios in found.items():
+            search = PlayedSearch(way, seed, "hyperband", store, made_up_times(seed))
+            search.play()
+            ratios += search.over_best()
+    return {way: (float(np.mean(np.array(r) <= AS_GOOD)), len(r)) for way, r in found.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    pairs = pairs_of(played(parser.parse_args().seeds))
+    n_seeds = parser.parse_args().seeds
+    pairs = pairs_of(played(n_seeds))
+    for way, (share, n) in share_as_good(n_seeds).items():
+        print(f"{way}: {share:.0%} of {n} trials end within 5 % of the best setting (bar 90 %)")
     for scheduler in ("asha", "hyperband"):
         print(f"{scheduler} (simulated)")
         print("way           played s   / v1   95 %         / best static")

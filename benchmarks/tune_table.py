@@ -1,6 +1,7 @@
 """Searches in several ways, compared: ratios of times, and differences of accuracy, in pairs.
 
-A pair is the same network, scheduler, seed, machine and cores that are kept busy. Intervals are from a bootstrap over pairs.
+A pair is the same network, scheduler, seed, machine and set-up. Intervals are from a bootstrap over
+pairs.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _N_DRAWS = 2_000
 
 Run = dict[str, Any]
 Pair = dict[str, Run]
-#: A network, a scheduler, a seed, a machine, and how many cores another program keeps busy.
-Search = tuple[str, str, int, str, int]
+#: A network, a scheduler, a seed, a machine, and the set-up: the numbers of trials and of epochs,
+#: and how many cores another program keeps busy.
+Search = tuple[str, str, int, str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ def quiet(results: Iterable[Run]) -> list[Run]:
 
 def search_of(run: Run) -> Search:
     """Return what runs have in common that are compared; older runs do not name their machine."""
-    machine, n_busy = run.get("machine", ""), run.get("n_busy", 0)
-    return run["workload"], run["scheduler"], run["seed"], machine, n_busy
+    setup = tuple(run.get(name, 0) for name in ("n_trials", "max_epochs", "n_busy"))
+    return run["workload"], run["scheduler"], run["seed"], run.get("machine", ""), setup
 
 
 def pairs_of(results: Iterable[Run]) -> dict[Search, Pair]:

@@ -62,6 +62,11 @@ class ProductPolicy:
         #: A fitted model, as soon as there is one.
         self.model: Model | None = None
 
+    @property
+    def now(self) -> Setting:
+        """The best setting known so far."""
+        return self._now
+
     def choose(self, moment: Moment) -> Choice:
         """Return the best setting known, or one to try."""
         if not self._is_due(moment):
