@@ -294,9 +294,13 @@ def summarize(results: list[dict[str, Any]]) -> list[str]:
         f"{len(kept)} of {len(results)} searches were made while other programs used at most "
         f"{MOST_OF_OTHERS} cores; only these are compared"
     ]
-    for scheduler in sorted({key[1] for key in pairs}):
-        own = [pair for key, pair in pairs.items() if key[1] == scheduler]
-        lines.append(f"{scheduler}: {len(own)} searches of each way (measured)")
+    for scheduler, setup in sorted({(key[1], key[-1]) for key in pairs}):
+        own = [pair for key, pair in pairs.items() if (key[1], key[-1]) == (scheduler, setup)]
+        n_trials, max_epochs, n_busy = setup
+        lines.append(
+            f"{scheduler}, {n_trials} trials of at most {max_epochs} epochs, {n_busy} cores kept "
+            f"busy: {len(own)} searches of each way (measured)"
+        )
         lines.append(
             "way           wall s   / v1   95 % interval  by epoch  / best static   accuracy   - v1"
         )
