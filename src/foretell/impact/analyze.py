@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, read_dataset
+from foretell.dataset import Dataset, as_numbers, read_dataset
 from foretell.decide.impact.costs import check_costs, front_of
 from foretell.decide.impact.question import ImpactQuestion, Outcome
 from foretell.decide.impact.ranges import HIGH, CellTable, SettingImpact
@@ -72,6 +72,7 @@ def analyze_impact(
     question = ImpactQuestion.of(target, **asked)
     check_costs(question)
     dataset = read_dataset(source)
+    question = question.informed(dataset.better)
     return _Analysis(question, prepare_runs(dataset, question), dataset.name).run()
 
 
@@ -242,8 +243,11 @@ class _Analysis:
             part = runs.take(rows)
             columns = [runs.settings[j] for j in part.varied()]
         frame = runs.frame.iloc[rows][[*columns, outcome.name]]
+        mixed = [name for name in columns if _is_mixed(frame[name])]
         try:
-            fit = fit_model(frame, target=outcome.name, seed=asked.seed, drop_missing=True)
+            fit = fit_model(
+                frame, target=outcome.name, categorical=mixed, seed=asked.seed, drop_missing=True
+            )
         except ForetellError as error:
             self.notes.append(f"No model of {outcome.name} could be fitted: {error}")
             return None
@@ -299,6 +303,12 @@ class _Analysis:
                 "No configuration was run twice, so noise is not known: an effect counts if it is "
                 "the same in all contexts."
             )
+
+
+def _is_mixed(column: pd.Series[Any]) -> bool:
+    """Whether some levels of a setting are numbers and others names, as 5, 10 and None are."""
+    is_name = np.isnan(as_numbers(column.dropna()))
+    return bool(is_name.any() and not is_name.all())
 
 
 def _same_elsewhere(part: Runs, varied: list[int]) -> bool:
