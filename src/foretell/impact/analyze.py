@@ -107,6 +107,7 @@ class _Analysis:
         )  # fmt: skip
         tunings = self._tunings(tables, found)
         self._note_noise(tables[0])
+        self._note_left_out(tables, found)
         self._note_gaps()
         columns = list(asked.by)
         return Impact(
@@ -214,7 +215,7 @@ class _Analysis:
             return None
         own = self.runs.workloads[workload]
         try:
-            return modelled_shares(known, self.runs, own.rows, own.at, self.asked.seed)
+            return modelled_shares(known, self.runs, own, outcome, self.asked.seed)
         except ForetellError as error:
             self.notes.append(f"No shares of {outcome.name} in {own.name}: {error}")
             return None
@@ -255,7 +256,12 @@ class _Analysis:
 
     def _tunings(self, tables: list[CellTable], found: tuple[OutcomeImpact, ...]) -> list[Tuning]:
         asked, runs = self.asked, self.runs
-        if not (asked.system and asked.hyper):
+        if not (asked.system or asked.hyper):
+            if asked.baseline:
+                self.notes.append(
+                    "A baseline is where tuning begins: to tell what it reaches, name settings of "
+                    "the system, or of what runs on it."
+                )
             return []
         table, quality = tables[0], tables[1] if len(tables) > 1 else None
         tunings: list[Tuning] = []
@@ -294,6 +300,22 @@ class _Analysis:
                 f"Nothing is said of {listing(sorted(partly))}: empty in some runs of a workload "
                 "only. Name the column that decides this as one that tells workloads apart."
             )
+
+    def _note_left_out(self, tables: list[CellTable], found: tuple[OutcomeImpact, ...]) -> None:
+        """Say in how many contexts a result is nowhere positive, so that there is no range."""
+        for table, outcome in zip(tables, found, strict=True):
+            told = []
+            for j, name in enumerate(self.runs.settings):
+                own = outcome.impacts[name]
+                if own is not None and own.n_left_out:
+                    told.append(f"{own.n_left_out} of {own.n_left_out + own.n_contexts} of {name}")
+                elif own is None and table.is_nowhere_positive(j):
+                    told.append(f"all of {name}")
+            if told:
+                self.notes.append(
+                    f"A range of {outcome.name} is relative to its largest value. Contexts without "
+                    f"a positive one were left out: {listing(told)}."
+                )
 
     def _note_noise(self, table: CellTable) -> None:
         if self.is_of_model:
