@@ -66,6 +66,10 @@ class Dataset:
         below the header.
     unreadable
         Columns that were left out because no model can use them, and what they hold.
+    better
+        By column, ``lower`` or ``higher``, where the source of the runs says which is better.
+    notes
+        What the user has to know about the runs.
     """
 
     frame: pd.DataFrame
@@ -73,6 +77,8 @@ class Dataset:
     roles: Mapping[str, str] = field(default_factory=dict)
     rows: Sequence[int] | None = None
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    better: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -146,7 +152,8 @@ class Dataset:
         foretell measured, it also leaves out runs in which the target was not measured, and columns
         that are not known before a run, except for the target and those to be kept.
         """
-        notes = [
+        notes = list(self.notes)
+        notes += [
             f"Column '{name}' was left out: it holds {what}, and a model needs one number or name "
             "per row."
             for name, what in self.unreadable.items()
@@ -228,11 +235,14 @@ class Dataset:
             )
 
     def take(self, is_kept: NDArray[np.bool_]) -> Self:
-        """Return the table with some of its rows, which keep their numbers."""
+        """Return the table with some of its rows, which keep their numbers.
+
+        Notes are about all rows, and need not hold for some.
+        """
         if is_kept.all():
             return self
         frame = self.frame[is_kept].reset_index(drop=True)
-        return replace(self, frame=frame, rows=self.row_numbers[is_kept].tolist())
+        return replace(self, frame=frame, rows=self.row_numbers[is_kept].tolist(), notes=())
 
     def _near(self, column: str) -> str:
         if len(self.columns) == 1:
@@ -398,6 +408,15 @@ def _case_note(name: str, levels: Sequence[str]) -> list[str]:
                 "different. If they are the same, spell them the same way."
             ]
     return []
+
+
+def level_of_setting(value: Any) -> bool | float | str:
+    """Return the value of a setting for a cell: None and lists become texts, for they are levels.
+
+    >>> level_of_setting(None), level_of_setting([64, 64]), level_of_setting(0.5)
+    ('None', '[64, 64]', 0.5)
+    """
+    return value if isinstance(value, bool | int | float | str) else str(value)
 
 
 def as_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:

@@ -1,5 +1,8 @@
 """Studies of Optuna become tables of runs; a real SQLite storage."""
 
+import contextlib
+import sqlite3
+
 import optuna
 import pytest
 
@@ -78,3 +81,49 @@ def test_several_objectives_have_a_column_each(tmp_path):
     study.set_metric_names(["time_s", "accuracy"])
     study.optimize(lambda t: (t.suggest_int("a", 1, 3), 0.5), n_trials=3)
     assert {"time_s", "accuracy"} <= set(read_optuna_study(url).frame.columns)
+
+
+def test_python_knows_what_a_study_maximizes(tmp_path):
+    url = f"sqlite:///{tmp_path}/study.db"
+    grid = optuna.samplers.GridSampler({"a": [1, 2], "b": [1, 2]})
+    study = optuna.create_study(storage=url, direction="maximize", sampler=grid)
+    study.optimize(lambda t: t.suggest_int("a", 1, 2) + 0.01 * t.suggest_int("b", 1, 2), 4)
+    found = foretell.analyze_impact(read_optuna_study(url), "value", system="b", hyper="a")
+    assert not found.of().is_lower_better
+    assert found.of().levels == (0.05, 0.01)
+    assert [t.settings["a"] for t in found.tunings if t.kind == "joint"] == [2]
+
+
+def test_none_is_a_level_of_a_parameter_like_any_other(tmp_path):
+    def objective(trial):
+        depth = trial.suggest_categorical("max_depth", [None, 5, 10])
+        return 1 + (0 if depth is None else depth / 5) + 0.1 * trial.suggest_float("lr", 0, 1)
+
+    url = f"sqlite:///{tmp_path}/study.db"
+    study = optuna.create_study(storage=url, sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=40)
+    found = foretell.analyze_impact(
+        read_optuna_study(url), "value", hyper="max_depth", baseline={"max_depth": None}
+    )
+    assert found.level("max_depth") == "high"
+    assert not any("max_depth" in note or "No model" in note for note in found.notes)
+    assert found.tunings[0].settings["max_depth"] == "None"
+
+
+def test_a_database_without_studies_is_not_changed(tmp_path):
+    file = tmp_path / "app.db"
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute("create table studies (title text)")
+        database.commit()
+    before = file.read_bytes()
+    with pytest.raises(UsageError, match="no such table"):
+        read_optuna_study(f"sqlite:///{file}")
+    assert file.read_bytes() == before
+    with pytest.raises(UsageError, match="no file"):
+        read_optuna_study(f"sqlite:///{tmp_path}/none.db?timeout=5")
+    assert not (tmp_path / "none.db").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["app.db"]
+
+
+def test_an_address_may_have_options(url):
+    assert len(read_optuna_study(f"{url}?timeout=5").frame) == 39

@@ -1,5 +1,7 @@
 """Results of Ray Tune become tables of runs; a real experiment."""
 
+import json
+
 import pytest
 
 import foretell
@@ -66,3 +68,49 @@ def test_a_trial_that_was_killed_counts_with_its_last_whole_report(tmp_path):
     (tmp_path / "empty" / "result.json").write_text("")
     found = read_ray_results(tmp_path)
     assert found.frame.to_dict("records") == [{"lr": 1, "loss": 2.0}]
+
+
+def write_trials(folder, *reports):
+    for i, report in enumerate(reports):
+        (folder / f"trial-{i}").mkdir()
+        (folder / f"trial-{i}" / "result.json").write_text(json.dumps(report))
+
+
+def test_settings_that_are_lists_or_null_are_levels(tmp_path):
+    configs = [{"hidden": h, "depth": d} for h in ([64], [64, 64]) for d in (None, 5)]
+    write_trials(
+        tmp_path, *({"config": c, "loss": 1.0 + len(c["hidden"]), "curve": [1]} for c in configs)
+    )
+    found = read_ray_results(tmp_path)
+    assert set(found.columns) == {"hidden", "depth", "loss"}
+    assert set(found.frame["hidden"]) == {"[64]", "[64, 64]"}
+    assert set(found.frame["depth"]) == {"None", 5}
+    told = foretell.analyze_impact(found, "loss")
+    assert told.n_configurations == 4
+    assert told.level("hidden") == "high"
+
+
+def test_trials_that_ended_early_are_noted(tmp_path):
+    reports = [
+        {
+            "config": {"lr": i},
+            "training_iteration": n,
+            "time_total_s": 2.0 * n,
+            "time_this_iter_s": 2,
+        }
+        for i, n in enumerate([1, 9, 27, 27])
+    ]
+    write_trials(tmp_path, *reports)
+    found = read_ray_results(tmp_path)
+    (note,) = found.notes
+    assert note.startswith("2 of 4 trials ended early: after 1 to 9 of 27 iterations")
+    assert "time_this_iter_s" in note
+    assert note in foretell.analyze_impact(found, "time_total_s").notes
+    whole = found.take((found.frame["training_iteration"] == 27).to_numpy())
+    assert len(whole.frame) == 2
+    assert not whole.notes
+
+
+def test_trials_of_equal_length_need_no_note(tmp_path):
+    write_trials(tmp_path, *({"config": {"lr": i}, "training_iteration": 3} for i in range(2)))
+    assert not read_ray_results(tmp_path).notes

@@ -30,7 +30,7 @@ def test_a_table_answers_by_setting_and_workload(runs):
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("72 runs")
-    assert lines[3].split()[:2] == ["cores", "high"]
+    assert lines[4].split()[:2] == ["cores", "high"]
     assert any(line.startswith("large") and "joint" in line for line in lines)
 
 

@@ -25,6 +25,23 @@ def table(n_repeats=3, noise=0.02, seed=0, workloads=(("small", 1.0), ("large", 
     return pd.DataFrame(rows)
 
 
+def half_drawn_table(n=60, seed=0):
+    """One workload is a full grid with repeats; in the other, nearly all values differ."""
+    random = np.random.default_rng(seed)
+    drawn = pd.DataFrame(
+        {
+            "workload": "drawn",
+            "cores": random.uniform(1, 4, n),
+            "depth": random.uniform(2, 4, n),
+            "zip": random.choice(["on", "off"], n),
+        }
+    )
+    logs = np.log(20) - 0.6 * np.log(drawn["cores"]) + 0.4 * np.log(drawn["depth"])
+    drawn["time_s"] = np.exp(logs + random.normal(0, 0.02, n))
+    grid = table(workloads=(("grid", 1.0),)).drop(columns="accuracy")
+    return pd.concat([grid, drawn], ignore_index=True)
+
+
 def drawn_table(n, seed, noise=0.1, effect=0.0):
     """Runs of a search: a rate that is drawn anew for each run, beside discrete settings."""
     random = np.random.default_rng([seed, n])

@@ -1,5 +1,8 @@
 """Which settings matter: known truths, invariances, what tuning reaches, and bad input."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +11,13 @@ from hypothesis import strategies as st
 
 import foretell
 from foretell import DatasetError, UsageError, analyze_impact, read_dataset
-from foretell.decide.impact.question import ImpactQuestion
+from foretell.decide.impact.question import ImpactQuestion, Outcome
 from foretell.decide.impact.runs import prepare_runs
+from foretell.impact import analyze
+from foretell.impact.modelled import KnownModel, modelled_impact
+from foretell.sensitivity.anova import decompose
 
-from .tables import drawn_table, table
+from .tables import drawn_table, half_drawn_table, table
 
 RUNS = table()
 
@@ -164,6 +170,27 @@ def test_tuning_does_not_buy_time_with_quality():
     assert {t.settings["depth"] for t in hyper} == {4}
 
 
+@pytest.mark.parametrize(
+    ("kind", "way"), [({"system": "cores"}, "system only"), ({"hyper": "depth"}, "hyper only")]
+)
+def test_one_kind_of_settings_alone_is_tuned_alone(kind, way):
+    found = analyze_impact(
+        RUNS, "time_s", by="workload", baseline={"cores": 1, "depth": 4}, skip="accuracy", **kind
+    )
+    medians = RUNS.groupby(["workload", "cores", "depth", "zip"])["time_s"].median()
+    by = {(t.workload, t.kind): t for t in found.tunings}
+    assert {kind for _, kind in by} == {"baseline", way}
+    own = by["large", way]
+    at = (4, 4) if "system" in kind else (1, 2)
+    assert own.value == pytest.approx(medians["large", *at, own.settings["zip"]])
+
+
+def test_a_baseline_without_settings_to_tune_is_noted():
+    found = analyze_impact(RUNS, "time_s", by="workload", skip="accuracy", baseline={"cores": 1})
+    assert not found.tunings
+    assert any("baseline" in note for note in found.notes)
+
+
 def test_costs_are_hours_times_machines_times_price_and_traffic():
     runs = pd.DataFrame(
         {"nodes": [1, 2, 4], "out_gb": [1.0, 1.0, 3.0], "time_s": [3600.0, 2400.0, 1800.0]}
@@ -196,6 +223,45 @@ def test_workloads_may_have_settings_of_their_own():
     assert by["b"]["depth"] is None
     assert found.of().shares.method == "anova"
     assert sum(found.of().shares.by_input().values()) == pytest.approx(1)
+
+
+# Values of 0 and below
+
+
+def test_contexts_without_a_positive_quality_are_left_out_and_counted():
+    rows = [(a, b) for b in "xyz" for a in (1, 2)]
+    runs = pd.DataFrame(rows, columns=["a", "b"])
+    runs["r2"] = [-0.5, -0.2, 0.4, 0.8, 0.3, 0.6]
+    runs["time_s"] = [1.0, 2.0] * 3
+    again = runs.assign(r2=runs["r2"] + 0.001, time_s=runs["time_s"] * 1.001)
+    runs = pd.concat([runs, again], ignore_index=True)
+    found = analyze_impact(runs, "time_s", quality="r2", hyper="b")
+    own = found.of("r2").impacts["a"]
+    assert (own.n_contexts, own.n_left_out) == (2, 1)
+    assert own.median == pytest.approx(0.5, abs=0.01)
+    assert own.level == "high"
+    assert any("1 of 3 of a" in note for note in found.notes)
+    by = analyze_impact(runs[runs["b"] != "z"], "time_s", quality="r2", by="b")
+    assert by.of("r2").by_workload["x"]["a"] is None
+    assert by.level("a", "r2") == "high"
+
+
+def test_a_model_leaves_out_configurations_without_a_positive_prediction():
+    frame = pd.DataFrame(itertools.product((1, 2), (-1, 1)), columns=["a", "sign"])
+    runs = prepare_runs(read_dataset(frame.assign(time_s=1.0)), ImpactQuestion.of("time_s"))
+    model = SimpleNamespace(
+        columns=["a", "sign"], scores={}, predict=lambda f: (f["a"] * f["sign"]).to_numpy(float)
+    )
+    outcome = Outcome("gain", False, 0.05, 0.01, is_ratio=False)
+    found = modelled_impact(KnownModel(model), runs, "a", outcome, np.arange(4), 0)
+    assert (found.median, found.n_contexts, found.n_left_out) == (0.5, 2, 2)
+
+
+def test_a_quality_whose_median_is_zero_has_no_relative_noise():
+    runs = pd.DataFrame({"a": np.repeat([1, 2, 3], 2), "gain": [0, 0, 0, 0, 0.5, 0.6]})
+    found = analyze_impact(runs.assign(time_s=[1, 1.1, 2, 2.1, 3, 3.1]), "time_s", quality="gain")
+    assert found.of("gain").noise is None
+    assert found.of("gain").impacts["a"].median == pytest.approx(1)
 
 
 # By a model
@@ -240,6 +306,57 @@ def test_a_random_table_is_judged_by_a_model_and_says_so(by_model):
     assert joint.settings["size"] < 15
 
 
+@pytest.fixture(scope="module")
+def half_drawn():
+    return analyze_impact(half_drawn_table(), "time_s", by="workload", system="cores",
+                          hyper="depth", price_per_hour=1.0, machines="cores")  # fmt: skip
+
+
+def test_modelled_figures_are_marked_and_cost_what_they_predict(half_drawn):
+    found = half_drawn
+    assert {(t.workload, t.label) for t in found.tunings} == {
+        ("grid", "measured"), ("drawn", "modelled"),
+    }  # fmt: skip
+    for tuning in found.tunings:
+        assert tuning.cost == pytest.approx(tuning.value / 3600 * tuning.settings["cores"])
+    text = str(found)
+    table = text.partition("Impact on time_s by workload:\n")[2].splitlines()
+    (cores,) = [line for line in table[1:4] if line.startswith("cores")]
+    assert cores.count("~") == 1  # that of the drawn workload
+    assert "Figures marked ~ are modelled." in text
+
+
+def test_a_quality_that_could_not_be_modelled_does_not_count_and_is_told(drawn, monkeypatch):
+    fit = analyze.fit_model
+
+    def without_quality(frame, *, target, **asked):
+        if target == "accuracy":
+            raise DatasetError("no luck")
+        return fit(frame, target=target, **asked)
+
+    monkeypatch.setattr(analyze, "fit_model", without_quality)
+    found = analyze_impact(
+        drawn.assign(accuracy=drawn["size"]), "time_s", quality="accuracy", system="size",
+        hyper="rate",
+    )  # fmt: skip
+    assert {t.quality for t in found.tunings} == {None}
+    assert "Chosen among" not in str(found)
+    assert "did not count" in str(found)
+
+
+def test_modelled_shares_of_a_quality_are_of_the_quality_and_not_of_its_logarithm():
+    a, b = [1, 4, 10], [1, 2, 3]
+    runs = pd.DataFrame(itertools.product(a, b, range(4)), columns=["a", "b", "c"])
+    runs["accuracy"] = runs["a"] * runs["b"] / 30
+    runs["time_s"] = 1 + 0.1 * runs["c"]
+    found = analyze_impact(runs.drop([5, 17, 30]), "time_s", quality="accuracy")
+    shares = found.of("accuracy").shares
+    assert shares.method in ("grid", "sobol")
+    exact = decompose(["a", "b"], np.outer(a, b))
+    assert exact.pairs["a", "b"] > 0.1  # logarithms would have none
+    assert shares.pairs["a", "b"] == pytest.approx(exact.pairs["a", "b"], abs=0.03)
+
+
 def test_a_saved_model_tells_the_same_as_its_runs(tmp_path, drawn, by_model):
     foretell.fit_model(drawn, target="time_s", seed=0, output=tmp_path / "m")
     found = analyze_impact(tmp_path / "m")
@@ -274,6 +391,8 @@ def test_text_and_json_tell_the_same():
                            hyper="depth", price_per_hour=1.0)  # fmt: skip
     text, told = str(found), found.to_json()
     assert text.splitlines()[0].startswith("72 runs, 24 configurations, 2 workloads")
+    assert text.splitlines()[1].startswith("Lower time_s is better")
+    assert "higher accuracy is better" in text.splitlines()[1]
     assert "within noise" in text
     assert "system only" in text
     assert told["outcomes"][0]["settings"]["cores"]["level"] == "high"
@@ -331,7 +450,12 @@ def test_another_sign_is_advised_only_where_it_helps(value, is_told):
         ({"system": "cores", "hyper": "cores"}, "given twice"),
         ({"quality": "time_s"}, "already"),
         ({"baseline": {"cores": 3}, "system": "cores", "hyper": "depth"}, "never 3"),
+        ({"baseline": {"cores": 99}}, "never 99"),
+        ({"baseline": {"workload": "small"}, "by": "workload"}, "no setting"),
         ({"price_per_hour": -1.0}, "at least 0"),
+        ({"price_per_hour": 1.0, "machines": -2}, "machines: must be at least 0"),
+        ({"price_per_hour": 1.0, "machines": float("nan")}, "machines: must be at least 0"),
+        ({"price_per_gb": 1.0, "out_gb": -1.0}, "out_gb: must be at least 0"),
         ({"sistem": "cores"}, "Did you mean 'system'"),
         ({"seed": -1}, "at least 0"),
     ],

@@ -4,8 +4,9 @@ import pytest
 
 import foretell
 from foretell import UsageError
+from foretell.report.impact import write_impact_report
 
-from ..impact.tables import table
+from ..impact.tables import half_drawn_table, table
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +37,15 @@ def test_a_model_file_alone_has_modelled_impacts(models, tmp_path):
     report = foretell.write_report(models / "best.foretell", tmp_path / "report.html")
     assert "Impact of settings" in report.sections
     assert "~" in (tmp_path / "report.html").read_text()
+
+
+def test_a_report_with_measured_and_modelled_tunings_says_which_are_which(tmp_path):
+    found = foretell.analyze_impact(
+        half_drawn_table(), "time_s", by="workload", system="cores", hyper="depth"
+    )
+    write_impact_report(found, tmp_path / "impact.md")
+    text = (tmp_path / "impact.md").read_text()
+    assert "are modelled, the others measured" in text.partition("## What tuning reaches")[2]
+    assert "All figures are" not in text
+    assert "is better (impact high from 20 % on" in text
+    assert "~" in (tmp_path / "impact-pictures" / "impact-1.svg").read_text()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.dataset import PARAMETER, Dataset
+from foretell.dataset import PARAMETER, Dataset, level_of_setting
 from foretell.errors import DatasetError, Option, UsageError, error_lines, listing, suggest
 from foretell.files.text_file import near_file
 
@@ -32,6 +32,7 @@ def read_optuna_study(url: str, name: str | None = None) -> Dataset:
 
     Columns are the parameters, ``value`` (with several objectives, ``value_0`` and so on, or their
     names), and ``duration_s``. Numbers that trials stored as user attributes are results as well.
+    Parameters that are None or a list become texts. Which values are better is that of the study.
 
     Parameters
     ----------
@@ -58,15 +59,10 @@ def read_optuna_study(url: str, name: str | None = None) -> Dataset:
         values |= {k: v for k, v in trial.user_attrs.items() if _is_number(v)}
         own = {k: v for k, v in values.items() if k not in trial.params}
         roles |= dict.fromkeys(trial.params, PARAMETER) | dict.fromkeys(own, "measured")
-        rows.append({**trial.params, **own})
-    return Dataset(pd.DataFrame(rows), f"study '{study.study_name}'", roles)
-
-
-def study_directions(url: str, name: str | None = None) -> dict[str, str]:
-    """Return for each objective of a study whether it is to be ``lower`` or ``higher``."""
-    study = _load(url, name)
+        rows.append({**{k: level_of_setting(v) for k, v in trial.params.items()}, **own})
     sides = ["higher" if d.name == "MAXIMIZE" else "lower" for d in study.directions]
-    return dict(zip(_value_names(study), sides, strict=True))
+    better = dict(zip(names, sides, strict=True))
+    return Dataset(pd.DataFrame(rows), f"study '{study.study_name}'", roles, better=better)
 
 
 def _value_names(study: optuna.Study) -> list[str]:
@@ -85,10 +81,13 @@ def _load(url: str, name: str | None) -> optuna.Study:
 
     _check_file(url)
     try:
-        known = [s.study_name for s in optuna.get_all_study_summaries(url)]
+        # By default Optuna writes its tables into any database.
+        storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
+        known = optuna.get_all_study_names(storage)
     except Exception as error:  # whatever a database or its driver raises
+        reason = error_lines(error.__cause__ or error)[0]
         raise UsageError(
-            f"{url} cannot be read: {error_lines(error)[0]}; check the address"
+            f"{url} cannot be read as a storage of Optuna: {reason}; check the address"
         ) from None
     if not known:
         raise UsageError(f"{url} has no study; run one with this storage first")
@@ -101,14 +100,15 @@ def _load(url: str, name: str | None) -> optuna.Study:
         name = known[0]
     if name not in known:
         raise UsageError(f"{url} has no study '{name}'. {suggest(name, known)}")
-    return optuna.load_study(study_name=name, storage=url)
+    return optuna.load_study(study_name=name, storage=storage)
 
 
 def _check_file(url: str) -> None:
-    """Refuse a database file that is not there; Optuna would make an empty one."""
+    """Refuse a database file that is not there; its driver would make an empty one."""
     scheme, _, rest = url.partition("://")
     if not scheme.lower().startswith("sqlite") or not rest.startswith("/"):
         return
-    path = Path(rest[1:])
-    if rest[1:] and not path.exists():
+    named = rest[1:].partition("?")[0].removeprefix("file:")
+    path = Path(named)
+    if named and not path.exists():
         raise UsageError(f"there is no file {path}{near_file(path) or '; check the address'}")

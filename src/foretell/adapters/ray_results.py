@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from foretell.dataset import PARAMETER, Dataset
+from foretell.dataset import PARAMETER, Dataset, as_numbers, level_of_setting
 from foretell.errors import DatasetError
 from foretell.files.content import read_content
 
-RESULT = "result.json"
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULT, ITERATION = "result.json", "training_iteration"
 _MOST_BYTES = 200_000_000
 #: What Ray adds to each report, and is neither a setting nor a result of the training.
 _OF_RAY = frozenset(
@@ -37,8 +40,9 @@ def read_ray_results(folder: str | Path) -> Dataset:
     """Read the trials of an experiment, one row each: settings, and the last report of each.
 
     Files are read as JSON; nothing in them is executed. Columns of the configuration are settings,
-    nested ones with their path, as in ``optimizer/lr``. The rest are results; ``time_total_s`` is
-    how long the trial took, and ``training_iteration`` how many reports it made.
+    nested ones with their path, as in ``optimizer/lr``; None and lists become texts. The rest are
+    results; ``time_total_s`` is how long the trial took, and ``training_iteration`` how many
+    reports it made.
     """
     import pandas as pd
 
@@ -54,8 +58,12 @@ def read_ray_results(folder: str | Path) -> Dataset:
         last = _last_report(file)
         if last is None:
             continue
-        config = dict(_flat(last.pop("config", {})))
-        results = {k: v for k, v in _flat(last) if k not in _OF_RAY and k not in config}
+        config = {k: level_of_setting(v) for k, v in _flat(last.pop("config", {}))}
+        results = {
+            k: v
+            for k, v in _flat(last)
+            if k not in _OF_RAY and k not in config and isinstance(v, bool | int | float | str)
+        }
         roles |= dict.fromkeys(config, PARAMETER) | dict.fromkeys(results, "measured")
         rows.append({**config, **results})
     if not rows:
@@ -64,7 +72,26 @@ def read_ray_results(folder: str | Path) -> Dataset:
             "Give the folder of an experiment, which has one folder for each trial."
         )
     frame = pd.DataFrame(rows)
-    return Dataset(frame, str(folder), {n: r for n, r in roles.items() if n in frame.columns})
+    return Dataset(frame, str(folder), roles, notes=tuple(_notes_of_length(frame)))
+
+
+def _notes_of_length(frame: pd.DataFrame) -> Iterator[str]:
+    """Say so if some trials ended before others, as schedulers such as ASHA make them."""
+    import numpy as np
+
+    if ITERATION not in frame.columns:
+        return
+    made = as_numbers(frame[ITERATION])
+    made = made[np.isfinite(made)]
+    early = sorted(int(n) for n in made if n < made.max())
+    if early:
+        ends = dict.fromkeys((f"{early[0]:,}", f"{early[-1]:,}"))
+        yield (
+            f"{len(early)} of {len(made)} trials ended early: after {' to '.join(ends)} of "
+            f"{int(made.max()):,} iterations. Totals such as time_total_s, and the last "
+            "value of a quality, then tell how long trials were let run, not what settings do. "
+            "Judge time_this_iter_s, or whole trials only."
+        )
 
 
 def _last_report(file: Path) -> dict[str, Any] | None:
@@ -81,12 +108,12 @@ def _last_report(file: Path) -> dict[str, Any] | None:
 
 
 def _flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """List numbers, texts and truths of nested mappings, each with its path."""
+    """List the values of nested mappings, each with its path."""
     if not isinstance(values, Mapping):
         return
     for key, value in values.items():
         name = f"{path}{key}"
         if isinstance(value, Mapping):
             yield from _flat(value, f"{name}/")
-        elif isinstance(value, bool | int | float | str):
+        else:
             yield name, value

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="COLUMN=HIGH,MEDIUM",
     help="From which ranges on an impact is high, and medium "
-    "[default: 0.2,0.1 for the target, 0.05,0.01 for the quality, and for the target if a study "
-    "maximizes it].",
+    "[default: 0.2,0.1 for the target, 0.05,0.01 for the quality, and for a target whose name is "
+    "that of a quality, or that a study maximizes].",
 )
 @click.option(
     "--better",
@@ -79,7 +79,6 @@ def command(  # noqa: PLR0913 - one parameter per option
     of a storage of Optuna (such as sqlite:///study.db), a directory of `foretell fit`, or a model
     file. Settings are all columns that are not judged, skipped or known only after a run.
     """
-    from foretell.decide.impact.question import HIGHER, QUALITY_LEVELS
     from foretell.impact.analyze import analyze_impact
 
     for name in ("by", "system", "hyper", "skip"):
@@ -88,11 +87,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     asked["levels"] = {
         name: _ranges(name, value) for name, value in _pairs("levels", levels).items()
     }
-    judged = {target, asked["quality"]}
-    known = {n: side for n, side in _directions(source, study).items() if n in judged}
-    asked["better"] = known | _pairs("better", better)
-    if known.get(str(target)) == HIGHER:  # as an accuracy, not as a time
-        asked["levels"].setdefault(target, QUALITY_LEVELS)
+    asked["better"] = _pairs("better", better)
     asked["baseline"] = _pairs("baseline", baseline)
     if output is not None:
         from foretell.report.impact import check_output
@@ -125,13 +120,6 @@ def _read(source: str, study: str | None) -> str | Path | Dataset:
         )
     path = Path(source)
     return read_ray_results(path) if is_ray_folder(path) else path
-
-
-def _directions(source: str, study: str | None) -> dict[str, str]:
-    """Return which side is better, where a study of Optuna knows it."""
-    from foretell.adapters.optuna_study import is_storage, study_directions
-
-    return study_directions(source, study) if is_storage(source) else {}
 
 
 def _pairs(name: str, given: tuple[str, ...]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.dataset import Dataset, read_dataset
+from foretell.dataset import Dataset, as_numbers, read_dataset
 from foretell.decide.impact.costs import check_costs, front_of
 from foretell.decide.impact.question import ImpactQuestion, Outcome
 from foretell.decide.impact.ranges import HIGH, CellTable, SettingImpact
@@ -72,6 +72,7 @@ def analyze_impact(
     question = ImpactQuestion.of(target, **asked)
     check_costs(question)
     dataset = read_dataset(source)
+    question = question.informed(dataset.better)
     return _Analysis(question, prepare_runs(dataset, question), dataset.name).run()
 
 
@@ -106,6 +107,7 @@ class _Analysis:
         )  # fmt: skip
         tunings = self._tunings(tables, found)
         self._note_noise(tables[0])
+        self._note_left_out(tables, found)
         self._note_gaps()
         columns = list(asked.by)
         return Impact(
@@ -213,7 +215,7 @@ class _Analysis:
             return None
         own = self.runs.workloads[workload]
         try:
-            return modelled_shares(known, self.runs, own.rows, own.at, self.asked.seed)
+            return modelled_shares(known, self.runs, own, outcome, self.asked.seed)
         except ForetellError as error:
             self.notes.append(f"No shares of {outcome.name} in {own.name}: {error}")
             return None
@@ -242,8 +244,11 @@ class _Analysis:
             part = runs.take(rows)
             columns = [runs.settings[j] for j in part.varied()]
         frame = runs.frame.iloc[rows][[*columns, outcome.name]]
+        mixed = [name for name in columns if _is_mixed(frame[name])]
         try:
-            fit = fit_model(frame, target=outcome.name, seed=asked.seed, drop_missing=True)
+            fit = fit_model(
+                frame, target=outcome.name, categorical=mixed, seed=asked.seed, drop_missing=True
+            )
         except ForetellError as error:
             self.notes.append(f"No model of {outcome.name} could be fitted: {error}")
             return None
@@ -251,7 +256,12 @@ class _Analysis:
 
     def _tunings(self, tables: list[CellTable], found: tuple[OutcomeImpact, ...]) -> list[Tuning]:
         asked, runs = self.asked, self.runs
-        if not (asked.system and asked.hyper):
+        if not (asked.system or asked.hyper):
+            if asked.baseline:
+                self.notes.append(
+                    "A baseline is where tuning begins: to tell what it reaches, name settings of "
+                    "the system, or of what runs on it."
+                )
             return []
         table, quality = tables[0], tables[1] if len(tables) > 1 else None
         tunings: list[Tuning] = []
@@ -291,6 +301,22 @@ class _Analysis:
                 "only. Name the column that decides this as one that tells workloads apart."
             )
 
+    def _note_left_out(self, tables: list[CellTable], found: tuple[OutcomeImpact, ...]) -> None:
+        """Say in how many contexts a result is nowhere positive, so that there is no range."""
+        for table, outcome in zip(tables, found, strict=True):
+            told = []
+            for j, name in enumerate(self.runs.settings):
+                own = outcome.impacts[name]
+                if own is not None and own.n_left_out:
+                    told.append(f"{own.n_left_out} of {own.n_left_out + own.n_contexts} of {name}")
+                elif own is None and table.is_nowhere_positive(j):
+                    told.append(f"all of {name}")
+            if told:
+                self.notes.append(
+                    f"A range of {outcome.name} is relative to its largest value. Contexts without "
+                    f"a positive one were left out: {listing(told)}."
+                )
+
     def _note_noise(self, table: CellTable) -> None:
         if self.is_of_model:
             self.notes.append("There are no runs beside the model: all figures are modelled.")
@@ -299,6 +325,12 @@ class _Analysis:
                 "No configuration was run twice, so noise is not known: an effect counts if it is "
                 "the same in all contexts."
             )
+
+
+def _is_mixed(column: pd.Series[Any]) -> bool:
+    """Whether some levels of a setting are numbers and others names, as 5, 10 and None are."""
+    is_name = np.isnan(as_numbers(column.dropna()))
+    return bool(is_name.any() and not is_name.all())
 
 
 def _same_elsewhere(part: Runs, varied: list[int]) -> bool:

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from foretell.decide.impact.question import ImpactQuestion, Outcome
+from foretell.decide.impact.costs import costs_of
+from foretell.decide.impact.question import CostRule, ImpactQuestion, Outcome
 from foretell.decide.impact.ranges import MODELLED, NOISE, SettingImpact, level_of
-from foretell.decide.impact.runs import NOTHING, Runs
-from foretell.decide.impact.tunings import Tuning, baseline_of, ways
+from foretell.decide.impact.runs import NOTHING, Runs, Workload
+from foretell.decide.impact.tunings import Tuning, baseline_of, good_enough, ways
 from foretell.model.results.fit import Fit
 from foretell.model.saved.model import SavedModel
 from foretell.model.saved.shares import model_shares
@@ -99,9 +100,10 @@ def modelled_impact(
     frame[setting] = tried * len(bases)
     predicted = known.model.predict(frame).reshape(len(bases), len(tried))
     worst, best = predicted.max(axis=1), predicted.min(axis=1)
-    ranges = (worst - best) / np.where(worst > 0, worst, np.nan)
-    if not np.isfinite(ranges).all():
+    kept = worst > 0
+    if not kept.any():
         return None
+    ranges = (worst - best)[kept] / worst[kept]
     drawn = np.median(random.choice(ranges, size=(_N_DRAWS, len(ranges))), axis=1)
     median = float(np.median(ranges))
     low, high = np.quantile(drawn, (0.05, 0.95))
@@ -109,11 +111,12 @@ def modelled_impact(
     lower = median - float(np.hypot(median - low, known.error))
     upper = median + float(np.hypot(high - median, known.error))
     is_effect = lower > 0 and setting not in known.without_effect
-    at = bases.iloc[int(ranges.argmax())].drop(setting)
+    at = bases[kept].iloc[int(ranges.argmax())].drop(setting)
     return SettingImpact(
         median, float(ranges.max()), max(0.0, lower), upper,
         level_of(lower, outcome) if is_effect else NOISE,
-        len(bases), "model", MODELLED, {str(k): _plain(v) for k, v in at.items()},
+        len(ranges), "model", MODELLED, {str(k): _plain(v) for k, v in at.items()},
+        int((~kept).sum()),
     )  # fmt: skip
 
 
@@ -122,23 +125,23 @@ def _plain(value: Any) -> Any:
 
 
 def modelled_shares(
-    known: KnownModel, runs: Runs, rows: NDArray[np.int64], at: Mapping[str, Any], seed: int
+    known: KnownModel, runs: Runs, workload: Workload, outcome: Outcome, seed: int
 ) -> tuple[VarianceShares, float] | None:
     """Divide the variance of predictions over measured levels; also return how many are far."""
-    levels = {n: v for n, v in levels_in(runs, rows).items() if n in known.model.columns}
+    levels = levels_in(runs, workload.rows)
+    levels = {n: v for n, v in levels.items() if n in known.model.columns}
     if not levels:
         return None
-    fixed = _fixed(runs, rows, known.model.columns, at)
-    found = model_shares(known.model, levels, fixed, seed=seed).without(known.without_effect)
+    fixed = _fixed(runs, workload, known.model.columns)
+    found = model_shares(known.model, levels, fixed, is_ratio=outcome.is_ratio, seed=seed)
+    found = found.without(known.without_effect)
     return found, _far_share(known.model, levels, fixed, seed)
 
 
-def _fixed(
-    runs: Runs, rows: NDArray[np.int64], columns: Sequence[str], at: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the value of columns that do not vary in some runs."""
-    first = runs.frame.iloc[int(rows[0])]
-    return {name: at.get(name, first[name]) for name in columns}
+def _fixed(runs: Runs, workload: Workload, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the value of columns that do not vary in a workload."""
+    first = runs.frame.iloc[int(workload.rows[0])]
+    return {name: workload.at.get(name, first[name]) for name in columns}
 
 
 def _far_share(
@@ -167,7 +170,7 @@ def modelled_tunings(
     """Return what each way of tuning reaches by predictions, over measured levels."""
     own = runs.workloads[workload]
     levels = levels_in(runs, own.rows)
-    baseline = {**_fixed(runs, own.rows, known.model.columns, own.at)}
+    baseline = _fixed(runs, own, known.model.columns)
     baseline |= {
         n: v for n, v in baseline_of(runs, asked, own.rows).items() if n in known.model.columns
     }
@@ -180,25 +183,35 @@ def modelled_tunings(
         judged = None if quality is None else quality.model.predict(frame)
         is_good = np.ones(len(frame), dtype=bool)
         if judged is not None:
-            is_good = _is_good(judged, judged[0], asked.outcomes[1])
+            is_good = good_enough(judged, float(judged[0]), asked.outcomes[1])
         allowed = np.flatnonzero(is_good)
         values = outlook.value[allowed]
         best = int(allowed[values.argmin() if outcome.is_lower_better else values.argmax()])
+        cost = _cost(frame.iloc[[best]], outlook.value[[best]], runs, own, asked.cost)
         settings = {n: _plain(frame[n].iloc[best]) for n in frame.columns if n in runs.settings}
         ends = outlook.quantiles.values[best] if known.model.has_intervals else [np.nan] * 3
         found.append(
             Tuning(
                 own.name, kind, settings, varied, float(outlook.value[best]), float(ends[0]),
-                float(ends[2]), None if judged is None else float(judged[best]), None,
+                float(ends[2]), None if judged is None else float(judged[best]), cost,
                 len(frame), MODELLED,
             )
         )  # fmt: skip
     return found
 
 
-def _is_good(judged: Array, baseline: float, outcome: Outcome) -> NDArray[np.bool_]:
-    allowed = outcome.medium * abs(baseline)
-    return judged <= baseline + allowed if outcome.is_lower_better else judged >= baseline - allowed
+def _cost(
+    chosen: pd.DataFrame, seconds: Array, runs: Runs, workload: Workload, rule: CostRule
+) -> float | None:
+    """Return what a chosen configuration costs; None if it depends on what only runs tell."""
+    for name in rule.columns:
+        if name not in chosen.columns:
+            known = runs.frame[name].iloc[workload.rows].unique()
+            if len(known) > 1:
+                return None
+            chosen = chosen.assign(**{name: known[0]})
+    found = costs_of(chosen, seconds, rule)
+    return None if found is None else float(found[0])
 
 
 def _choices(

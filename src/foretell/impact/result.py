@@ -28,7 +28,8 @@ class OutcomeImpact:
     shares, shares_by_workload
         Shares of the variance within workloads; None if there is no full grid and no model.
     noise
-        The typical deviation of a repeat, relative to its size; None if nothing was repeated.
+        The typical deviation of a repeat, relative to its size; None if nothing was repeated, or
+        if the typical size is 0.
     far
         Of the combinations that a model was asked about, the share that lies far outside the data;
         None if no model was asked.
@@ -77,7 +78,7 @@ class Impact:
     outcomes
         What was found about the target, and about the quality if there is one.
     tunings
-        What tuning reaches; none if it was not said which settings are the system's.
+        What tuning reaches; none if it was not said which settings are to be tuned.
     front
         Configurations that no other beats in time, cost and quality at once.
     spreads

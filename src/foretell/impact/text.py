@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from foretell.decide.impact.question import HIGHER, LOWER
 from foretell.decide.impact.ranges import MODELLED, NOISE, SettingImpact
 from foretell.decide.impact.tunings import BASELINE, Tuning
 from foretell.impact.result import Impact, OutcomeImpact
+from foretell.sensitivity.shares import VarianceShares
 from foretell.spaces.quantities import duration
 from foretell.wording import counted, number, plain, rough_percent, short, with_unit
 
@@ -22,7 +24,7 @@ _METHODS = {
 
 def impact_text(found: Impact) -> str:
     """Write everything that was found, the answer first."""
-    lines = [runs_line(found), "", *setting_lines(found)]
+    lines = [runs_line(found), better_line(found), "", *setting_lines(found)]
     lines += [line for o in found.outcomes for line in variance_lines(o)]
     if found.of().by_workload:
         lines += ["", *workload_lines(found)]
@@ -50,6 +52,20 @@ def runs_line(found: Impact) -> str:
     spread = "" if noise is None else f"; noise {rough_percent(noise)}"
     runs, of = counted(found.n_runs, "run"), counted(found.n_configurations, "configuration")
     return f"{runs}, {of}{some}, {repeats}{spread}"
+
+
+def better_line(found: Impact) -> str:
+    """Say which is better of each result, and from which ranges on an impact counts."""
+    parts = []
+    for outcome in found.outcomes:
+        side = LOWER if outcome.is_lower_better else HIGHER
+        high, medium = (rough_percent(level) for level in outcome.levels)
+        parts.append(
+            f"{side} {plain(outcome.name)} is better (impact high from {high} on, medium from "
+            f"{medium})"
+        )
+    line = "; ".join(parts)
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def setting_lines(found: Impact) -> list[str]:
@@ -102,7 +118,7 @@ def range_text(own: SettingImpact) -> str:
     >>> range_text(SettingImpact(0.38, 0.5, 0.34, 0.41, "high", 3, "repeats"))
     '38 % (34–41)'
     """
-    mark = " ~" if own.label == MODELLED else ""
+    mark = _mark(own)
     if not math.isfinite(own.lower):
         return f"{rough_percent(own.median)}{mark}"
     low, high = (_figure(end) for end in (own.lower, own.upper))
@@ -115,9 +131,14 @@ def _figure(share: float) -> str:
 
 def variance_lines(outcome: OutcomeImpact) -> Iterator[str]:
     """Say what settings explain together, what noise does, and where shares come from."""
-    if outcome.shares is None:
-        return
-    shares = outcome.shares
+    if outcome.shares is not None:
+        yield _shares_line(outcome.name, outcome.shares, outcome.far)
+    each = [outcome.impacts, *outcome.by_workload.values()]
+    if any(o is not None and o.label == MODELLED for impacts in each for o in impacts.values()):
+        yield "Ranges marked ~ are modelled: predictions at measured configurations."
+
+
+def _shares_line(name: str, shares: VarianceShares, share_far: float | None) -> str:
     together = sorted(shares.pairs.items(), key=lambda item: -item[1])
     shown = [
         f"{plain(a)} × {plain(b)} {rough_percent(share)}"
@@ -127,14 +148,12 @@ def variance_lines(outcome: OutcomeImpact) -> Iterator[str]:
     told = f"interactions: {', '.join(shown)}" if shown else "no interactions of 1 % or more"
     noise = "" if shares.noise is None else f"; noise {rough_percent(shares.noise)}"
     far = ""
-    if outcome.far is not None:
-        far = f"; {rough_percent(outcome.far)} of the combinations lie far outside the data"
-    yield (
-        f"Variance of {plain(outcome.name)}: {told}{noise} "
+    if share_far is not None:
+        far = f"; {rough_percent(share_far)} of the combinations lie far outside the data"
+    return (
+        f"Variance of {plain(name)}: {told}{noise} "
         f"({_METHODS.get(shares.method, shares.method)}{far})."
     )
-    if any(own is not None and own.label == MODELLED for own in outcome.impacts.values()):
-        yield "Ranges marked ~ are modelled: predictions at measured configurations."
 
 
 def workload_lines(found: Impact) -> Iterator[str]:
@@ -163,7 +182,11 @@ def workload_rows(found: Impact, outcome: OutcomeImpact) -> list[tuple[str, ...]
 def _short_cell(own: SettingImpact | None) -> str:
     if own is None:
         return "–"
-    return f"{own.level} {rough_percent(own.median)}"
+    return f"{own.level} {rough_percent(own.median)}{_mark(own)}"
+
+
+def _mark(found: SettingImpact | Tuning) -> str:
+    return " ~" if found.label == MODELLED else ""
 
 
 def spread_line(found: Impact) -> str:
@@ -182,12 +205,24 @@ def tuning_lines(found: Impact) -> Iterator[str]:
     """Say what each way of tuning reaches."""
     yield "What tuning reaches (settings of high impact vary, the others stay at their baseline):"
     yield from aligned([tuning_header(found), *tuning_rows(found)])
-    if found.asked.quality is not None:
+    if any(tuning.label == MODELLED for tuning in found.tunings):
+        yield "Figures marked ~ are modelled."
+    yield from choice_lines(found)
+
+
+def choice_lines(found: Impact) -> Iterator[str]:
+    """Say what the quality of a choice may be."""
+    if found.asked.quality is None:
+        return
+    quality, is_known = plain(found.asked.quality), [t.quality is not None for t in found.tunings]
+    if any(is_known):
         allowed = rough_percent(found.outcomes[1].levels[1])
         yield (
-            f"Chosen among those whose {plain(found.asked.quality)} is at most {allowed} worse "
-            "than that of the baseline."
+            f"Chosen among those whose {quality} is at most {allowed} worse than that of the "
+            "baseline."
         )
+    if not all(is_known):
+        yield f"Where {quality} has a dash, it is not known and did not count."
 
 
 def tuning_header(found: Impact) -> tuple[str, ...]:
@@ -195,8 +230,12 @@ def tuning_header(found: Impact) -> tuple[str, ...]:
     header = ["workload"] if len(found.workloads) > 1 else []
     header += ["tuning", plain(found.asked.target), "95 % interval", "change"]
     header += [plain(found.asked.quality)] if found.asked.quality is not None else []
-    header += ["cost"] if found.tunings[0].cost is not None else []
+    header += ["cost"] if _has_costs(found) else []
     return (*header, "with")
+
+
+def _has_costs(found: Impact) -> bool:
+    return any(tuning.cost is not None for tuning in found.tunings)
 
 
 def tuning_rows(found: Impact) -> list[tuple[str, ...]]:
@@ -212,15 +251,14 @@ def tuning_rows(found: Impact) -> list[tuple[str, ...]]:
 def _tuning_row(found: Impact, tuning: Tuning, start: Tuning) -> tuple[str, ...]:
     target = found.asked.target
     cells = [short(tuning.workload, 20)] if len(found.workloads) > 1 else []
-    mark = " ~" if tuning.label == MODELLED else ""
-    cells += [tuning.kind, value_text(tuning.value, target) + mark]
+    cells += [tuning.kind, value_text(tuning.value, target) + _mark(tuning)]
     is_known = math.isfinite(tuning.lower)
     cells.append(f"{number(tuning.lower, 3)}–{number(tuning.upper, 3)}" if is_known else "–")
     change = tuning.value / start.value - 1
     cells.append("–" if tuning.kind == BASELINE else f"{100 * change:+.0f} %")
     if found.asked.quality is not None:
         cells.append("–" if tuning.quality is None else number(tuning.quality, 3))
-    if found.tunings[0].cost is not None:
+    if _has_costs(found):
         cells.append("–" if tuning.cost is None else number(tuning.cost, 3))
     shown = tuning.settings if tuning.kind == BASELINE else {
         n: v for n, v in tuning.settings.items() if n in tuning.varied

@@ -13,6 +13,7 @@ from foretell.decide.impact.tunings import BASELINE
 from foretell.files.directory import check_new
 from foretell.impact.result import Impact
 from foretell.impact.text import (
+    choice_lines,
     front_header,
     front_rows,
     front_words,
@@ -84,11 +85,11 @@ def _trust(found: Impact) -> str:
 def _shares_section(found: Impact) -> Section:
     blocks: list[Block] = []
     for i, outcome in enumerate(found.outcomes):
+        blocks += [Paragraph(line) for line in variance_lines(outcome)]
         if outcome.shares is None:
             blocks.append(Paragraph(f"Shares of {plain(outcome.name)} are not known."))
             continue
         shares = outcome.shares.by_input()
-        blocks += [Paragraph(line) for line in variance_lines(outcome)]
         if not shares:
             continue
         first = next(iter(shares))
@@ -128,8 +129,9 @@ def _tuning_section(found: Impact) -> Section:
         (
             Paragraph(
                 "Settings of high impact vary, the others stay at their baseline. Lines are 95 % "
-                f"intervals. All figures are {found.tunings[0].label}."
+                "intervals. Figures marked ~ are modelled, the others measured."
             ),
+            *map(Paragraph, choice_lines(found)),
             Picture("impact-tuning", "Tuning one kind of settings, and both",
                     "Shorter is better where less is.",
                     partial(draw_tunings, names, kinds, values, ends)),

@@ -13,12 +13,21 @@ from foretell.errors import Option, UsageError, listing, suggest
 LOWER, HIGHER = "lower", "higher"
 #: From which range on a setting matters much, and from which it matters, of times and of qualities.
 USUAL_LEVELS, QUALITY_LEVELS = (0.20, 0.10), (0.05, 0.01)
-#: Words in names of columns of which more is better, and of qualities of which less is.
-_HIGHER_WORDS = {"throughput", "accuracy", "score", "auc", "f1", "r2", "speedup"}
-_LOWER_WORDS = {"loss", "logloss", "error", "rmse", "mse", "mae", "perplexity", "wer"}
-#: How names of rates end, and names of times and energies, of which less is always better.
+#: Words in names of rates and of qualities, of which more is better.
+_RATE_WORDS = {"throughput", "speedup", "bandwidth", "fps", "qps", "rps"}
+_QUALITY_WORDS = {
+    "accuracy", "acc", "score", "auc", "auroc", "auprc", "f1", "r2", "precision", "recall", "iou",
+    "miou", "dice", "bleu", "rouge", "ndcg", "psnr", "ssim", "silhouette", "reward", "return",
+}  # fmt: skip
+#: Words in names of qualities of which less is better, and of what a run takes.
+_LOSS_WORDS = {"loss", "logloss", "error", "rmse", "mse", "mae", "perplexity", "wer", "regret"}
+_COST_WORDS = {"time", "duration", "latency", "energy", "cost"}
+#: How names of rates end, and names of what a run takes, of which less is always better.
 _RATES = re.compile(r"(_per_s|_per_sec|_per_second|_per_min|_per_h|/s)$")
-_UNITS = {"s", "ms", "us", "ns", "min", "h", "j", "kj", "mj", "wh", "kwh"}
+_UNITS = {
+    "s", "ms", "us", "ns", "min", "h", "j", "kj", "mj", "wh", "kwh", "w", "kw",
+    "bytes", "kb", "mb", "gb", "kib", "mib", "gib",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,10 +59,29 @@ def _rises(name: str) -> bool:
     >>> [_rises(name) for name in ("samples_per_s", "time_per_step_s", "test_accuracy", "energy_j")]
     [True, False, True, False]
     """
+    return _is_rate(name) or (_has(_QUALITY_WORDS, name) and not _has(_LOSS_WORDS, name))
+
+
+def _falls(name: str) -> bool:
+    """Whether less is better of a quality, as far as its name tells.
+
+    >>> [_falls(name) for name in ("energy_j", "val_loss", "latency_p99", "f1", "images_per_s")]
+    [True, True, True, False, False]
+    """
     words = _words(name)
-    if _RATES.search(name.lower()):
-        return True
-    return words[-1:] != [] and words[-1] not in _UNITS and bool(_HIGHER_WORDS & set(words))
+    is_cost = words[-1] in _UNITS if words else False
+    return not _rises(name) and (is_cost or bool((_LOSS_WORDS | _COST_WORDS) & set(words)))
+
+
+def _is_rate(name: str) -> bool:
+    words = set(_words(name))
+    return bool(_RATES.search(name.lower()) or (_RATE_WORDS & words and not _COST_WORDS & words))
+
+
+def _has(words: set[str], name: str) -> bool:
+    """Whether a name has one of some words, and does not end as that of what a run takes."""
+    found = _words(name)
+    return bool(words & set(found)) and found[-1] not in _UNITS | _COST_WORDS
 
 
 @dataclass(frozen=True)
@@ -72,9 +100,9 @@ class CostRule:
     out_gb: float | str = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("price_per_hour", "price_per_gb"):
+        for name in ("price_per_hour", "machines", "price_per_gb", "out_gb"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if not isinstance(value, str) and not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"must be at least 0, not {value:g}", option=Option(name))
 
     @property
@@ -158,6 +186,17 @@ class ImpactQuestion:
         if self.seed < 0:
             raise UsageError(f"must be at least 0, not {self.seed}", option=Option("seed"))
 
+    def informed(self, better: Mapping[str, str]) -> ImpactQuestion:
+        """Take which is better from the source of the runs, where that was not asked.
+
+        A target that it maximizes is a quality, unless its name is that of a rate.
+        """
+        known = {n: side for n, side in better.items() if n in (self.target, self.quality)}
+        levels = dict(self.levels)
+        if known.get(self.target) == HIGHER and not _is_rate(self.target):
+            levels.setdefault(self.target, QUALITY_LEVELS)
+        return replace(self, better=known | dict(self.better), levels=levels)
+
     def _check_levels(self) -> None:
         for column, given in self.levels.items():
             option = Option("levels", ",".join(f"{x:g}" for x in given), key=column)
@@ -186,9 +225,11 @@ class ImpactQuestion:
 
     def _judged(self) -> list[Outcome]:
         """Return the target and the quality as their names tell."""
-        found = [Outcome(self.target, not _rises(self.target), *USUAL_LEVELS)]
+        is_quality = _has(_QUALITY_WORDS | _LOSS_WORDS, self.target) and not _is_rate(self.target)
+        levels = QUALITY_LEVELS if is_quality else USUAL_LEVELS
+        found = [Outcome(self.target, not _rises(self.target), *levels)]
         if self.quality is not None:
-            falls = bool(_LOWER_WORDS & set(_words(self.quality)))
+            falls = _falls(self.quality)
             found.append(Outcome(self.quality, falls, *QUALITY_LEVELS, is_ratio=False))
         return found
 

@@ -49,6 +49,8 @@ class SettingImpact:
         ``model``, for predictions; ``nothing``, with one context and no repeats.
     label
         ``measured`` or ``modelled``.
+    n_left_out
+        How many more contexts have no range, because all their values are 0 or below.
     """
 
     median: float
@@ -60,6 +62,7 @@ class SettingImpact:
     noise_from: str
     label: str = MEASURED
     at: Mapping[str, Any] | None = None
+    n_left_out: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; null is not known."""
@@ -71,6 +74,7 @@ class SettingImpact:
             "largest_at": dict(self.at or {}),
             **{name: value if np.isfinite(value) else None for name, value in ends.items()},
             "n_contexts": self.n_contexts,
+            "n_left_out": self.n_left_out,
             "noise_from": self.noise_from,
             "label": self.label,
         }
@@ -103,20 +107,39 @@ class Contexts:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def ranges(self, values: Array) -> Array:
-        """Return the range in each context, from values of all cells in the last axis."""
-        ordered = values[..., self.cells]
-        worst = np.maximum.reduceat(ordered, self.starts, axis=-1)
-        best = np.minimum.reduceat(ordered, self.starts, axis=-1)
-        found: Array = (worst - best) / np.where(worst > 0, worst, np.nan)
+    @property
+    def sizes(self) -> Numbers:
+        """How many cells each context has."""
+        return np.diff(np.append(self.starts, len(self.cells)))
+
+    def largest(self, values: Array) -> Array:
+        """Return the largest value in each context, from values of all cells in the last axis."""
+        found: Array = np.maximum.reduceat(values[..., self.cells], self.starts, axis=-1)
         return found
+
+    def ranges(self, values: Array, measured: Array) -> Array:
+        """Return the range in each context, from values of all cells in the last axis.
+
+        Where noise was drawn such that nothing is positive, it is relative to what was measured.
+        """
+        most = self.largest(values)
+        least = np.minimum.reduceat(values[..., self.cells], self.starts, axis=-1)
+        found: Array = (most - least) / np.where(most > 0, most, self.largest(measured))
+        return found
+
+    def positive(self, values: Array) -> Contexts:
+        """Return those with a positive value; without one, there is nothing to relate to."""
+        if not len(self):
+            return self
+        kept, sizes = self.largest(values) > 0, self.sizes
+        ends = np.cumsum(sizes[kept])
+        return Contexts(self.cells[np.repeat(kept, sizes)], ends - sizes[kept])
 
     def centered(self, values: Array) -> Array:
         """Return for each cell the mean of its context; NaN for cells of no context."""
-        sizes = np.diff(np.append(self.starts, len(self.cells)))
-        means = np.add.reduceat(values[self.cells], self.starts) / sizes
+        means = np.add.reduceat(values[self.cells], self.starts) / self.sizes
         found = np.full(len(values), np.nan)
-        found[self.cells] = np.repeat(means, sizes)
+        found[self.cells] = np.repeat(means, self.sizes)
         return found
 
 
@@ -150,11 +173,14 @@ class CellTable:
 
     @property
     def noise_share(self) -> float | None:
-        """The typical deviation of a repeat, relative to its size; None if nothing was repeated."""
-        if not len(self.noise):
+        """The typical deviation of a repeat, relative to its size.
+
+        It is None if nothing was repeated, or if the typical size is 0.
+        """
+        size = 1.0 if self.outcome.is_ratio else abs(float(np.median(self.medians)))
+        if not len(self.noise) or size == 0:
             return None
-        spread = float(np.sqrt((self.noise**2).mean()))
-        return spread if self.outcome.is_ratio else spread / abs(float(np.median(self.medians)))
+        return float(np.sqrt((self.noise**2).mean())) / size
 
     def _scaled(self, values: Array) -> Array:
         return np.log(values) if self.outcome.is_ratio else values
@@ -217,13 +243,12 @@ class CellTable:
         return np.flatnonzero(self._workload == workload)
 
     def impact(self, setting: int, cells: Numbers | None = None) -> SettingImpact | None:
-        """Return the impact of a setting over some cells; None if nothing varies it alone."""
-        contexts = self.contexts(setting, cells)
+        """Return the impact of a setting over some cells; None if no context has a range."""
+        whole = self.contexts(setting, cells)
+        contexts = whole.positive(self.medians)
         if not len(contexts):
             return None
-        ranges = contexts.ranges(self.medians)
-        if not np.isfinite(ranges).all():
-            return None
+        ranges = contexts.ranges(self.medians, self.medians)
         if len(self.noise):
             found, source = self._against_repeats(contexts, ranges), "repeats"
         elif len(contexts) > 1:
@@ -242,7 +267,13 @@ class CellTable:
             len(contexts),
             source,
             at=self._described(setting, contexts.cells[contexts.starts[int(ranges.argmax())]]),
+            n_left_out=len(whole) - len(contexts),
         )
+
+    def is_nowhere_positive(self, setting: int) -> bool:
+        """Whether a setting has contexts, and none of them a range."""
+        contexts = self.contexts(setting)
+        return len(contexts) > 0 and not len(contexts.positive(self.medians))
 
     def _described(self, setting: int, cell: int) -> dict[str, Any]:
         """Return what a context is: its workload, and the levels of the other settings."""
@@ -267,10 +298,12 @@ class CellTable:
 
         def drawn(size: float, share: float) -> float:
             values = self._unscaled(center + size * off + self._doubt * self.disturbances)
-            return float(np.quantile(np.median(contexts.ranges(values), axis=1), share))
+            found = contexts.ranges(values, self.medians)
+            return float(np.quantile(np.median(found, axis=1), share))
 
         def alone(size: float) -> float:
-            return float(np.median(contexts.ranges(self._unscaled(center + size * off))))
+            values = self._unscaled(center + size * off)
+            return float(np.median(contexts.ranges(values, self.medians)))
 
         if median <= drawn(0.0, _ENDS[1]):
             return 0.0, max(median, alone(_crossing(lambda c: drawn(c, _ENDS[0]), median))), False
@@ -314,9 +347,8 @@ class CellTable:
         off = (values - contexts.centered(values))[cells]
         levels = np.unique(self.codes[cells, setting], return_inverse=True)[1]
         design = np.eye(levels.max() + 1)[levels]
-        sizes = np.diff(np.append(contexts.starts, len(cells)))
-        means = np.add.reduceat(design, contexts.starts, axis=0) / sizes[:, None]
-        design -= np.repeat(means, sizes, axis=0)
+        means = np.add.reduceat(design, contexts.starts, axis=0) / contexts.sizes[:, None]
+        design -= np.repeat(means, contexts.sizes, axis=0)
         fitted = design @ np.linalg.lstsq(design, off, rcond=None)[0]
         explained, left = float((fitted**2).sum()), float(((off - fitted) ** 2).sum())
         rank = int(np.linalg.matrix_rank(design))

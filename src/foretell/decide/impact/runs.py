@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from foretell.dataset import PARAMETER, Dataset, as_numbers, describe_rows
 from foretell.decide.impact.question import ImpactQuestion
-from foretell.errors import DatasetError, Option, Remedy, listing
+from foretell.errors import DatasetError, Option, Remedy, UsageError, listing
 from foretell.outcomes import OUTCOMES
 
 Array = NDArray[np.float64]
@@ -114,6 +114,7 @@ def prepare_runs(dataset: Dataset, asked: ImpactQuestion) -> Runs:
             else f"{dataset.name} has no settings beside what is judged: {listing(judged)}",
             remedy=("vary a setting, and measure again",),
         )
+    _check_baseline(dataset, asked, settings)
     codes, levels = _coded(dataset, several)
     by, cell = _workloads(dataset, asked), _cells(dataset, codes, asked)
     return Runs(frame, tuple(several), codes, levels, cell, by, tuple(notes))
@@ -173,6 +174,36 @@ def _notes_of_columns(dataset: Dataset, asked: ImpactQuestion, settings: list[st
                 "not a setting, skip it."
             )
     return notes
+
+
+def _check_baseline(dataset: Dataset, asked: ImpactQuestion, settings: list[str]) -> None:
+    """Refuse a baseline of what is no setting, and a value that no run has."""
+    for name, given in asked.baseline.items():
+        option = Option("baseline", str(given), key=name)
+        if name not in settings:
+            raise UsageError(f"'{name}' is no setting, only {listing(settings)}", option=option)
+        levels = _coded(dataset, [name])[1][name]
+        if given_level(levels, given) is None:
+            raise UsageError(f"'{name}' was never {given}; it was {listing(levels)}", option=option)
+
+
+def given_level(levels: Sequence[Any], given: Any) -> Any:
+    """Return the level that a value stands for; None if it is none of them.
+
+    >>> given_level(["on", "off"], "ON"), given_level([1, 2], "2.0"), given_level([1, 2], 3)
+    ('on', 2, None)
+    """
+    for level in levels:
+        if str(level).lower() == str(given).lower() or _same_number(level, given):
+            return level
+    return None
+
+
+def _same_number(level: Any, given: Any) -> bool:
+    try:
+        return float(level) == float(given)
+    except (TypeError, ValueError):
+        return False
 
 
 def _measured(dataset: Dataset, judged: list[str], notes: list[str]) -> Dataset:

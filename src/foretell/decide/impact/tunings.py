@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.decide.impact.costs import costs_of, settings_of
-from foretell.decide.impact.question import ImpactQuestion
+from foretell.decide.impact.question import ImpactQuestion, Outcome
 from foretell.decide.impact.ranges import MEASURED, CellTable
-from foretell.decide.impact.runs import NOTHING, Runs
-from foretell.errors import Option, UsageError, listing
+from foretell.decide.impact.runs import NOTHING, Runs, given_level
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -75,7 +74,7 @@ def baseline_of(runs: Runs, asked: ImpactQuestion, rows: Numbers) -> dict[str, A
     found: dict[str, Any] = {}
     for j, name in enumerate(runs.settings):
         if name in asked.baseline:
-            found[name] = _given_level(runs, name, asked.baseline[name])
+            found[name] = given_level(runs.levels[name], asked.baseline[name])
             continue
         counts = np.bincount(runs.codes[:, j])
         counts[~np.isin(np.arange(len(counts)), runs.codes[rows, j])] = 0
@@ -84,28 +83,21 @@ def baseline_of(runs: Runs, asked: ImpactQuestion, rows: Numbers) -> dict[str, A
     return {name: level for name, level in found.items() if level != NOTHING}
 
 
-def _given_level(runs: Runs, name: str, given: Any) -> Any:
-    for level in runs.levels[name]:
-        if str(level).lower() == str(given).lower() or _same_number(level, given):
-            return level
-    raise UsageError(
-        f"'{name}' was never {given}; it was {listing(runs.levels[name])}",
-        option=Option("baseline", str(given), key=name),
-    )
-
-
-def _same_number(level: Any, given: Any) -> bool:
-    try:
-        return float(level) == float(given)
-    except (TypeError, ValueError):
-        return False
-
-
 def ways(asked: ImpactQuestion, high: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return which settings each way of tuning varies: only those of high impact."""
+    """Return which settings each way of tuning varies: only those of high impact.
+
+    With settings of one kind only, there is one way.
+    """
     system = tuple(n for n in asked.system if n in high)
     hyper = tuple(n for n in asked.hyper if n in high)
-    return {BASELINE: (), HYPER_ONLY: hyper, SYSTEM_ONLY: system, JOINT: (*hyper, *system)}
+    found: dict[str, tuple[str, ...]] = {BASELINE: ()}
+    if asked.hyper:
+        found[HYPER_ONLY] = hyper
+    if asked.system:
+        found[SYSTEM_ONLY] = system
+    if asked.hyper and asked.system:
+        found[JOINT] = (*hyper, *system)
+    return found
 
 
 def measured_tunings(
@@ -130,7 +122,9 @@ def measured_tunings(
     for kind, varied in ways(asked, high).items():
         fixed = [j for j, name in enumerate(runs.settings) if name not in varied]
         choices = cells[~is_off[:, fixed].any(axis=1)]
-        choices = _good_enough(choices, quality, at_baseline)
+        if quality is not None:
+            own = quality.medians
+            choices = choices[good_enough(own[choices], own[at_baseline], quality.outcome)]
         best = _best(choices, table)
         drawn = table.draws[:, best] if len(table.noise) else np.array([np.nan])
         ends = np.quantile(drawn, _ENDS)
@@ -154,16 +148,16 @@ def _is_off(table: CellTable, cells: Numbers, j: int, level: Any) -> NDArray[np.
     return found
 
 
-def _good_enough(choices: Numbers, quality: CellTable | None, at_baseline: int) -> Numbers:
-    """Keep choices whose quality is about as good as that of the baseline."""
-    if quality is None:
-        return choices
-    own, least = quality.medians[choices], quality.medians[at_baseline]
-    allowed = quality.outcome.medium * abs(least)
-    is_lower_better = quality.outcome.is_lower_better
-    is_good = own <= least + allowed if is_lower_better else own >= least - allowed
-    kept: Numbers = choices[is_good]
-    return kept
+def good_enough(quality: Array, baseline: float, outcome: Outcome) -> NDArray[np.bool_]:
+    """Say which qualities are about as good as that of the baseline.
+
+    >>> good_enough(np.array([0.9, 0.8]), 0.905, Outcome("accuracy", False, 0.05, 0.01)).tolist()
+    [True, False]
+    """
+    allowed = outcome.medium * abs(baseline)
+    if outcome.is_lower_better:
+        return quality <= baseline + allowed
+    return quality >= baseline - allowed
 
 
 def _best(choices: Numbers, table: CellTable) -> int:

@@ -48,15 +48,19 @@ def model_shares(
     levels: Mapping[str, Sequence[Any]],
     fixed: Mapping[str, Any] | None = None,
     *,
+    is_ratio: bool = True,
     seed: int = 0,
     with_pairs: bool = True,
 ) -> VarianceShares:
-    """Divide the variance of the logarithm of predictions over levels of columns.
+    """Divide the variance of predictions over levels of columns.
 
     Parameters
     ----------
     fixed
         The values of columns that are not varied; by default the middle one of their levels.
+    is_ratio
+        Whether predictions differ by factors, as times do; then it is the variance of their
+        logarithm, if all are positive.
     """
     every = measured_levels(model)
     held = {name: values[len(values) // 2] for name, values in every.items()}
@@ -73,7 +77,7 @@ def model_shares(
         # Their names are those of the training, so that nothing may be renamed.
         rows = Configurations(pd.DataFrame(columns), "the measured values", model=model)
         predicted = model.predict(rows)
-        return np.log(predicted) if (predicted > 0).all() else predicted
+        return np.log(predicted) if is_ratio and (predicted > 0).all() else predicted
 
     n_points = N_POINTS if len(levels) <= _MANY_COLUMNS else N_POINTS // 4
     return shares_on_levels(predict, levels, n_points=n_points, seed=seed, with_pairs=with_pairs)

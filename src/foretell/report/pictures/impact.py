@@ -25,10 +25,11 @@ def draw_heat_map(
     ranges: Array,
     levels: Sequence[Sequence[str]],
     palette: Palette,
+    is_modelled: NDArray[np.bool_] | None = None,
 ) -> Figure:
     """Draw one cell per setting and workload: darker where the impact is larger, with its range.
 
-    A range that is NaN is not known, and its cell stays empty.
+    A range that is NaN is not known, and its cell stays empty. One that is modelled is marked.
     """
     from matplotlib.patches import Rectangle
 
@@ -47,6 +48,7 @@ def draw_heat_map(
             )  # fmt: skip
             is_known = np.isfinite(ranges[i, j])
             text = rough_percent(float(ranges[i, j])) if is_known else "–"
+            text += " ~" if is_modelled is not None and is_modelled[i, j] else ""
             is_noise = depth == 0.0
             axes.text(
                 j, i, text, ha="center", va="center", fontsize=8.5,

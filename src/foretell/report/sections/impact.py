@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from foretell.decide.impact.ranges import HIGH
+from foretell.decide.impact.ranges import HIGH, MODELLED
 from foretell.errors import DatasetError, Option, UsageError, suggest
 from foretell.impact.analyze import analyze_source
 from foretell.impact.modelled import KnownModel
 from foretell.impact.result import Impact, OutcomeImpact
 from foretell.impact.sources import ModelSource
 from foretell.impact.text import (
+    better_line,
     ordered_settings,
     setting_header,
     setting_rows,
@@ -72,7 +73,7 @@ def impact_section(found: Impact) -> Section:
         Paragraph(
             "A range is by how much a setting alone changes a result, from its worst to its best "
             "level, in the median over all contexts: runs that are equal in all other settings. "
-            "A level counts if the lower end of its 90 % interval passes it."
+            f"A level counts if the lower end of its 90 % interval passes it. {better_line(found)}"
         ),
         Table("Impact of each setting", setting_header(found), tuple(setting_rows(found)),
               words=tuple(1 + 4 * i for i in range(len(found.outcomes)))),
@@ -92,6 +93,12 @@ def _heat_map(found: Impact, outcome: OutcomeImpact) -> Picture:
         [[np.nan if (own := c.get(s)) is None else own.median for c in columns] for s in settings]
     )
     levels = [["" if (own := c.get(s)) is None else own.level for c in columns] for s in settings]
+    modelled = np.array(
+        [
+            [(own := c.get(s)) is not None and own.label == MODELLED for c in columns]
+            for s in settings
+        ]
+    )
     high = [plain(s) for s, row in zip(settings, levels, strict=True) if row[0] == HIGH]
     numbers = None
     if workloads:
@@ -103,7 +110,7 @@ def _heat_map(found: Impact, outcome: OutcomeImpact) -> Picture:
         f"impact-{found.outcomes.index(outcome) + 1}",
         f"Impact on {plain(outcome.name)}",
         f"High over all: {', '.join(high) or 'nothing'}. Darker cells are larger; gray figures are "
-        "within noise.",
-        partial(draw_heat_map, settings, names, ranges, levels),
+        f"within noise{'; those marked ~ are modelled' if modelled.any() else ''}.",
+        partial(draw_heat_map, settings, names, ranges, levels, is_modelled=modelled),
         numbers,
     )
