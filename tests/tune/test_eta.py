@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.tune_eta import judge, made_up
+from benchmarks.tune_eta import MODEL, judge, made_up
 
 from foretell.decide.tuning.schedulers import SCHEDULERS
 from foretell.errors import ForetellError, ModelError, UsageError
@@ -112,7 +112,7 @@ def test_intervals_hold_what_is_made_up_and_get_better():
     """Searches whose truth is known, played by another loop than the one that predicts."""
     made = [made_up(name, seed) for seed in range(5) for name in ("hyperband", "asha")]
     frame = pd.DataFrame([row for one in made for row in judge(*one, shares=(0.1, 0.5))])
-    frame = frame[frame["model"]]
+    frame = frame[frame["basis"] == MODEL]
     by_moment = frame.groupby("after")["error"].mean()
     assert by_moment[0.5] < by_moment[0.1] <= 1.05 * by_moment[0.0]
     assert by_moment[0.0] < 0.25

@@ -1,12 +1,17 @@
 """Models of epoch times from a store of epochs: fitted to a job, or refused with a remedy."""
 
+import contextlib
+import sqlite3
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
-from foretell.errors import UsageError
-from foretell.tune import open_store, predict_search
-from foretell.tune.models import epoch_times_of
+from foretell.errors import StorageError, UsageError
+from foretell.tune import Rules, Search, TimeLeft, open_store, predict_search
+from foretell.tune.gaps import without_gaps
+from foretell.tune.models import epoch_times_of, store_in
+from foretell.tune.optuna import Callback
 from foretell.tune.store import EpochRow
 
 SPACE = {"hyperparameters": {"batch_size": [16, 32, 64]}, "system": {"threads": [2, 1]}}
@@ -82,3 +87,67 @@ def test_a_store_that_does_not_know_the_job_is_refused(store, job, told):
     with pytest.raises(UsageError) as caught:
         epoch_times_of(store, job)
     assert told in str(caught.value)
+
+
+def broken(path, kind):
+    if kind == "of another version":
+        open_store(path).close()
+        with contextlib.closing(sqlite3.connect(path)) as data:
+            data.execute("PRAGMA user_version = 7")
+    elif kind == "damaged":
+        path.write_bytes(b"SQLite format 3\0" + b"damaged" * 1000)
+    else:
+        with contextlib.closing(sqlite3.connect(path)) as data:
+            data.execute("CREATE TABLE studies (name TEXT)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [("of another version", "its version is 7"), ("damaged", "not a database|malformed"),
+     ("of another program", "its version is 0")],
+)  # fmt: skip
+def test_a_store_that_cannot_be_used_is_refused_with_the_cause(tmp_path, kind, cause):
+    path = tmp_path / "tune.sqlite"
+    broken(path, kind)
+    with pytest.raises(StorageError, match=cause):
+        epoch_times_of(path)
+    if kind == "of another version":
+        with pytest.raises(StorageError, match=cause):
+            epoch_times_of(tmp_path)
+    else:  # there may be models in the folder
+        assert store_in(tmp_path) is None
+
+
+def test_a_database_of_another_program_does_not_hide_the_store_beside_it(tmp_path):
+    broken(tmp_path / "optuna.sqlite", "of another program")
+    open_store(tmp_path / "tune.sqlite").close()
+    assert store_in(tmp_path) == tmp_path / "tune.sqlite"
+
+
+def test_a_new_hyperparameter_costs_no_older_epochs_and_is_told(tmp_path):
+    old = rows("lenet", 12)
+    new = [replace(r, trial=f"new {r.trial}", hyper={**r.hyper, "dropout": i / 10})
+           for i, r in enumerate(rows("lenet", 2))]  # fmt: skip
+    with open_store(tmp_path / "tune.sqlite") as store:
+        store.add_epochs([*old, *new])
+    times = epoch_times_of(tmp_path)
+    assert set(times.columns) == {"batch_size", "threads"}
+    note = "The model leaves out dropout, which 24 of 28 epochs lack."
+    asked = {"trials": 9, "max_epochs": 2, "cores": 4, "scheduler": "random", "n_draws": 20}
+    assert note in predict_search(SPACE, model=times, **asked).notes
+
+
+def test_rows_that_lack_what_most_have_are_left_out_and_told():
+    table = pd.DataFrame({"batch": [16, 32, None, 64], "epoch_s": [4.0, 2.0, 9.0, 1.0]})
+    found, notes = without_gaps(table, "epoch_s")
+    assert list(found["epoch_s"]) == [4.0, 2.0, 1.0]
+    assert notes == ["The model leaves out 1 of 4 epochs, which lack batch."]
+
+
+def test_a_job_of_a_store_can_be_named_for_the_time_left(store):
+    given = {"space": SPACE, "model": store}
+    for make in (lambda **more: TimeLeft(Search("random", 4, Rules(2)), **given, **more),
+                 lambda **more: Callback(4, 2, **given, **more)):  # fmt: skip
+        with pytest.raises(UsageError, match="several jobs"):
+            make()
+        make(job="lenet", share=True)

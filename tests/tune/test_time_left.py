@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from foretell.decide.tuning.schedulers import SCHEDULERS
+from foretell.decide.tuning.space import read_space
 from foretell.errors import UsageError
 from foretell.tune import Rules, Search, TimeLeft
 
@@ -179,3 +181,29 @@ def test_threads_can_report_at_the_same_time(scheduler):
     [t.join() for t in threads]
     assert not errors
     assert left.n_ended == 12
+
+
+def test_a_model_that_needs_more_than_a_learned_space_has_is_left_out_and_told_once(caplog):
+    times = KnownTimes(columns=("width", "batch_size", "threads"))
+    left, clock = time_left(model=times)
+    for _ in range(2):
+        left.use_space(read_space(SPACE))
+    run_trial(left, clock, 0)
+    assert left.left()[0] == pytest.approx(19 * 6, rel=0.5)
+    assert caplog.text.count("threads") == 1
+    with pytest.raises(UsageError, match="needs threads"):
+        time_left(model=times, space=SPACE)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS.names())
+def test_more_trials_than_were_said_may_run_and_wait(scheduler):
+    left, clock = time_left(scheduler, n_trials=3, slots=2)
+    for i in range(7):
+        left.planned(i, CONFIG)
+    for i in range(6):
+        clock.now_s += 2.0
+        left.epoch(i, 1, 2.0, configuration=CONFIG, value=0.1 * i)
+        if i < 3:
+            left.ended(i)
+    assert (left.n_ended, left.n_trials) == (3, 7)
+    assert 2.0 < left.left()[0] < 60.0

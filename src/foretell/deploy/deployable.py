@@ -12,6 +12,9 @@ from foretell.deploy.answer import Deployment
 from foretell.deploy.choose import choose_deployment
 from foretell.spaces.values import Values
 
+#: Options under which latencies stay the same.
+_OF_NO_EFFECT = ("cache", "progress")
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -72,6 +75,20 @@ class Deployable:
         self._scenario = read_scenario(scenario)
         self._vary, self._p99, self._options = vary, p99, options
         self._known: dict[str, Latency] = {}
+
+    @property
+    def depends_on(self) -> dict[str, str]:
+        """What latencies depend on besides the architecture, in words that stay the same."""
+        shape = self._shape if isinstance(self._shape, str) else ",".join(map(str, self._shape))
+        told = {name: v for name, v in self._options.items() if name not in _OF_NO_EFFECT}
+        return {
+            "build": str(getattr(self.build, "__qualname__", self.build)),
+            "input_shape": shape,
+            "scenario": str(self._scenario),
+            "vary": str(dict(self._vary or {})),
+            "p99": str(self._p99),
+            **{name: str(value) for name, value in told.items()},
+        }
 
     def latency(self, **architecture: Any) -> Latency:
         """Return what an architecture comes to; each is measured once."""

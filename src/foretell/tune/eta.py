@@ -276,5 +276,6 @@ class _Question:
                 )
             if not self.times.model.has_intervals:
                 yield "The model has no intervals; epochs are taken to be off by 20 %."
+            yield from self.times.notes
         if THREADS in self.space.system and THREADS not in self.times.columns:
             yield "The model does not know threads, so that other numbers of them are not compared."

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foretell.decide.tuning.epoch_times import EpochTimes, PredictedEpochs, epochs_of
+from foretell.decide.tuning.space import Space, check_columns, read_space
 from foretell.errors import Option, UsageError, listing, suggest
 from foretell.predictor import Predictor
+from foretell.tune.gaps import without_gaps
 from foretell.tune.hook.steadiness import MOST_LOAD, VARYING
 from foretell.wording import counted
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Model = EpochTimes | Predictor | Sequence[Predictor] | Path | str
+#: A space and epoch times, as far as they are known.
+Known = tuple[Space | None, EpochTimes | None]
 TARGET = "epoch_s"
 _LEAST_EPOCHS = 8
 
@@ -51,18 +55,34 @@ def _of_path(path: Path, job: str | None, share: bool) -> EpochTimes:
 
 def store_in(path: Path) -> Path | None:
     """Return the store of epochs that a path leads to: a database, or a folder with one."""
-    files = [path] if path.is_file() else sorted(path.glob("*.sqlite")) if path.is_dir() else []
-    for file in files:
-        with file.open("rb") as stream:
-            if stream.read(16) == b"SQLite format 3\0":
-                return file
-    return None
+    from foretell.tune.store.database import is_store
+
+    if path.is_file():
+        with path.open("rb") as stream:
+            return path if stream.read(16) == b"SQLite format 3\0" else None
+    files = sorted(path.glob("*.sqlite")) if path.is_dir() else []
+    return next(filter(is_store, files), None)
+
+
+def given(
+    space: Space | Mapping[str, Any] | Path | str | None,
+    model: Model | None,
+    job: str | None = None,
+    *,
+    share: bool = False,
+) -> Known:
+    """Return the space and the epoch times of a search that a user gave; they must fit."""
+    known = None if space is None else read_space(space)
+    times = None if model is None else epoch_times_of(model, job, share=share)
+    if known is not None and times is not None:
+        check_columns(known, times.columns, "the model")
+    return known, times
 
 
 def _of_store(path: Path, job: str | None, share: bool) -> EpochTimes:
-    from foretell.tune.store import open_store
+    from foretell.tune.store import Store
 
-    with open_store(path) as store:
+    with Store(path, is_needed=True) as store:
         jobs = store.jobs()
         if job is None and len(jobs) > 1:
             raise UsageError(
@@ -106,10 +126,10 @@ def fitted_to(epochs: pd.DataFrame, name: str) -> PredictedEpochs:
     epochs = epochs[is_steady] if is_steady.sum() >= _LEAST_EPOCHS else epochs
     settings = [c for c in epochs.columns if c.startswith(("h.", "s."))]
     table = epochs[[*settings, TARGET]].rename(columns={c: c[2:] for c in settings})
-    table = table[[c for c in table.columns if c == TARGET or table[c].nunique() > 1]].dropna()
+    table, notes = without_gaps(table, TARGET)
     if len(table) < _LEAST_EPOCHS:
         raise UsageError(
             f"{name} has {len(table)} usable epochs, and a model of their times needs "
             f"{_LEAST_EPOCHS}; run more trials, or fit a table of epochs"
         )
-    return PredictedEpochs(fit_model(table, target=TARGET))
+    return PredictedEpochs(fit_model(table, target=TARGET), notes=tuple(notes))

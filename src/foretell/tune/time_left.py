@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,17 @@ from foretell.decide.tuning.epoch_law import EpochLaw, Features, Prior, Seen, fr
 from foretell.decide.tuning.epoch_times import EpochTimes
 from foretell.decide.tuning.schedulers import PAUSE, STOP, Scheduler
 from foretell.decide.tuning.search import Search
-from foretell.decide.tuning.space import Space, check_columns, read_space
+from foretell.decide.tuning.space import Space
 from foretell.decide.tuning.start_ups import StartUps
 from foretell.errors import Option, UsageError
 from foretell.simulate.search import DrawnTrials, Underway, play_search
 from foretell.spaces.values import Scalar
 from foretell.tune.draws import spread_over
-from foretell.tune.models import Model, epoch_times_of
+from foretell.tune.models import Model, given
 from foretell.tune.scores import RungLog
 
 Array = NDArray[np.float64]
+LOG = logging.getLogger("foretell.tune")
 _POOL = 1_000
 _LEAST_LEFT = 0.1  # of an epoch that should be over by now
 
@@ -71,6 +73,8 @@ class TimeLeft:
         The space of the search, if it is known: a space file, or a dict of its shape.
     model
         Predicts the time of an epoch: a model, a folder with one, or a store of epochs.
+    job, share
+        Which job of a store is meant, and whether epochs of other machines count.
     mode
         Whether larger values are better (``max``) or smaller ones (``min``).
     clock, start_s
@@ -87,12 +91,14 @@ class TimeLeft:
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first by name
         self,
         search: Search,
         *,
         space: Space | Mapping[str, Any] | str | None = None,
         model: Model | None = None,
+        job: str | None = None,
+        share: bool = False,
         mode: str = "max",
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
@@ -102,8 +108,7 @@ class TimeLeft:
             raise UsageError(f"must be max or min, not {mode!r}", option=Option("mode"))
         self.search, self._seed, self._clock = search, seed, clock
         self._sign = 1.0 if mode == "max" else -1.0
-        self._space = None if space is None else read_space(space)
-        self._times = None if model is None else epoch_times_of(model)
+        self._space, self._times = given(space, model, job, share=share)
         self._pool: _Pool | None = None
         self._trials: dict[Hashable, _Trial] = {}
         self._log = RungLog(search)
@@ -118,8 +123,20 @@ class TimeLeft:
         return self._space is not None
 
     def use_space(self, space: Space) -> None:
-        """Learn from now on how epoch times depend on the hyperparameters of a space."""
+        """Learn from now on how epoch times depend on the hyperparameters of a space.
+
+        A model that needs more than a search chooses is left out.
+        """
         with self._lock:
+            needed = [] if self._times is None else self._times.columns
+            missing = [name for name in needed if name not in space.names]
+            if missing:
+                LOG.warning(
+                    "the model of epoch times is left out: it needs %s, which the search does not "
+                    "choose; give a space that has it under [fixed] or [system]",
+                    " and ".join(missing),
+                )
+                self._times = None
             self._space, self._pool = space, None
 
     def planned(self, trial: Hashable, configuration: Mapping[str, Any]) -> None:
@@ -196,7 +213,7 @@ class TimeLeft:
         """
         with self._lock:
             n_ended = sum(t.has_ended for t in self._trials.values())
-            if n_ended >= self.search.n_trials:
+            if n_ended >= self.n_trials:
                 return 0.0, 0.0, 0.0
             if self._times is None and not any(t.seconds for t in self._trials.values()):
                 return math.nan, math.nan, math.nan
@@ -207,6 +224,12 @@ class TimeLeft:
     def elapsed(self) -> float:
         """Return how long the search has run, in seconds."""
         return self._clock() - self._start_s
+
+    @property
+    def n_trials(self) -> int:
+        """How many trials there are in all: as many as were said, unless more have come."""
+        with self._lock:
+            return max(self.search.n_trials, len(self._trials))
 
     @property
     def n_ended(self) -> int:
@@ -236,7 +259,6 @@ class _Pool:
         self.fixed = {} if space is None else _constants(space)
         self.prior = Prior.of_nothing()
         if times is not None and space is not None:
-            check_columns(space, times.columns, "the model")
             self.prior = Prior.of_model(spread_over(space, times, seed))
 
     def _predicted(self, frame: Any) -> Array:
@@ -267,7 +289,8 @@ class _Draws:
     """The rest of a search, drawn many times from what is known at one moment."""
 
     def __init__(self, left: TimeLeft, now: float) -> None:
-        self.now, self.left, self.search = now, left, left.search
+        self.now, self.left = now, left
+        self.search = replace(left.search, n_trials=left.n_trials)
         self.pool = left.pool()
         self.trials = list(left._trials.values())
         self.seen = [t for t in self.trials if t.seconds]
@@ -328,7 +351,7 @@ class _Draws:
 
     def draw_logs(self, coefficients: Array, random: np.random.Generator) -> Array:
         """Draw the logarithm of the epoch time of every trial."""
-        n = max(self.search.n_trials, len(self.trials))
+        n = self.search.n_trials
         rows = random.integers(len(self.pool.log_s), size=n)
         logs, matrix = self.pool.log_s[rows], self.pool.matrix[rows]
         numbers = [t.number for t in self.planned]
@@ -360,7 +383,7 @@ class _Draws:
             found.append(Underway(number, trial.epochs, rest_s))
         # Slots that are free have been taken by trials that have not reported yet.
         epochs = {t.number: t.epochs for t in self.seen}
-        for since_s in list(self.left._free)[: self.search.n_slots - len(runs)]:
+        for since_s in list(self.left._free)[: max(self.search.n_slots - len(runs), 0)]:
             if not scheduler.waiting:
                 break
             number = scheduler.waiting.popleft()

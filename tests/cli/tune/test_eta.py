@@ -75,6 +75,11 @@ def test_cores_are_those_of_the_machine_by_default(folder):
         (("--max-epochs", "0"), "--max-epochs: must be at least 1"),
         (("--cores", "1"), "--cores: a trial has 2 threads, and there is 1 core:"),
         (("--trials", "0"), "--trials: must be from 1"),
+        (("--scheduler", "hyperband", "--min-epochs", "3"), "--min-epochs 3: hyperband has no"),
+        (("--scheduler", "random", "--min-epochs", "3"), "--min-epochs 3: random has no"),
+        (("--scheduler", "random", "--eta", "2"), "--eta 2: random has no rungs"),
+        (("--scheduler", "optuna-halving", "--eta", "2.5"), "--eta 2.5: must be a whole number"),
+        (("--scheduler", "optuna-hyperband", "--eta", "2.5"), "--eta 2.5: must be a whole number"),
         (("--start-up", "-3"), "--start-up: must be at least 0"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.decide.tuning.rungs import Rules, brackets
+from foretell.decide.tuning.rungs import Rules
 from foretell.decide.tuning.schedulers import GO_ON, PAUSE, SCHEDULERS, STOP
 from foretell.decide.tuning.search import Search, slots_of
 from foretell.errors import UsageError
@@ -146,17 +146,6 @@ def test_optuna_prunes_where_ours_stops(name, max_epochs, eta, least):
     real = [len(t.intermediate_values) for t in study.trials]
     ours = Search(name, 40, Rules(max_epochs, eta, least), study="digits").make()
     assert epochs_of(ours, qualities) == real
-
-
-def test_brackets_are_those_of_the_paper():
-    found = [[(r.n_trials, r.epochs) for r in bracket] for bracket in brackets(81, 3)]
-    assert found == [
-        [(81, 1), (27, 3), (9, 9), (3, 27), (1, 81)],
-        [(34, 3), (11, 9), (3, 27), (1, 81)],
-        [(15, 9), (5, 27), (1, 81)],
-        [(8, 27), (2, 81)],
-        [(5, 81)],
-    ]
 
 
 def test_hyperband_halves_the_bracket_that_waits_for_a_trial_that_fails():

@@ -10,13 +10,16 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import optuna
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import foretell
 from foretell import tune
 from foretell.errors import NothingUsableError, StorageError, UsageError
+from foretell.measure.running import machine
 
 SIZES = [1, 2, 4, 8]
 RATES = {"from": 0.001, "to": 1.0, "spacing": "log"}
@@ -276,7 +279,8 @@ def test_an_architecture_can_be_named():
 @pytest.mark.parametrize(
     ("returned", "word"),
     [(math.nan, "nan"), (math.inf, "inf"), (1.7, "1.7"), (-0.1, "-0.1"), (None, "NoneType"),
-     ("good", "str"), (tune.Progress(math.nan), "nan")],
+     ("good", "str"), (tune.Progress(math.nan), "nan"), (tune.Progress(0.9, None, "much"), "str"),
+     (tune.Progress(0.9, None, math.inf), "inf")],
 )  # fmt: skip
 def test_an_accuracy_that_is_none_fails_its_trial_and_no_other(returned, word):
     def training(config, budget, state):
@@ -471,8 +475,9 @@ def test_a_search_killed_with_sigkill_goes_on_as_if_it_had_not_been(tmp_path):
     assert [t.number for t in resumed.trials] == [t.number for t in undisturbed.trials]
 
 
-def test_two_processes_do_not_write_to_one_storage(tmp_path):
-    place = tmp_path / "search.db"
+@pytest.mark.parametrize("prefix", ["", "sqlite:///"])
+def test_two_processes_do_not_write_to_one_storage(tmp_path, prefix):
+    place = f"{prefix}{tmp_path / 'search.db'}"
 
     def training(config, budget, state):
         with pytest.raises(StorageError, match="storage"):
@@ -481,3 +486,99 @@ def test_two_processes_do_not_write_to_one_storage(tmp_path):
 
     found = tune.search(training, {"size": SIZES}, accuracy=0.8, trials=2, storage=place)
     assert not found.failed
+
+
+def test_a_trial_under_way_on_a_server_is_left_to_its_process(tmp_path, monkeypatch):
+    storage = f"sqlite:///{tmp_path / 'search.db'}"
+
+    def interrupted(config, budget, state):
+        raise KeyboardInterrupt
+
+    options = {"hyper": {"size": SIZES}, "accuracy": 0.8, "trials": 2, "storage": storage}
+    with pytest.raises(KeyboardInterrupt):
+        tune.search(interrupted, **options)
+    with monkeypatch.context() as patched:  # no file: a server
+        patched.setattr("foretell.tune.onefold.study._file_of", lambda storage: None)
+        found = tune.search(train, **options)
+    assert 0 not in {t.number for t in found.trials}
+    (name,) = optuna.get_all_study_names(storage)
+    states = [t.state.name for t in optuna.load_study(study_name=name, storage=storage).trials]
+    assert states[0] == "RUNNING"
+    more = tune.search(train, **{**options, "trials": 3})  # nobody else has the file
+    assert len(more.trials) == 3
+    assert more.trials[0].number == 0
+
+
+def test_a_stored_search_goes_on_for_the_same_deployment_and_machine_only(tmp_path, monkeypatch):
+    class Asked(Served):
+        def __init__(self, scenario):
+            super().__init__()
+            self.depends_on = {"scenario": scenario}
+
+    def run(scenario="offline", **options):
+        return tune.search(
+            train, {"size": SIZES, "lr": RATES}, accuracy=0.5, p99_s=1.0, trials=2,
+            deployable=Asked(scenario), storage=tmp_path / "search.db", **options,
+        )  # fmt: skip
+
+    first = run()
+    assert run().trials == first.trials
+    with pytest.raises(StorageError, match="another scenario of the deployable;"):
+        run("single-stream")
+    with pytest.raises(StorageError, match="another architecture;"):
+        run(architecture=["size", "lr"])
+    here = machine.describe_machine()
+    monkeypatch.setattr(machine, "describe_machine", lambda: {**here, "cpu": "another one"})
+    with pytest.raises(StorageError, match="another machine;"):
+        run()
+
+
+def test_a_deployable_tells_what_its_latencies_depend_on():
+    def told(*asked, **options):
+        return foretell.Deployable("net.py:build", *asked, **options).depends_on
+
+    same = told((1, 28), "offline", vary={"batch": [1, 2]}, cache=None)
+    assert told("1,28", "offline", vary={"batch": [1, 2]}, progress=print) == same
+    for other in (
+        told((1, 32), "offline", vary={"batch": [1, 2]}),
+        told((1, 28), "poisson:9/s", vary={"batch": [1, 2]}),
+        told((1, 28), "offline", vary={"batch": [1, 4]}),
+        told((1, 28), "offline", vary={"batch": [1, 2]}, overhead_s=0.1),
+    ):
+        assert other != same
+
+
+def test_energies_of_any_library_can_be_stored(tmp_path):
+    def measured(config, budget, state):
+        return tune.Progress(curve(config, budget), state, energy_j=np.float32(config["size"]))
+
+    def run():
+        return tune.search(
+            measured, {"size": SIZES}, objective="energy-ratio", deployable=Served(), trials=2,
+            storage=tmp_path / "search.db",
+        )  # fmt: skip
+
+    assert run().trials == run().trials
+    assert run().best.energy_j == 5 * run().config["size"]
+
+
+LOADS_TORCH = """
+import sys
+from foretell import tune
+
+def train(config, budget, state):
+    import torch
+    print(torch.get_num_threads())
+    return 0.1
+
+assert "torch" not in sys.modules
+tune.search(train, {"size": [1, 2]}, system={"threads": [3]}, accuracy=0.9, trials=1)
+"""
+
+
+def test_threads_hold_from_the_first_rung_on_if_training_loads_torch_itself():
+    pytest.importorskip("torch")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS_TORCH], capture_output=True, text=True, check=False
+    )
+    assert set(done.stdout.split()) == {"3"}, done.stderr

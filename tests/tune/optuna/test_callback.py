@@ -1,5 +1,6 @@
 """The callback of Optuna: one line per trial, any pruner, any number of threads."""
 
+import math
 import re
 
 import optuna
@@ -10,6 +11,8 @@ from foretell.errors import UsageError
 from foretell.tune import Rules, Search
 from foretell.tune.optuna import Callback, TimePruner
 from foretell.tune.optuna.callback import recognized
+
+from ..known import SPACE, KnownTimes
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -100,3 +103,53 @@ def test_wrong_options_are_refused_before_the_study():
         Callback(10, scheduler="ahsa")
     with pytest.raises(UsageError, match="trials"):
         Callback(0)
+
+
+def test_a_model_that_needs_more_than_trials_choose_does_not_end_the_study(caplog):
+    lines, times = [], KnownTimes(columns=("width", "batch_size", "threads"))
+    study = optuna.create_study()
+    study.optimize(
+        objective, n_trials=3, callbacks=[Callback(3, 4, model=times, tell=lines.append)]
+    )
+    assert lines[-1] == "3 of 3 trials ended."
+    assert caplog.text.count("threads") == 1
+    with pytest.raises(UsageError, match="needs threads"):  # what a user gave must fit
+        Callback(3, 4, model=times, space=SPACE)
+
+
+def test_whole_numbers_beyond_floating_point_can_be_chosen(caplog):
+    lines = []
+    study = optuna.create_study()
+    callback = Callback(3, tell=lines.append)
+    study.optimize(lambda t: t.suggest_int("n", 0, 2**60), n_trials=3, callbacks=[callback])
+    assert len(lines) == 3
+    assert not caplog.text
+
+
+def test_an_error_of_the_callback_is_told_and_does_not_end_the_study(caplog, monkeypatch):
+    study, callback = optuna.create_study(), Callback(3, 4)
+    study.optimize(objective, n_trials=1, callbacks=[callback])
+    monkeypatch.setattr(callback._left, "left", lambda: 1 / 0)
+    study.optimize(objective, n_trials=2, callbacks=[callback])
+    assert len(study.trials) == 3
+    assert all(map(math.isnan, callback.left()))
+    assert "the time left is not known: division by zero" in caplog.text
+
+
+@pytest.mark.parametrize("pruner", [NopPruner(), TimePruner(HyperbandPruner(1, 4, 2))])
+def test_more_trials_than_were_said_are_counted_as_well(pruner, caplog):
+    lines = []
+    study = optuna.create_study(direction="maximize", pruner=pruner)
+    callback = Callback(3, 4, n_jobs=3, tell=lines.append)
+    study.optimize(objective, n_trials=12, n_jobs=3, callbacks=[callback])
+    assert lines[-1] == "12 of 12 trials ended."
+    assert not caplog.text
+
+
+def test_a_trial_of_another_process_that_was_under_way_before_counts():
+    study, lines = optuna.create_study(), []
+    early = study.ask()
+    callback = Callback(2, tell=lines.append)
+    study.tell(early, 1.0)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=1, callbacks=[callback])
+    assert lines == ["2 of 2 trials ended."]

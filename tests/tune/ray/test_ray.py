@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -13,11 +14,18 @@ import pytest
 ray = pytest.importorskip("ray")
 tune = pytest.importorskip("ray.tune")
 
-from ray.tune.schedulers import ASHAScheduler, ResourceChangingScheduler  # noqa: E402
+from ray.tune.schedulers import (  # noqa: E402
+    ASHAScheduler,
+    FIFOScheduler,
+    HyperBandScheduler,
+    MedianStoppingRule,
+    ResourceChangingScheduler,
+)
 
 from foretell.errors import UsageError  # noqa: E402
 from foretell.tune import Rules, Search, TimeLeft, open_store  # noqa: E402
 from foretell.tune.ray import Allocate, Callback, PipelineTrainable, first_lease  # noqa: E402
+from foretell.tune.ray.recognized import recognized  # noqa: E402
 from foretell.tune.store import EpochRow  # noqa: E402
 
 pytestmark = [
@@ -139,7 +147,11 @@ def test_the_time_left_is_in_the_log_that_ray_shows(caplog):
     assert shown.getMessage() == "job: about 5 s left (4 s – 6 s)"
 
 
-def test_the_callback_stores_epochs_of_trainings_without_the_hook(cluster, quiet, tmp_path):
+def test_the_callback_stores_epochs_of_trainings_without_the_hook(
+    cluster, quiet, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("foretell.tune.hook.steadiness.MOST_LOAD", 1e9)  # epochs of nothing
+
     def train(config):
         for i in range(3):
             if i == 2 and config["x"] > 0:
@@ -421,3 +433,136 @@ def kill_group(process):
             continue
     psutil.wait_procs(family, timeout=10)
     process.wait()
+
+
+# What the callback tells, and what it stores
+
+
+def report(callback, trial, *, n=1, seconds=60.0, trials=(), **more):
+    result = {"training_iteration": n, "time_this_iter_s": seconds, "loss": 0.5, **more}
+    callback.on_trial_result(n, list(trials), trial, result)
+    trial.last_result = result
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "expected"),
+    [
+        (ASHAScheduler(max_t=27, grace_period=2), ("asha", Rules(27, 4, 2))),
+        (ASHAScheduler(max_t=27, reduction_factor=3), ("asha", Rules(9, 3))),
+        (HyperBandScheduler(max_t=27), ("hyperband", Rules(27))),
+        (ResourceChangingScheduler(HyperBandScheduler(max_t=8)), ("hyperband", Rules(8))),
+        (ASHAScheduler(max_t=600, time_attr="time_total_s"), ("random", Rules(9))),
+        (FIFOScheduler(), ("random", Rules(9))),
+        (MedianStoppingRule(), ("random", Rules(9))),
+        (None, ("random", Rules(9))),
+        ("asha", ("asha", Rules(9, 5, 3))),
+    ],
+)
+def test_schedulers_of_ray_are_recognized(scheduler, expected):
+    most = 27 if expected[1].max_epochs == 27 else 9
+    assert recognized(scheduler, most, 5, 3) == expected
+
+
+def test_given_the_scheduler_the_time_left_of_a_search_is_told(cluster, quiet, tmp_path, caplog):
+    asha, lines = ASHAScheduler(max_t=4, grace_period=1, reduction_factor=2), []
+    path = str(tmp_path / "store.sqlite")
+    callback = Callback(path, "job", scheduler=asha, tell=lines.append)
+    assert not tuner(trainer(path), quiet, scheduler=asha, callbacks=[callback]).fit().errors
+    left = callback._run.left
+    assert (left.search.scheduler, left.search.n_trials, left.search.n_slots) == ("asha", 4, 2)
+    assert left.n_ended == 4
+    assert any(line.startswith("job: about ") for line in lines)
+    assert "could not take note" not in caplog.text
+
+
+def test_the_reasons_of_a_trial_are_told_when_it_ends():
+    lines = []
+    callback = Callback(":memory:", "job", tell=lines.append)
+    callback.store.add_reasons("job", "t", [(1, "trying threads=1"), (2, "threads=1: better")])
+    callback.on_trial_complete(9, [], Trial(last_result={"training_iteration": 3}))
+    assert lines == ["job: t: epoch 1: trying threads=1; epoch 2: threads=1: better"]
+
+
+def test_after_a_restore_trials_that_ended_before_count():
+    callback = Callback(":memory:", max_epochs=2, n_slots=1)
+    callback.setup(total_num_samples=4)
+    trials = [Trial(trial_id=f"t{i}", status="TERMINATED") for i in range(2)]
+    trials += [Trial(trial_id="t2"), Trial(trial_id="t3", status="PENDING")]
+    for n in (1, 2):
+        report(callback, trials[2], n=n, trials=trials)
+    callback.on_trial_complete(9, trials, trials[2])
+    assert callback._run.left.n_ended == 3
+    assert 60.0 < callback._run.left.left()[0] < 200.0  # one trial of two epochs is left
+
+
+def test_how_long_trials_train_is_also_known_from_what_stops_them(caplog):
+    for stop, told in (({"training_iteration": 2}, 0), ({"loss": 1}, 1)):
+        callback = Callback(":memory:", scheduler=FIFOScheduler(), n_slots=1)
+        callback.setup(stop=stop, total_num_samples=4)
+        for n in (1, 2):
+            report(callback, Trial(), n=n)
+        assert caplog.text.count("max_epochs") == 2 * told  # one line, which names it twice
+        assert (callback._run.left is None) == bool(told)
+
+
+def test_a_callback_that_is_under_way_can_be_kept_in_a_file():
+    callback = Callback(":memory:", scheduler=HyperBandScheduler(max_t=9), n_slots=1)
+    callback.setup(total_num_samples=4)
+    report(callback, Trial())
+    again = ray.cloudpickle.loads(ray.cloudpickle.dumps(callback))
+    again.setup(total_num_samples=4)
+    report(again, Trial())
+    assert again._run.left.search.scheduler == "hyperband"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"scheduler": "ahsa", "max_epochs": 9}, "Did you mean 'asha'"),
+        ({"scheduler": "hyperband", "max_epochs": 9, "min_epochs": 3}, "min_epochs"),
+        ({"max_epochs": 0}, "max_epochs"),
+        ({"max_epochs": 9, "n_slots": 0}, "n_slots"),
+        ({"max_epochs": 9, "mode": "most"}, "must be max or min"),
+        ({"max_epochs": 9, "model": "models"}, "space"),
+        ({"max_epochs": 9, "time_left": lambda n: Left()}, "time_left"),
+    ],
+)
+def test_wrong_options_of_the_callback_are_refused_before_the_search(options, told):
+    with pytest.raises(UsageError, match=told):
+        Callback(":memory:", **options)
+
+
+def test_epochs_of_other_nodes_are_not_stored_as_those_of_this_one():
+    callback = Callback(":memory:", "job", max_epochs=2, n_slots=1)
+    callback.setup(total_num_samples=1)
+    report(callback, Trial(), hostname="another node")
+    assert len(callback.store.rows("job", share=True)) == 0
+    assert callback._run.left.left()[0] > 0
+    report(callback, Trial(), n=2, hostname=platform.node())
+    assert len(callback.store.rows("job")) == 1
+
+
+@pytest.mark.parametrize("phase", ["warm-up", "left out"])
+def test_nothing_is_added_to_the_rows_of_a_trial_that_stores_its_own(phase):
+    callback = Callback(":memory:", "job")
+    own = EpochRow("job", "t", 1, phase, {}, {"threads": 1, "cpus": 1.0}, 60.0)
+    callback.store.add_epochs([own])  # its loop counts from 1
+    report(callback, Trial())
+    assert len(callback.store.rows("job")) + len(callback.store.left_out("job")) == 1
+
+
+def test_epochs_that_vary_or_were_disturbed_teach_nothing(monkeypatch):
+    callback = Callback(":memory:", "job")
+    for n, seconds in enumerate((90.0, 60.0, 60.0, 80.0), start=1):
+        report(callback, Trial(), n=n, seconds=seconds)
+    assert [r.epoch_s for r in callback.store.rows("job")] == [90.0, 60.0, 60.0]
+    monkeypatch.setattr(callback._run.others, "since", lambda *of: 0.5)
+    report(callback, Trial(), n=5)
+    assert callback.store.left_out("job")[1:] == [0.5]
+
+
+def test_the_first_epoch_of_a_process_is_a_warm_up():
+    callback = Callback(":memory:", "job")
+    for n, since in ((4, 1), (5, 2)):
+        report(callback, Trial(), n=n, iterations_since_restore=since)
+    assert [r.phase for r in callback.store.rows("job")] == ["warm-up", "steady"]

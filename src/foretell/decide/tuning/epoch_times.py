@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell.errors import ModelError, UsageError, suggest
-from foretell.predictor import TRUST_FAR, TRUST_INSIDE, TRUST_UNKNOWN, Predictor
+from foretell.predictor import TRUST_FAR, TRUST_UNKNOWN, Predictor
 from foretell.spaces.quantities import TIME, quantity_of_name
 
 if TYPE_CHECKING:
@@ -45,10 +45,13 @@ class PredictedEpochs:
     ----------
     unit_s
         How many seconds are one of the model's unit.
+    notes
+        What to know about the data behind the model.
     """
 
     model: Predictor
     unit_s: float = 1.0
+    notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -70,11 +73,6 @@ class PredictedEpochs:
         is_far = np.isin(found.trust.astype(str), [TRUST_FAR, TRUST_UNKNOWN])
         told = Counter(text for text, far in zip(found.outside, is_far, strict=True) if far)
         return float(is_far.mean()), told.most_common(1)[0][0] if told else ""
-
-    def is_near(self, configurations: pd.DataFrame) -> bool:
-        """Tell whether all configurations are inside the data."""
-        found = self.model.outlook(configurations[self.columns], (0.5,))
-        return bool((found.trust.astype(str) == TRUST_INSIDE).all())
 
 
 def spread_of(times: EpochTimes, configurations: pd.DataFrame) -> float:

@@ -1,4 +1,4 @@
-"""Rungs: how many trials go on to how many epochs, in Hyperband and in successive halving."""
+"""Rules of schedulers, and after how many epochs asynchronous halving looks at a trial."""
 
 from __future__ import annotations
 
@@ -45,35 +45,6 @@ class Rules:
                 f"must be from 1 to {self.max_epochs}, the most epochs, not {self.min_epochs}",
                 option=Option("min_epochs"),
             )
-
-
-@dataclass(frozen=True)
-class Rung:
-    """So many trials train up to so many epochs."""
-
-    n_trials: int
-    epochs: int
-
-
-def brackets(max_epochs: int, eta: float = 3) -> list[list[Rung]]:
-    """List the brackets of Hyperband as published, the one with the most trials first.
-
-    >>> for bracket in brackets(9):
-    ...     print([(rung.n_trials, rung.epochs) for rung in bracket])
-    [(9, 1), (3, 3), (1, 9)]
-    [(5, 3), (1, 9)]
-    [(3, 9)]
-    """
-    most = int(math.log(max_epochs) / math.log(eta) + 1e-9)
-    return [_bracket(s, most, max_epochs, eta) for s in range(most, -1, -1)]
-
-
-def _bracket(s: int, most: int, max_epochs: int, eta: float) -> list[Rung]:
-    n = math.ceil((most + 1) * eta**s / (s + 1) - 1e-9)
-    return [
-        Rung(int(n * eta**-i + 1e-9), max(int(max_epochs * eta ** (i - s) + 1e-9), 1))
-        for i in range(s + 1)
-    ]
 
 
 def milestones(rules: Rules, first: int = 0) -> list[float]:

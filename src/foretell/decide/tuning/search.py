@@ -34,15 +34,38 @@ class Search:
 
     def __post_init__(self) -> None:
         try:
-            SCHEDULERS.get(self.scheduler)
+            kind = SCHEDULERS.get(self.scheduler)
         except UsageError as error:
             raise UsageError(error.text, option=Option("scheduler")) from None
+        self._check_rules(kind)
         if not 1 <= self.n_trials <= _MOST_TRIALS:
             raise UsageError(
                 f"must be from 1 to {_MOST_TRIALS:,}, not {self.n_trials}", option=Option("trials")
             )
         if self.n_slots < 1:
             raise UsageError(f"must be at least 1, not {self.n_slots}", option=Option("n_slots"))
+
+    def _check_rules(self, kind: type[Scheduler]) -> None:
+        """Refuse rules that the scheduler does not have, and would pass over."""
+        rules, usual = self.rules, Rules(self.rules.max_epochs)
+        remedy = ("leave it out, or set ", Option("scheduler", "asha"))
+        if not kind.has_min_epochs and rules.min_epochs != usual.min_epochs:
+            raise UsageError(
+                f"{self.scheduler} has no least number of epochs",
+                option=Option("min_epochs", str(rules.min_epochs)),
+                remedy=remedy,
+            )
+        if not kind.has_eta and rules.eta != usual.eta:
+            raise UsageError(
+                f"{self.scheduler} has no rungs",
+                option=Option("eta", f"{rules.eta:g}"),
+                remedy=remedy,
+            )
+        if not kind.has_any_eta and rules.eta != int(rules.eta):
+            raise UsageError(
+                f"must be a whole number, as Optuna has it, with {self.scheduler}",
+                option=Option("eta", f"{rules.eta:g}"),
+            )
 
     def make(self, seed: int = 0) -> Scheduler:
         """Make a scheduler that knows all trials, none of which has run."""

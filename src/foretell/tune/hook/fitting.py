@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foretell.executors.cores import limit_threads
+from foretell.tune.gaps import without_gaps
 from foretell.tune.hook.background import fitting_row, job_key, models_folder
 from foretell.tune.store import EpochRow, open_store
 from foretell.tune.store.rows import WARM_UP
@@ -44,7 +45,7 @@ def fit_epochs(store: Path, job: str) -> Path | None:
 
 
 def _table(rows: list[EpochRow]) -> pd.DataFrame | None:
-    """Return epochs as a table without the columns that some rows lack or that never vary."""
+    """Return epochs as a table without gaps; None if nothing in it varies."""
     import pandas as pd
 
     if not rows:
@@ -57,9 +58,8 @@ def _table(rows: list[EpochRow]) -> pd.DataFrame | None:
         }
         for r in rows
     ]  # fmt: skip
-    table = pd.DataFrame(records).dropna(axis="columns")
-    varying = [name for name in table.columns if name == "epoch_s" or table[name].nunique() > 1]
-    return table[varying] if len(varying) > 1 else None
+    table, _ = without_gaps(pd.DataFrame(records), "epoch_s")
+    return table if len(table.columns) > 1 else None
 
 
 def main(store: str, job: str) -> None:

@@ -58,6 +58,7 @@ class Pipeline:
         self._undo_report: Callable[[], None] = lambda: None
         self._choice: Choice | None = None
         self._left_out: dict[int, str | None] = {}
+        self._n_told = 0
         self._n_done, self._is_open, self._n_reports, self._is_stored = 0, False, 0, False
 
     # What users call
@@ -226,6 +227,7 @@ class Pipeline:
         if self._n_reports > 1 and self._is_open:
             return
         assert self._choice is not None
+        self._tell_reasons()
         if self._choice.phase == PROBE:
             self._store.end_probe(self._context.job, self._context.trial, self._choice.setting)
         why_not = self._steadiness.refusal(self._choice, self._moment, measured)
@@ -241,6 +243,13 @@ class Pipeline:
         if not self._is_stored and why_not is None:
             self._keeper.count()
         self._is_stored = True
+
+    def _tell_reasons(self) -> None:
+        """Store the reasons that are new, for the callback of the search."""
+        new = self.reasons[self._n_told :]
+        if new:
+            self._store.add_reasons(self._context.job, self._context.trial, new)
+            self._n_told += len(new)
 
     def _start_from(self, options: Mapping[str, Any]) -> None:
         """Begin with what the first loader that says so would have without the hook."""

@@ -86,7 +86,8 @@ def search(  # noqa: PLR0913 - all but the first two by name
     rungs = budgets.rungs(seed)
     runner = TrialRunner(train, goal, rungs, cache, space.system, budgets.is_anew)
     limits = _Limits(trials, stop_after, time_limit_s)
-    with opened(storage, space, _what(space, goal, budgets, seed), _hyperband(budgets)) as study:
+    what = _what(space, goal, budgets, seed) | _where(cache)
+    with opened(storage, space, what, _hyperband(budgets)) as study:
         for earlier in study.ended():
             runner.remember(earlier)
         notes = _loop(study, runner, limits, progress)
@@ -178,6 +179,19 @@ def _check_limits(stop_after: int | None, time_limit_s: float | None) -> None:
 def _what(space: Space, goal: Goal, budgets: Budgets, seed: int) -> dict[str, Any]:
     """Return what trials depend on, for the study."""
     return {"space": space.to_json(), "goal": asdict(goal), "budget": asdict(budgets), "seed": seed}
+
+
+def _where(cache: InferenceCache) -> dict[str, Any]:
+    """Return what times depend on, of training and of inference, for the study."""
+    from foretell.measure.running.machine import describe_machine
+
+    machine = describe_machine()
+    served = getattr(cache.servable, "depends_on", {})
+    return {
+        **{f"{name} of the deployable": str(value) for name, value in served.items()},
+        "architecture": list(cache.architecture),
+        "machine": {name: machine[name] for name in ("cpu", "n_usable", "architecture")},
+    }
 
 
 def _hyperband(budgets: Budgets) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 NAME = "foretell search"
 _RECORD, _REPEAT, _SEARCH = "foretell", "foretell_repeat", "foretell_search"
 _MOST_REPEATS = 20
+#: URLs of files, and the file.
+_SQLITE = re.compile(r"^sqlite(?:\+\w+)?:///(?:file:)?([^?]+)")
 
 
 @dataclass(frozen=True)
@@ -177,11 +180,11 @@ def opened(
     import optuna
 
     with ExitStack() as stack:
-        place = None
-        if storage is not None and "://" not in str(storage):
-            place = Path(storage).resolve()
+        place = None if storage is None else _file_of(str(storage))
+        if place is not None:
             stack.enter_context(_alone(place))
-        url = f"sqlite:///{place}" if place is not None else storage
+        is_path = storage is not None and "://" not in str(storage)
+        url = f"sqlite:///{place}" if is_path else storage
         stack.enter_context(_quiet())
         try:
             study = optuna.create_study(
@@ -201,8 +204,17 @@ def opened(
             stack.callback(_close, study)
         found = SearchStudy(study, space, int(search["seed"]))
         found.check(search, str(storage))
-        found.take_over()
+        if place is not None:  # on a server, trials that run may be those of another process
+            found.take_over()
         yield found
+
+
+def _file_of(storage: str) -> Path | None:
+    """Return the file that keeps a study; None if a server does, or memory."""
+    if "://" not in storage:
+        return Path(storage).resolve()
+    found = _SQLITE.match(storage)
+    return None if found is None or found[1] == ":memory:" else Path(found[1]).resolve()
 
 
 @contextmanager

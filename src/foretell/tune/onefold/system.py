@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from foretell.tune.knobs import KNOBS
@@ -17,9 +17,10 @@ PROCESS_WIDE = ("threads", "flush_denormal")
 def applied(config: Mapping[str, Any], system: tuple[str, ...]) -> Iterator[None]:
     """Apply the settings of a trial that are known here, and put the old ones back afterwards.
 
-    Where Torch is not loaded, training is by another library, which its function sets itself.
+    Where there is no Torch, training is by another library, which its function sets itself. Where
+    there is, it is loaded here: training may load it only in its first rung, which counts too.
     """
-    names = [name for name in system if name in PROCESS_WIDE and "torch" in sys.modules]
+    names = [name for name in system if name in PROCESS_WIDE and find_spec("torch")]
     knobs = {name: KNOBS.get(name)() for name in names}
     before = {name: knob.read() for name, knob in knobs.items()}
     try:

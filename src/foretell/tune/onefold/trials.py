@@ -40,18 +40,23 @@ class Progress:
 def checked(returned: Any) -> Progress:
     """Return what a training function returned; refuse what is no accuracy."""
     progress = returned if isinstance(returned, Progress) else Progress(returned)
-    try:
-        accuracy = float(progress.accuracy)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"training must return a Progress or an accuracy, not {type(returned).__name__}"
-        ) from None
+    accuracy = _number(progress.accuracy, "a Progress or an accuracy")
     if not math.isfinite(accuracy) or not 0 <= accuracy <= 1:
         raise ValueError(f"training returned an accuracy of {accuracy}, which is not from 0 to 1")
     energy_j = progress.energy_j
-    if energy_j is not None and not 0 <= energy_j < math.inf:
-        raise ValueError(f"training returned an energy of {energy_j} J, which is no energy")
+    if energy_j is not None:
+        energy_j = _number(energy_j, "an energy as a number")
+        if not 0 <= energy_j < math.inf:
+            raise ValueError(f"training returned an energy of {energy_j} J, which is no energy")
     return Progress(accuracy, progress.state, energy_j)
+
+
+def _number(value: Any, wanted: str) -> float:
+    """Return a number of any library as one of Python, which can be stored."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"training must return {wanted}, not {type(value).__name__}") from None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -18,12 +19,15 @@ from optuna.trial import FrozenTrial, TrialState
 from foretell.decide.tuning.rungs import Rules
 from foretell.decide.tuning.search import Search
 from foretell.decide.tuning.space import Space
+from foretell.errors import error_lines
 from foretell.spaces.quantities import duration
-from foretell.tune.models import Model
+from foretell.tune.models import Model, given
 from foretell.tune.optuna.costs import plain, space_of
 from foretell.tune.optuna.elapsed import elapsed_by_step
 from foretell.tune.time_left import TimeLeft
 
+LOG = logging.getLogger("foretell.tune")
+_UNKNOWN = (math.nan, math.nan, math.nan)
 _ALL = -1  # of a trial that has ended, and whose epochs are all told
 
 
@@ -33,14 +37,19 @@ class Callback:
     Parameters
     ----------
     n_trials, n_jobs
-        As they are given to ``study.optimize``.
+        As they are given to ``study.optimize``; if several processes work on the study, the sums
+        over all of them.
     max_epochs
         How many steps a trial reports at most; 1 if it reports none.
     scheduler, eta, min_epochs
         The rules of the pruner; by default those of Optuna's own pruners are recognized, and
         trials under others are taken to train to the end.
     space, model
-        The space and a model of epoch times, if there are any; without, both are learnt.
+        The space and a model of epoch times, if there are any; without, both are learnt. A model
+        that needs more than trials choose is only of use with a space that has it.
+    job, share
+        If the model is a store of epochs: which job is meant, and whether those of other machines
+        count.
     tell
         Takes a line of text; by default it goes to the log of Optuna.
 
@@ -65,13 +74,18 @@ class Callback:
         min_epochs: int = 1,
         space: Space | Mapping[str, Any] | str | None = None,
         model: Model | None = None,
+        job: str | None = None,
+        share: bool = False,
         tell: Callable[[str], None] | None = None,
     ) -> None:
         rules = Rules(max_epochs, eta, min_epochs)
         n_slots = n_jobs if n_jobs > 0 else _n_cores()
-        self._search = Search(scheduler or "random", n_trials, rules, n_slots)
         self._recognizes = scheduler is None
-        self._space, self._model = space, model
+        if scheduler is None:  # the pruner has rules of its own
+            self._search = Search("random", n_trials, Rules(max_epochs), n_slots)
+        else:
+            self._search = Search(scheduler, n_trials, rules, n_slots)
+        self._space, self._times = given(space, model, job, share=share)
         self._tell = optuna.logging.get_logger("optuna.foretell").info if tell is None else tell
         self._left: TimeLeft | None = None
         self._fed: dict[int, int] = {}
@@ -81,16 +95,23 @@ class Callback:
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Take note of a trial that has ended, and tell the time left."""
         with self._lock:
-            left = self._time_left(study)
-            self._feed(left, study, trial)
-            n, most = left.n_ended, self._search.n_trials
-            if n >= most:
-                self._tell(f"{n} of {most} trials ended.")
-                return
-            median, lower, upper = left.left()
+            try:
+                line = self._line(study, trial)
+                if line is not None:
+                    self._tell(line)
+            except Exception as error:  # it would end the study
+                _warn(error)
+
+    def _line(self, study: optuna.Study, trial: FrozenTrial) -> str | None:
+        left = self._time_left(study)
+        self._feed(left, study, trial)
+        n, most = left.n_ended, left.n_trials
+        median, lower, upper = left.left()
+        if n >= most:
+            return f"{n} of {most} trials ended."
         if math.isnan(median):
-            return
-        self._tell(
+            return None
+        return (
             f"{n} of {most} trials ended; about {duration(median)} left "
             f"({duration(lower)} – {duration(upper)})."
         )
@@ -98,7 +119,11 @@ class Callback:
     def left(self) -> tuple[float, float, float]:
         """Return the median and the ends of a 90 % interval of the time left, in seconds."""
         with self._lock:
-            return (math.nan,) * 3 if self._left is None else self._left.left()
+            try:
+                return _UNKNOWN if self._left is None else self._left.left()
+            except Exception as error:
+                _warn(error)
+                return _UNKNOWN
 
     def _time_left(self, study: optuna.Study) -> TimeLeft:
         if self._left is None:
@@ -109,7 +134,7 @@ class Callback:
             self._left = TimeLeft(
                 self._search,
                 space=self._space,
-                model=self._model,
+                model=self._times,
                 mode="max" if is_max else "min",
                 start_s=self._start_s,
             )
@@ -125,13 +150,17 @@ class Callback:
         for other in study.get_trials(deepcopy=False):
             start = other.datetime_start
             is_known = self._fed.get(other.number) == _ALL
-            if is_known or start is None or start < self._created:
+            if is_known or start is None or self._is_of_before(other, start):
                 continue
             self._feed_epochs(left, other, start.timestamp() + offset_s)
             if other.state.is_finished():
                 end = other.datetime_complete or datetime.now()
                 left.ended(other.number, at_s=end.timestamp() + offset_s)
                 self._fed[other.number] = _ALL
+
+    def _is_of_before(self, trial: FrozenTrial, start: datetime) -> bool:
+        """Tell whether a trial began before this callback, and is not known to have ended since."""
+        return start < self._created and (trial.datetime_complete or start) < self._created
 
     def _feed_epochs(self, left: TimeLeft, trial: FrozenTrial, start_s: float) -> None:
         values: dict[int, float | None] = dict(sorted(trial.intermediate_values.items()))
@@ -182,6 +211,10 @@ def recognized(pruner: BasePruner, search: Search) -> Search:
     if isinstance(wrapped, BasePruner) and not isinstance(wrapped, NopPruner):
         return recognized(wrapped, search)
     return search
+
+
+def _warn(error: Exception) -> None:
+    LOG.warning("the time left is not known: %s", error_lines(error)[0])
 
 
 def _n_cores() -> int:

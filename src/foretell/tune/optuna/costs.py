@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
+#: Whole numbers beyond are drawn as any number: most of them are none in floating point.
+_MOST_WHOLE = 2.0**53
 
 
 def seconds_per_step(trial: FrozenTrial) -> float | None:
@@ -42,8 +44,9 @@ def _values(distribution: BaseDistribution) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         return [plain(choice) for choice in distribution.choices]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
-    ends: dict[str, Any] = {"from": distribution.low, "to": distribution.high}
-    if isinstance(distribution, FloatDistribution):
+    low, high = float(distribution.low), float(distribution.high)
+    ends: dict[str, Any] = {"from": low, "to": high}
+    if isinstance(distribution, FloatDistribution) or max(-low, high) > _MOST_WHOLE:
         ends["whole"] = False
     return ends | ({"spacing": "log"} if distribution.log else {})
 

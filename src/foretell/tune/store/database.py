@@ -6,6 +6,7 @@ kept in memory, and one line in the log says so.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
@@ -14,6 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from foretell.errors import StorageError
 
 LOG = logging.getLogger("foretell.tune")
 
@@ -50,10 +53,12 @@ class Database:
     ----------
     path
         The file; None for memory from the start.
+    is_needed
+        Raise an error if the file cannot be used: memory would be of no use.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, *, is_needed: bool = False) -> None:
+        self.path, self._is_needed = path, is_needed
         self._lock = threading.RLock()
         self._open()
 
@@ -106,13 +111,31 @@ class Database:
             self._forget(error)
 
     def _forget(self, error: Exception) -> None:
-        """Go on in memory."""
+        """Go on in memory, if that is of use."""
+        if self._is_needed:
+            raise StorageError(
+                f"{self.path} cannot be used as a store of epochs: {error}; name another one, or "
+                "one that no other program holds and that can be written to"
+            ) from error
         LOG.warning(
             "%s cannot be used (%s); what is learned now is not kept after this run",
             self.path, error,
         )  # fmt: skip
         self.path = None
         self._connection = _connect(None)
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a file is a store of epochs, of any version."""
+    words = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=_WAIT_S)) as connection:
+            names = {name for (name,) in connection.execute(words)}
+    except sqlite3.OperationalError:
+        return True  # locked, or read-only: who opens it is told
+    except sqlite3.DatabaseError:
+        return False
+    return {"epochs", "ends"} <= names
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:

@@ -11,11 +11,12 @@ from typing import Any
 #: Longer texts may be data of the user, which the store never keeps.
 _LONGEST_TEXT = 40
 
-PHASES = ("warm-up", "probe", "steady")
-WARM_UP, PROBE, STEADY = PHASES
+WARM_UP, PROBE, STEADY = "warm-up", "probe", "steady"
 #: An epoch that others disturbed, or that varies wildly: it was trained, and no time is learned
 #: from it. Its row keeps the callback of a search from adding the epoch again.
 LEFT_OUT = "left out"
+#: The system setting that is no knob: the CPUs that a search has set aside.
+LEASE = "cpus"
 
 
 @dataclass(frozen=True)

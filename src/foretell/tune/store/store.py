@@ -19,7 +19,7 @@ import psutil
 from foretell.closeable import Closeable
 from foretell.files.directory import cache_folder
 from foretell.tune.store.database import Database
-from foretell.tune.store.rows import LEFT_OUT, EpochRow, ProfileRow, packed
+from foretell.tune.store.rows import LEASE, LEFT_OUT, EpochRow, ProfileRow, packed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,13 @@ _EPOCH_COLUMNS = (
     "job", "trial", "epoch", "phase", "hyper", "system", "epoch_s", "core_s", "load_others",
     "n_siblings", "machine",
 )  # fmt: skip
+
+#: Stores of before have no such table.
+_REASONS = """
+CREATE TABLE IF NOT EXISTS reasons (
+    job TEXT NOT NULL, trial TEXT NOT NULL, epoch INTEGER NOT NULL, reason TEXT NOT NULL,
+    UNIQUE (job, trial, epoch, reason))
+"""
 
 
 def default_path() -> Path:
@@ -65,8 +72,8 @@ def open_store(path: str | Path | Store | None = None) -> Store:
 class Store(Closeable):
     """Epochs and profiles of all searches; safe to use from many processes and threads."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._data = Database(path)
+    def __init__(self, path: Path | None, *, is_needed: bool = False) -> None:
+        self._data = Database(path, is_needed=is_needed)
 
     @property
     def path(self) -> Path | None:
@@ -193,6 +200,26 @@ class Store(Closeable):
             if ended.get(trial) == "stopped" or (is_over and trial not in ended):
                 silent[max(row[0] for row in rows) + 1] += 1
         return tuple(sorted(n for n, k in silent.items() if k >= _LEAST_ENDS and n < n_epochs))
+
+    # Why settings were chosen, for the callback of a search
+
+    def add_reasons(self, job: str, trial: str, reasons: Sequence[tuple[int, str]]) -> None:
+        """Note what a trial changed before which epoch, and why."""
+        words = "INSERT OR IGNORE INTO reasons VALUES (?, ?, ?, ?)"
+        rows = [(words, [job, trial, epoch, why]) for epoch, why in reasons]
+        self._data.run_many([(_REASONS, []), *rows])
+
+    def reasons(self, job: str, trial: str) -> list[tuple[int, str]]:
+        """Return what a trial changed before which epoch, and why."""
+        words = "SELECT epoch, reason FROM reasons WHERE job = ? AND trial = ? ORDER BY rowid"
+        found = self._data.run_many([(_REASONS, []), (words, [job, trial])])[-1]
+        return [(int(epoch), why) for epoch, why in found]
+
+    def has_own_rows(self, job: str, trial: str) -> bool:
+        """Tell whether a trial stores its epochs itself: with more settings than its lease."""
+        words = "SELECT DISTINCT system FROM epochs WHERE job = ? AND trial = ? AND machine = ?"
+        found = self._data.run(words, [job, trial, machine_id()])
+        return any(set(json.loads(system)) - {LEASE} for (system,) in found)
 
     # Probes under way, and settings that never come to an end
 

@@ -27,6 +27,8 @@ class Scheduler(ABC):
 
     #: Whether trials wait at a rung for others, and start again after it.
     pauses = False
+    #: Whether it has a least number of epochs, a share of trials that goes on, any such share.
+    has_min_epochs = has_eta = has_any_eta = True
 
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None

@@ -8,6 +8,8 @@ from foretell.decide.tuning.schedulers._base import STOP, Scheduler
 class AllEpochs(Scheduler):
     """No trial ends early."""
 
+    has_min_epochs = has_eta = False
+
     def until(self, trial: int, epochs: int) -> int:
         """Return the most epochs."""
         return self.rules.max_epochs

@@ -41,6 +41,7 @@ class Hyperband(Scheduler):
     """
 
     pauses = True
+    has_min_epochs = False  # its brackets say after how many epochs trials are first compared
 
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None

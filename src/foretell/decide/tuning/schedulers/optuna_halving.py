@@ -40,6 +40,8 @@ class Halving:
 class OptunaHalving(Scheduler):
     """All trials in one bracket."""
 
+    has_any_eta = False  # Optuna counts trials by whole numbers
+
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None
     ) -> None:

@@ -19,6 +19,8 @@ class OptunaHyperband(Scheduler):
     drawn.
     """
 
+    has_any_eta = False  # Optuna counts trials by whole numbers
+
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None
     ) -> None:
