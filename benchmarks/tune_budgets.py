@@ -1,12 +1,15 @@
 """How long a search takes to reach an accuracy: epochs and data growing together, or one of them.
 
-    python -m benchmarks.tune_budgets [--seeds 5] [--trials 40] [--only WORD] [--data] [--anew]
+    python -m benchmarks.tune_budgets [--seeds 5] [--trials 40] [--only WORD] [--data] [--large]
+                                      [--anew] [--output FILE]
 
 Times are measured: the CPU time of one process with one thread, so that other programs hardly
 count. For each network, seed and budget there is one search, which ends with the first trial that
 reaches the target. The targets are 80 %, that of the published study, and one that few settings
 reach (`benchmarks.networks`). Ratios are of times of the same seed; intervals are from a paired
-bootstrap over the seeds. About five minutes; `--data` adds the budget of data alone.
+bootstrap over the seeds. About five minutes; `--data` adds the budget of data alone, and `--large`
+takes the networks with ten times as many examples, for half an hour. Other networks in the file of
+results are kept.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.networks import CASES, Case
+from benchmarks.networks import CASES, LARGE_CASES, Case
 from foretell import tune
 
 PUBLISHED_TARGET = 0.8
@@ -104,18 +108,29 @@ def summarize(runs: Sequence[Reached], kinds: Sequence[str]) -> None:
             print(f"{name:25} {kind:5} {compare(own, kind)}   (bar {BAR})")
 
 
+def kept(path: Path | None, names: set[str]) -> list[dict[str, Any]]:
+    """Return the results of other networks in a file."""
+    if path is None or not path.exists():
+        return []
+    return [row for row in json.loads(path.read_text()) if row["network"] not in names]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--only", default="")
     parser.add_argument("--data", action="store_true")
+    parser.add_argument("--large", action="store_true")
     parser.add_argument("--anew", action="store_true", help="train anew at each rung, as published")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     kinds = ["multi", "epochs", *(["data"] if options.data else [])]
-    cases = [case for case in CASES if options.only in case.name]
+    cases = [
+        case for case in (LARGE_CASES if options.large else CASES) if options.only in case.name
+    ]
+    others = kept(options.output, {case.name for case in cases})
     runs: list[Reached] = []
     for case in cases:
         reach(case, 0.01, tune.Budgets("multi"), seed=0, trials=1)  # imports, and reads the data
@@ -126,7 +141,8 @@ def main() -> None:
                     budget = tune.Budgets(kind, is_anew=options.anew)
                     runs.append(reach(case, target, budget, seed, options.trials))
                     if options.output is not None:
-                        options.output.write_text(json.dumps([asdict(r) for r in runs], indent=1))
+                        rows = [*others, *map(asdict, runs)]
+                        options.output.write_text(json.dumps(rows, indent=1) + "\n")
             own = [r for r in runs if (r.network, r.target) == (case.name, target)]
             for kind in kinds:
                 if kind != "epochs":
