@@ -115,7 +115,8 @@ def _made(
     kind = ProductPolicy if mode == "product" else PaperPolicy
 
     def make_policy() -> Policy:
-        grid = Grid(knobs, values, context.lease)
+        infeasible = store.infeasible(context.job, context.trial)
+        grid = Grid(knobs, values, context.lease, infeasible)
         hook.reasons += [(0, why) for why in grid.reasons]
         return kind(
             store, grid, Objective(objective, context.lease),
