@@ -275,16 +275,41 @@ def test_rungs_come_from_the_pruner_of_optuna():
     from foretell.tune.hook.context import detect
     from foretell.tune.optuna import TimePruner
 
+    def rungs(pruner):
+        return detect(optuna.create_study(pruner=pruner).ask(), None).rungs
+
+    # Optuna counts steps from 0, and compares trials at steps 2, 8 and 32.
     halving = optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4)
-    for pruner in (
-        halving,
-        optuna.pruners.HyperbandPruner(min_resource=2, max_resource=32, reduction_factor=4),
-        TimePruner(halving, deadline_s=60),
-    ):
-        trial = optuna.create_study(pruner=pruner).ask()
-        assert detect(trial, None).rungs[:3] == (2, 8, 32)
-    trial = optuna.create_study(pruner=optuna.pruners.MedianPruner()).ask()
-    assert detect(trial, None).rungs is None
+    assert rungs(halving)[:3] == (3, 9, 33)
+    assert rungs(TimePruner(halving, deadline_s=60))[:3] == (3, 9, 33)
+    late = optuna.pruners.SuccessiveHalvingPruner(2, 4, min_early_stopping_rate=1)
+    assert rungs(late)[:2] == (9, 33)
+    assert rungs(optuna.pruners.MedianPruner()) is None
+    assert rungs(optuna.pruners.SuccessiveHalvingPruner()) is None
+    assert rungs(optuna.pruners.HyperbandPruner()) is None
+
+
+def test_rungs_are_those_of_the_bracket_into_which_hyperband_puts_a_trial():
+    from foretell.tune.hook.context import detect
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(study_name="s", pruner=optuna.pruners.HyperbandPruner(1, 27, 3))
+    firsts = set()
+    for _ in range(12):
+        trial = study.ask()
+        met = [n for n in range(1, 27) if is_compared(study, trial, step=n - 1)]
+        first = min(met, default=27)
+        assert detect(trial, None).rungs[0] == first
+        firsts.add(first)
+        study.tell(trial, 1.0)
+    assert {2, 4} <= firsts
+
+
+def is_compared(study, trial, step):
+    """Report a step; tell whether Optuna has compared the trial at a rung by then."""
+    trial.report(1.0, step)
+    trial.should_prune()
+    return "completed_rung_0" in study.get_trials()[trial.number].system_attrs
 
 
 def measured(seconds, load=0.0):
