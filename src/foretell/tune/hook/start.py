@@ -127,7 +127,7 @@ def _made(
     Grid(knobs, values)  # too many combinations are an error before the first epoch
     hook = Pipeline(
         context, knobs, store, make_policy=make_policy, hyper=hyper,
-        is_strict=bool(options.get("strict", False)),
+        is_strict=bool(options.get("strict", False)), may_change=allows,
     )  # fmt: skip
     return hook
 
