@@ -1,5 +1,6 @@
 """The hook in a loop: it sets, times and stores, and never stops a training."""
 
+import contextlib
 import logging
 import threading
 
@@ -275,16 +276,124 @@ def test_rungs_come_from_the_pruner_of_optuna():
     from foretell.tune.hook.context import detect
     from foretell.tune.optuna import TimePruner
 
+    def rungs(pruner):
+        return detect(optuna.create_study(pruner=pruner).ask(), None).rungs
+
+    # Optuna counts steps from 0, and compares trials at steps 2, 8 and 32.
     halving = optuna.pruners.SuccessiveHalvingPruner(min_resource=2, reduction_factor=4)
-    for pruner in (
-        halving,
-        optuna.pruners.HyperbandPruner(min_resource=2, max_resource=32, reduction_factor=4),
-        TimePruner(halving, deadline_s=60),
-    ):
-        trial = optuna.create_study(pruner=pruner).ask()
-        assert detect(trial, None).rungs[:3] == (2, 8, 32)
-    trial = optuna.create_study(pruner=optuna.pruners.MedianPruner()).ask()
-    assert detect(trial, None).rungs is None
+    assert rungs(halving)[:3] == (3, 9, 33)
+    assert rungs(TimePruner(halving, deadline_s=60))[:3] == (3, 9, 33)
+    late = optuna.pruners.SuccessiveHalvingPruner(2, 4, min_early_stopping_rate=1)
+    assert rungs(late)[:2] == (9, 33)
+    assert rungs(optuna.pruners.MedianPruner()) is None
+    assert rungs(optuna.pruners.SuccessiveHalvingPruner()) is None
+    assert rungs(optuna.pruners.HyperbandPruner()) is None
+
+
+def test_rungs_are_those_of_the_bracket_into_which_hyperband_puts_a_trial():
+    from foretell.tune.hook.context import detect
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(study_name="s", pruner=optuna.pruners.HyperbandPruner(1, 27, 3))
+    firsts = set()
+    for _ in range(12):
+        trial = study.ask()
+        met = [n for n in range(1, 27) if is_compared(study, trial, step=n - 1)]
+        first = min(met, default=27)
+        assert detect(trial, None).rungs[0] == first
+        firsts.add(first)
+        study.tell(trial, 1.0)
+    assert {2, 4} <= firsts
+
+
+def is_compared(study, trial, step):
+    """Report a step; tell whether Optuna has compared the trial at a rung by then."""
+    trial.report(1.0, step)
+    trial.should_prune()
+    return "completed_rung_0" in study.get_trials()[trial.number].system_attrs
+
+
+def leave_in_a_probe(store, error=None, before=lambda: None):
+    """Leave a training in the epoch that tries another setting: by a break, or by an error."""
+    knobs = pipeline("job", BOTH, store=store, strict=True)
+    for epoch in knobs.epochs(range(9)):
+        if epoch == 1:
+            assert "trying threads=1" in knobs.reasons[-1][1]
+            before()
+            if error is None:
+                break
+            raise error
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt, ZeroDivisionError])
+def test_a_probe_that_is_left_by_a_break_or_an_error_of_the_user_counts_for_nothing(error):
+    store = open_store(":memory:")
+    for _ in range(2):
+        with contextlib.suppress(KeyboardInterrupt, ZeroDivisionError):
+            leave_in_a_probe(store, error and error())
+    assert store.infeasible("job", "new") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [(MemoryError, ""), (RuntimeError, "DefaultCPUAllocator: can't allocate memory")],
+)
+def test_a_probe_that_runs_out_of_memory_counts_and_the_setting_is_named(kind, words):
+    store = open_store(":memory:")
+    for _ in range(2):
+        with contextlib.suppress(kind):
+            leave_in_a_probe(store, kind(words))
+    assert store.infeasible("job", "new") == [{"threads": 1}]
+    knobs = pipeline("job", BOTH, store=store, strict=True)
+    assert {torch.get_num_threads() for _ in knobs.epochs(range(9))} == {2}
+    assert "threads=1 is not tried" in str(knobs)
+
+
+def test_a_probe_in_which_memory_of_the_gpu_runs_out_counts(monkeypatch):
+    counts = {"num_ooms": 1}
+
+    def fail():
+        counts["num_ooms"] += 1
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda: counts)
+    store = open_store(":memory:")
+    for _ in range(2):
+        with contextlib.suppress(ZeroDivisionError):
+            leave_in_a_probe(store, ZeroDivisionError(), before=fail)
+    assert store.infeasible("job", "new") == [{"threads": 1}]
+
+
+def test_trainings_of_one_process_count_as_side_by_side(monkeypatch):
+    monkeypatch.setattr("foretell.tune.hook.steadiness._MOST_VARIATION", 1e9)
+    store, running = open_store(":memory:"), []
+
+    def train(name):
+        list(pipeline(name, {"prefetch": [2]}, store=store, strict=True).epochs(range(2)))
+
+    for epoch in pipeline("outer", {"prefetch": [2]}, store=store, strict=True).epochs(range(3)):
+        if epoch == 1:
+            thread = threading.Thread(target=train, args=["inner"])
+            thread.start()
+            thread.join()
+        running.append(len(store.trainings()))
+    assert list(store.epochs("inner")["n_siblings"]) == [1, 1]
+    assert list(store.epochs("outer")["n_siblings"]) == [0, 0, 0]
+    assert running == [1, 1, 1]
+    assert store.trainings() == []
+
+
+def test_flushing_of_denormal_numbers_is_read_as_it_is_and_put_back():
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        settings = {"flush_denormal": [0, 1]}
+        knobs = pipeline("j", settings, store=":memory:", changes_results=True, strict=True)
+        assert [knobs.setting for _ in knobs.epochs(range(2))] == [{"flush_denormal": 1}] * 2
+        torch.set_flush_denormal(False)
+        assert knobs.setting == {"flush_denormal": 0}
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def measured(seconds, load=0.0):

@@ -39,10 +39,8 @@ def train(store, truth, *, n_epochs=9, rungs=(), trial="t", hyper=None, start=2,
     """Play a training; return the setting of each epoch, and which were probes."""
     knobs = {"threads": Fake(start)}
     hyper = hyper or {"batch": 16}
-    policy = ProductPolicy(
-        store, Grid(knobs, {"threads": list(truth)}), Objective(objective), job="j", trial=trial,
-        hyper=hyper,
-    )  # fmt: skip
+    grid = Grid(knobs, {"threads": list(truth)}, infeasible=store.infeasible("j", trial))
+    policy = ProductPolicy(store, grid, Objective(objective), job="j", trial=trial, hyper=hyper)
     rng, settings, probes = np.random.default_rng(0), [], []
     for epoch in range(n_epochs):
         left = min(r for r in (*rungs, n_epochs) if r > epoch) - epoch

@@ -5,6 +5,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from foretell.tune import open_store, pipeline
+from foretell.tune.hook.loader import changes_results
+from foretell.tune.store import EpochRow
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +95,134 @@ class Stream(torch.utils.data.IterableDataset):
 def test_a_stream_is_refused_because_every_worker_would_read_all_of_it():
     with pytest.raises(Exception, match="IterableDataset"):
         pipeline("cnn", {"workers": [0, 1]}, store=":memory:").loader(Stream())
+
+
+def test_options_that_only_workers_have_are_left_out_where_there_are_none():
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True)
+    loader = knobs.loader(
+        digits(), batch_size=600, timeout=9, multiprocessing_context="fork", prefetch_factor=3
+    )
+    assert len(list(loader)) == 3
+
+
+class Mine(torch.utils.data.Dataset):
+    """A dataset of the user's own, which foretell cannot know."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, index):
+        return self.data[index]
+
+
+class Alone(Mine):
+    def __getitem__(self, index):
+        if torch.utils.data.get_worker_info() is not None:
+            raise OSError("no workers, please")
+        return self.data[index]
+
+
+class Noisy(Mine):
+    def __getitem__(self, index):
+        x, y = self.data[index]
+        return x + 0.1 * torch.rand(x.shape), y
+
+
+def test_loaders_that_fail_under_a_value_go_on_with_the_one_before_and_it_is_given_up():
+    store = open_store(":memory:")
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=store, strict=True, rungs=[40],
+                     changes_results=True)  # fmt: skip
+    tuned = curve(knobs.epochs, lambda data, **options: knobs.loader(Alone(data), **options))
+    assert tuned == pytest.approx(curve(lambda epochs: epochs), abs=1e-3)
+    (given_up,) = [why for _, why in knobs.reasons if "given up" in why]
+    assert "workers=1" in given_up
+    assert "no workers, please" in given_up
+    assert sum("trying" in why for _, why in knobs.reasons) == 1
+    assert "no batch under its setting" in str(knobs)
+    (trial,) = set(store.epochs("cnn")["trial"])
+    assert store.infeasible("cnn", trial) == [{"workers": 1}]
+    assert set(store.epochs("cnn")["s.workers"]) == {0}
+
+
+def test_an_error_of_the_dataset_itself_reaches_the_loop_and_is_held_against_no_setting():
+    class Broken(Mine):
+        def __getitem__(self, index):
+            raise LookupError("no such file")
+
+    store = open_store(":memory:")
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=store, rungs=[40], changes_results=True)
+    loader = knobs.loader(Broken(digits()), batch_size=600)
+    with pytest.raises(LookupError, match="no such file"):
+        for epoch in knobs.epochs(range(9)):
+            if epoch > 0:
+                list(loader)
+    assert any("trying workers=1" in why for _, why in knobs.reasons)
+    assert store.infeasible("cnn", "new") == []
+
+
+def test_workers_are_left_alone_where_the_dataset_may_draw_random_numbers():
+    def noisy(make_loader):
+        return lambda data, **options: make_loader(Noisy(data), **options)
+
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40])
+    tuned = curve(knobs.epochs, noisy(knobs.loader))
+    plain = curve(lambda epochs: epochs, noisy(torch.utils.data.DataLoader))
+    assert tuned == pytest.approx(plain, abs=1e-3)
+    assert "workers is not tuned" in str(knobs)
+    assert not any("trying" in why for _, why in knobs.reasons)
+    allowed = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40],
+                       changes_results=True)  # fmt: skip
+    curve(allowed.epochs, noisy(allowed.loader), n_epochs=4)
+    assert any("trying workers=1" in why for _, why in allowed.reasons)
+
+
+def test_workers_that_persist_are_left_alone_and_the_learning_curve_stays():
+    def with_worker(make_loader):
+        return lambda data, **options: make_loader(
+            data, num_workers=1, persistent_workers=True, **options
+        )
+
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40])
+    tuned = curve(knobs.epochs, with_worker(knobs.loader))
+    plain = curve(lambda epochs: epochs, with_worker(torch.utils.data.DataLoader))
+    assert tuned == pytest.approx(plain, abs=1e-3)
+    assert "workers is not tuned" in str(knobs)
+
+
+def test_a_loader_made_within_the_loop_keeps_the_workers_of_a_dataset_that_is_not_known():
+    store = open_store(":memory:")
+    for trial in range(4):
+        rows = [
+            EpochRow("cnn", f"t{trial}", n, "steady", {}, {"workers": w}, 1.0 - 0.5 * w)
+            for n, w in enumerate((0, 1))
+        ]
+        store.add_epochs(rows)
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=store, strict=True)
+    used = []
+    for _ in knobs.epochs(range(3)):
+        used.append(knobs.loader(Mine(digits()), batch_size=600).num_workers)
+    assert used == [0, 0, 0]
+    assert "a knob turned out to change results" in str(knobs)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "expected"),
+    [
+        ([1, 2], {}, set()),
+        (torch.utils.data.Subset([1, 2], [0]), {"shuffle": True}, set()),
+        (torch.utils.data.ConcatDataset([[1], [2]]), {}, set()),
+        (torch.utils.data.ConcatDataset([[1], Mine([2])]), {}, {"workers"}),
+        ([1, 2], {"sampler": torch.utils.data.RandomSampler([1, 2])}, set()),
+        ([1, 2], {"sampler": iter([1, 0])}, {"workers"}),
+        ([1, 2], {"collate_fn": list}, {"workers"}),
+        ([1, 2], {"persistent_workers": True}, {"workers", "prefetch"}),
+    ],
+)
+def test_knobs_that_change_results_are_known_from_the_loader(dataset, options, expected):
+    assert set(changes_results(dataset, options)) == expected
 
 
 def test_paper_mode_profiles_the_second_epoch_tries_each_setting_and_keeps_the_fastest():

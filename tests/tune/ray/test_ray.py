@@ -234,10 +234,14 @@ class Trial:
         vars(self).update(changes)
 
 
+def ask(allocate, trial, *others, seconds=100.0, done=1):
+    result = {"time_this_iter_s": seconds, "training_iteration": done}
+    return allocate(Controller([trial, *others]), trial, result, None)
+
+
 def lease(store, trial, *others, seconds=100.0, done=1):
     allocate = Allocate(store, "job", cpus=(1, 2), max_epochs=9)
-    found = allocate(Controller([trial, *others]), trial,
-                     {"time_this_iter_s": seconds, "training_iteration": done}, None)  # fmt: skip
+    found = ask(allocate, trial, *others, seconds=seconds, done=done)
     return None if found is None else found.required_resources["CPU"]
 
 
@@ -263,6 +267,37 @@ def test_a_lease_stays_without_checkpoints_or_without_free_cpus_or_without_knowl
     assert "checkpoint" in caplog.text
     assert lease(store, Trial(), Trial()) is None
     assert lease(open_store(":memory:"), Trial()) is None
+
+
+def test_a_lease_keeps_what_it_has_besides_cpus_and_stays_if_it_has_several_bundles(caplog):
+    allocate = Allocate(known_store(":memory:", ratio=0.3), "job", cpus=(1, 2), max_epochs=9)
+    bundle = {"CPU": 1, "GPU": 0.5, "disk": 2}
+    factory = tune.PlacementGroupFactory([bundle], strategy="STRICT_SPREAD")
+    found = ask(allocate, Trial(placement_group_factory=factory))
+    assert (found.bundles, found.strategy) == ([{**bundle, "CPU": 2}], "STRICT_SPREAD")
+    for bundles in ([bundle, {"CPU": 1}], [{}, {"CPU": 1}]):
+        factory = tune.PlacementGroupFactory(bundles)
+        assert ask(allocate, Trial(placement_group_factory=factory)) is None
+    assert caplog.text.count("several bundles") == 1
+
+
+def test_a_larger_lease_is_tried_where_cpus_are_free_and_epochs_are_long_enough(caplog):
+    store = open_store(":memory:")
+    assert lease(store, Trial(), done=2) == 2
+    assert lease(store, Trial(), done=2, seconds=5.0) is None
+    assert lease(store, Trial(), Trial(status="PENDING"), done=2) is None
+    assert "until epochs with other numbers of threads are known" in caplog.text
+
+
+def test_a_trial_goes_back_once_from_a_lease_that_made_it_slower():
+    allocate, trial = Allocate(":memory:", "job", cpus=(1, 2), max_epochs=30), Trial()
+    leases = []
+    for done in range(2, 9):
+        cpus = trial.placement_group_factory.required_resources["CPU"]
+        found = ask(allocate, trial, done=done, seconds=100.0 if cpus == 1 else 150.0)
+        trial.placement_group_factory = found or trial.placement_group_factory
+        leases.append(trial.placement_group_factory.required_resources["CPU"])
+    assert leases == [2, 2, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(0.6, 1), (0.45, 2)])
@@ -341,6 +376,40 @@ def test_a_trainable_of_the_base_class_is_tuned_and_goes_on_after_a_failed_probe
     assert result.error is None
     assert result.metrics["n"] == 8
     assert set(open_store(path).epochs("job")["s.prefetch"]) == {2}
+
+
+def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(monkeypatch, tmp_path):
+    from types import SimpleNamespace
+
+    from foretell.tune.hook import steadiness
+
+    monkeypatch.setattr(steadiness, "MOST_LOAD", 1e9)
+    monkeypatch.setattr("ray.tune.trainable.trainable.DEFAULT_STORAGE_PATH", str(tmp_path))
+    store = open_store(":memory:")
+
+    class Reused(PipelineTrainable):
+        job, settings, max_epochs = "job", {"prefetch": [1, 2]}, 4
+        options = {"store": store, "strict": True}  # noqa: RUF012
+
+        def train_epoch(self):
+            return {}
+
+        def reset_config(self, new_config):
+            return True
+
+    def config(name, x):
+        info = SimpleNamespace(trial_id=name, trial_name=name, trial_resources=None)
+        return {"x": x, "__trial_info__": info}
+
+    trainable = Reused(config("first", 0.1))
+    trainable.train()
+    assert trainable.reset(config("second", 0.2))
+    trainable.train()
+    assert {(row.trial, row.hyper["x"]) for row in store.rows("job")} == {
+        ("first", 0.1), ("second", 0.2),
+    }  # fmt: skip
+    trainable.stop()
+    assert store.trainings() == []
 
 
 SEARCH = """

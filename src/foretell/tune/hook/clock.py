@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import psutil
@@ -26,10 +26,16 @@ class Measured:
 
 
 class Clock:
-    """Times epochs; the time in which a training waits for a search is left out."""
+    """Times epochs; the time in which a training waits for a search is left out.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Parameters
+    ----------
+    n_here
+        Returns how many other trainings run in this process.
+    """
+
+    def __init__(self, store: Store, n_here: Callable[[], int] = lambda: 0) -> None:
+        self._store, self._n_here = store, n_here
         self._own = psutil.Process()
         self._siblings: dict[int, psutil.Process] = {}
         #: Processes that work for this training, such as one that fits a model.
@@ -52,7 +58,7 @@ class Clock:
             else:
                 self._store.leave(pid)
         self._siblings = found
-        return len(found)
+        return len(found) + self._n_here()
 
     def start(self) -> None:
         """Begin an epoch."""
@@ -86,7 +92,8 @@ class Clock:
         children = {p.pid for p in multiprocessing.active_children() if p.pid} | self.own_pids
         own = time.process_time() + ended.ru_utime + ended.ru_stime
         own += sum(_used_s(psutil.Process(pid)) for pid in children if psutil.pid_exists(pid))
-        return busy, own, sum(map(_used_s, self._siblings.values()))
+        siblings = _families(self._siblings.values(), besides={self._own.pid, *children})
+        return busy, own, sum(map(_used_s, siblings))
 
 
 def _process(pid: int, started_s: float) -> psutil.Process | None:
@@ -95,6 +102,27 @@ def _process(pid: int, started_s: float) -> psutil.Process | None:
         found = psutil.Process(pid)
         return found if abs(found.create_time() - started_s) < 1.0 else None
     return None
+
+
+def _families(roots: Iterable[psutil.Process], besides: Collection[int]) -> list[psutil.Process]:
+    """Return processes and those that they started, such as loader workers and model fits.
+
+    Parameters
+    ----------
+    besides
+        Processes of this training, which another one may have started.
+    """
+    left, found = list(roots), dict[int, psutil.Process]()
+    children: dict[int, list[psutil.Process]] = {}
+    for process in psutil.process_iter() if left else ():  # one look, however many the roots are
+        with contextlib.suppress(psutil.Error):
+            children.setdefault(process.ppid(), []).append(process)
+    while left:
+        process = left.pop()
+        if process.pid not in found:
+            found[process.pid] = process
+            left += children.get(process.pid, [])
+    return [process for pid, process in found.items() if pid not in besides]
 
 
 def _used_s(process: psutil.Process) -> float:

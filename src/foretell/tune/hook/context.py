@@ -17,6 +17,8 @@ from foretell.errors import Option, UsageError
 LOG = logging.getLogger("foretell.tune")
 
 ALONE, RAY, OPTUNA = "alone", "ray", "optuna"
+#: No training has so many epochs: rungs below them are enough.
+_MANY_EPOCHS = 1_000_000
 
 
 @dataclass
@@ -130,7 +132,7 @@ def _in_optuna(trial: Any, params: Mapping[str, Any] | None) -> Context:
         # Studies of one name may begin again, and count their trials from 0.
         f"{name}-{getattr(trial, 'number', 0)}-{_start_of(trial)}",
         params=dict(params if params is not None else trial.params),
-        rungs=_optuna_rungs(getattr(study, "pruner", None)),
+        rungs=_optuna_rungs(study, getattr(trial, "number", 0)),
         reporter=trial,
         # With n_jobs > 1 Optuna runs every trial in a thread of a pool.
         is_threaded="ThreadPoolExecutor" in threading.current_thread().name,
@@ -142,18 +144,26 @@ def _start_of(trial: Any) -> str:
     return started.strftime("%Y%m%dT%H%M%S.%f") if started is not None else ""
 
 
-def _optuna_rungs(pruner: Any) -> tuple[int, ...] | None:
-    """Return after how many epochs a pruner of Optuna stops trials, if it has rungs.
-
-    Pruners have no public attributes: one that lacks these has no rungs.
-    """
-    pruner = getattr(pruner, "_wrapped_pruner", pruner)
-    least, factor = (
-        getattr(pruner, f"_{name}", None) for name in ("min_resource", "reduction_factor")
-    )
-    if not isinstance(least, int) or not isinstance(factor, int) or factor < 2:
+def _optuna_rungs(study: Any, number: int) -> tuple[int, ...] | None:
+    """Return after how many epochs a pruner of Optuna may stop a trial, if it has rungs."""
+    if "optuna" not in sys.modules:
         return None
-    found = [least * factor ** int(getattr(pruner, "_min_early_stopping_rate", 0) or 0)]
-    while len(found) < 30:
-        found.append(found[-1] * factor)
-    return tuple(found)
+    from foretell.decide.tuning.rungs import Rules
+    from foretell.decide.tuning.schedulers import SCHEDULERS
+    from foretell.decide.tuning.search import Search
+    from foretell.tune.optuna.callback import recognized
+
+    pruner: Any = getattr(study, "pruner", None)
+    while getattr(pruner, "_wrapped_pruner", None) is not None:
+        pruner = pruner._wrapped_pruner
+    most = getattr(pruner, "_max_resource", _MANY_EPOCHS)
+    if not isinstance(most, int):  # it is not known before a first trial is complete
+        return None
+    search = recognized(pruner, Search("random", 1, Rules(most)))
+    if search.scheduler not in ("optuna-halving", "optuna-hyperband"):
+        return None
+    kind = SCHEDULERS.get(search.scheduler)
+    scheduler, found = kind(number + 1, search.rules, study=study.study_name), [0]
+    while found[-1] < most:
+        found.append(scheduler.until(number, found[-1]))
+    return tuple(found[1:])

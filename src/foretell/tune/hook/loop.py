@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
 from foretell.decide.tuning.probing import epochs_to_rung
@@ -14,7 +14,8 @@ from foretell.errors import error_lines
 from foretell.tune.hook.background import ModelKeeper
 from foretell.tune.hook.clock import Clock, Measured
 from foretell.tune.hook.context import Context
-from foretell.tune.hook.loader import TunedLoader
+from foretell.tune.hook.loader import TunedLoader, changes_results
+from foretell.tune.hook.memory import n_gpu_failures, ran_out
 from foretell.tune.hook.policy import Choice, Moment, Policy, Setting, setting_text
 from foretell.tune.hook.steadiness import Steadiness
 from foretell.tune.knobs import Knob, Surroundings
@@ -27,13 +28,20 @@ T = TypeVar("T")
 
 #: Knobs of loaders, and what Torch calls them.
 _LOADER_OPTIONS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
+#: Why epochs are left out that were trained under another setting than the one chosen.
+_NO_BATCH, _FIXED = "there was no batch under its setting", "a knob turned out to change results"
 #: Trainings of this process that change what belongs to the process.
 _ACTIVE: dict[int, tuple[Pipeline, threading.Thread]] = {}
-_ACTIVE_LOCK = threading.Lock()
+_ACTIVE_LOCK = threading.RLock()  # a loop may be collected, and leave, while it is held
 
 
 class Pipeline:
     """The knobs of one training; ``pipeline`` makes it.
+
+    Parameters
+    ----------
+    may_change
+        Whether knobs may change what is learned.
 
     Attributes
     ----------
@@ -44,15 +52,21 @@ class Pipeline:
     def __init__(
         self, context: Context, knobs: Mapping[str, Knob], store: Store, *,
         make_policy: Callable[[], Policy], hyper: Mapping[str, float | str],
-        is_strict: bool = False,
+        is_strict: bool = False, may_change: bool = False,
     ) -> None:  # fmt: skip
         self._context, self._knobs, self._store = context, dict(knobs), store
         self._make_policy, self._hyper, self.is_strict = make_policy, dict(hyper), is_strict
+        self._may_change = may_change
         self.reasons: list[tuple[int, str]] = []
         self.is_aside = False
-        self._clock, self._steadiness = Clock(store), Steadiness()
+        self._clock, self._steadiness = Clock(store, self._n_here), Steadiness()
         self._start: Setting = {}
         self._given: set[str] = set()
+        self._fixed: set[str] = set()
+        self._given_up: Setting = {}
+        self._probed: Setting | None = None
+        self._n_gpu_failures = 0
+        self._why_not: str | None = None
         self._policy: Policy | None = None
         self._keeper = ModelKeeper(store, context.job)
         self._undo_report: Callable[[], None] = lambda: None
@@ -84,7 +98,13 @@ class Pipeline:
         """
         if self._policy is None:
             self.step(self._start_from, options)
-        return TunedLoader(dataset, options, self._loader_options)
+        fixed = {} if self._may_change else changes_results(dataset, options)
+        loader = TunedLoader(
+            dataset, options, lambda: self._loader_options(besides=fixed),
+            fall_back=self._fall_back, give_up=lambda why: self.step(self._give_up, why),
+        )  # fmt: skip
+        self.step(self._fix, fixed)
+        return loader
 
     @property
     def setting(self) -> Setting:
@@ -111,9 +131,10 @@ class Pipeline:
             other.leave()
         with _ACTIVE_LOCK:
             _ACTIVE[id(self)] = (self, threading.current_thread())
+            self._store.enter(self._context.job, self._clock.started_s)
         self._start = self.setting
         self._policy = self._make_policy()
-        self._store.enter(self._context.job, self._clock.started_s)
+        self._refuse_others()
         self._keeper.begin()
         self._undo_report = self._context.on_report(self._reporting)
 
@@ -128,6 +149,8 @@ class Pipeline:
             self.reasons.append((epoch, choice.reason))
         if choice.phase == PROBE:
             self._store.begin_probe(self._context.job, self._context.trial, choice.setting)
+            self._probed, self._n_gpu_failures = choice.setting, n_gpu_failures()
+        self._why_not = None
         self._apply(choice.setting)
         self._is_open, self._n_reports, self._is_stored = True, 0, False
         self._clock.start()
@@ -139,9 +162,10 @@ class Pipeline:
         self._is_open = False
         measured = self._clock.read()
         assert self._policy is not None and self._choice is not None
-        self._policy.observe(self._choice, self._moment, measured)
         self._keep(measured)
-        self._steadiness.add(self._choice, self._moment, measured)
+        if self._why_not is None:
+            self._policy.observe(self._choice, self._moment, measured)
+            self._steadiness.add(self._choice, self._moment, measured)
         self._n_done += 1
 
     def complete(self) -> None:
@@ -159,7 +183,7 @@ class Pipeline:
                 return
         ends = (
             self._undo_report, self._keeper.end, lambda: self._apply(self._start),
-            lambda: self._store.leave(os.getpid()),
+            self._end_lost_probe, self._leave_store,
         )  # fmt: skip
         for end in ends:
             try:
@@ -228,9 +252,9 @@ class Pipeline:
             return
         assert self._choice is not None
         self._tell_reasons()
-        if self._choice.phase == PROBE:
-            self._store.end_probe(self._context.job, self._context.trial, self._choice.setting)
-        why_not = self._steadiness.refusal(self._choice, self._moment, measured)
+        self._end_probe()
+        steady = self._steadiness.refusal(self._choice, self._moment, measured)
+        why_not = self._why_not or steady
         self._left_out[self._moment.epoch] = why_not
         phase = self._choice.phase if why_not is None else LEFT_OUT
         lease = {} if self._context.lease is None else {"cpus": self._context.lease}
@@ -251,6 +275,30 @@ class Pipeline:
             self._store.add_reasons(self._context.job, self._context.trial, new)
             self._n_told += len(new)
 
+    def _end_probe(self) -> None:
+        """Note that the epoch of a setting on trial came to its end."""
+        if self._probed is not None:
+            self._store.end_probe(self._context.job, self._context.trial, self._probed)
+            self._probed = None
+
+    def _end_lost_probe(self) -> None:
+        """Hold nothing against a setting on trial, unless memory ran out."""
+        if self._probed is None:
+            return
+        if n_gpu_failures() == self._n_gpu_failures and not ran_out():
+            self._end_probe()
+
+    def _leave_store(self) -> None:
+        """Note that this process does not train any more, if no other training of it does."""
+        with _ACTIVE_LOCK:
+            if all(hook._store.path != self._store.path for hook, _ in list(_ACTIVE.values())):
+                self._store.leave(os.getpid())
+
+    def _n_here(self) -> int:
+        """Return how many other trainings run in this process."""
+        with _ACTIVE_LOCK:
+            return sum(hook is not self and t.is_alive() for hook, t in list(_ACTIVE.values()))
+
     def _start_from(self, options: Mapping[str, Any]) -> None:
         """Begin with what the first loader that says so would have without the hook."""
         for name, option in _LOADER_OPTIONS.items():
@@ -259,10 +307,50 @@ class Pipeline:
                 self._knobs[name].apply(value)
                 self._given.add(name)
 
-    def _loader_options(self) -> dict[str, Any]:
+    def _loader_options(self, besides: Collection[str] = ()) -> dict[str, Any]:
         return {
-            _LOADER_OPTIONS[n]: k.read() for n, k in self._knobs.items() if n in _LOADER_OPTIONS
+            option: self._knobs[name].read()
+            for name, option in _LOADER_OPTIONS.items()
+            if name in self._knobs and name not in besides
         }
+
+    def _fix(self, fixed: Mapping[str, str]) -> None:
+        """Leave knobs alone that would change what is learned with a loader, and say why."""
+        new = sorted(fixed.keys() & self._knobs.keys() - self._fixed)
+        for name in new:
+            text = f"{name} is not tuned: {fixed[name]}; changes_results=True allows that"
+            LOG.warning("%s: %s", self._context.job, text)
+            self.reasons.append((0, text))
+        self._fixed.update(new)
+        self._refuse_others()
+        if new and self._fall_back():
+            self._why_not = _FIXED
+
+    def _refuse_others(self) -> None:
+        """Keep the values of knobs that are left alone."""
+        if self._policy is None:
+            return
+        grid = self._policy.grid
+        for name in self._fixed:
+            for value in {setting[name] for setting in grid.settings} - {grid.start[name]}:
+                grid.refuse({name: value})
+
+    def _fall_back(self) -> bool:
+        """Let loaders be as before tuning; return whether they were not."""
+        start = self._policy.grid.start if self._policy is not None else {}
+        now = {name: self._knobs[name].read() for name in start if name in _LOADER_OPTIONS}
+        self._given_up = {name: value for name, value in now.items() if value != start[name]}
+        self._apply({name: start[name] for name in self._given_up})
+        return bool(self._given_up)
+
+    def _give_up(self, why: str) -> None:
+        """Choose no more what loaders fell back from, for they gave no batch."""
+        assert self._policy is not None
+        for setting in self._policy.grid.refuse(self._given_up):
+            self._store.begin_probe(self._context.job, self._context.trial, setting)
+        self._probed, self._why_not = None, _NO_BATCH
+        text = f"{setting_text(self._given_up)} is given up, because no batch came: {why}"
+        self.reasons.append((self._moment.epoch, text))
 
 
 def _abandoned() -> list[Pipeline]:

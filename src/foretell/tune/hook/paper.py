@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from foretell.decide.tuning.probing import LEAST_EPOCHS
 from foretell.decide.tuning.similarity import make_clusters, n_clustered
@@ -28,28 +29,36 @@ class PaperPolicy:
         self, store: Store, grid: Grid, objective: Objective, *, job: str, trial: str,
         hyper: Mapping[str, float | str], share: bool = False,
     ) -> None:  # fmt: skip
-        self._store, self._grid, self._job, self._trial = store, grid, job, trial
+        self._store, self.grid, self._job, self._trial = store, grid, job, trial
         self._batch = packed({n: hyper[n] for n in _BATCH if n in hyper})
         self._profiler = Profiler()
-        self._n_seen = 0
         self._chosen: Setting | None = None
         self._times: dict[str, list[float]] = {}
         self._to_try: list[Setting] = []
         self._profile: ProfileRow | None = None
+        known = [row for row in store.profiles() if (row.job, row.trial) == (job, trial)]
+        if known:
+            self._go_on(known[0])
 
     def choose(self, moment: Moment) -> Choice:
         """Return the setting of the next epoch."""
-        if (moment.n_epochs or 0) < LEAST_EPOCHS or moment.is_first:
-            return Choice(self._grid.start, WARM_UP if moment.is_first else STEADY)
+        if self._chosen is not None and self._chosen not in self.grid.settings:  # refused since
+            self._chosen = None
+            self._take_over(())
+        if (moment.n_epochs or 0) < LEAST_EPOCHS:
+            return Choice(self.grid.start, WARM_UP if moment.is_first else STEADY)
+        if moment.is_first:
+            return Choice(self._chosen or self.grid.start, WARM_UP)
         if self._profile is None:
             self._profiler.start()
-            return Choice(self._grid.start, STEADY)
-        if self._chosen is None and self._to_try:
-            setting = self._to_try.pop(0)
-            return Choice(setting, PROBE, f"trying {setting_text(setting)}")
-        if self._chosen is None:
+            return Choice(self.grid.start, STEADY)
+        if self._chosen is not None:
+            return Choice(self._chosen, STEADY)
+        self._to_try = [s for s in self._to_try if s in self.grid.settings]
+        if not self._to_try:
             return self._choose_best()
-        return Choice(self._chosen, STEADY)
+        setting = self._to_try.pop(0)
+        return Choice(setting, PROBE, f"trying {setting_text(setting)}")
 
     def observe(self, choice: Choice, moment: Moment, measured: Measured) -> None:
         """Take note of an epoch, and of its profile if it is the second."""
@@ -59,38 +68,55 @@ class PaperPolicy:
         if self._profile is None:
             self._compare(self._profiler.stop())
 
+    def _go_on(self, profile: ProfileRow) -> None:
+        """Go on with a training that was profiled before it was paused."""
+        for row in self._store.rows(self._job):
+            if row.trial == self._trial and row.phase != WARM_UP:
+                key = packed({name: row.system.get(name) for name in self.grid.start})
+                self._times.setdefault(key, []).append(row.epoch_s)
+        self._profile = profile
+        like = [profile] if profile.best in self.grid.settings else self._like(profile.counters)
+        self._take_over(like)
+
     def _compare(self, counters: dict[str, float]) -> None:
-        """Look for a similar profile, and decide what to do from the next epoch on."""
+        """Keep a profile, and decide what to do from the next epoch on."""
+        like = self._like(counters)
+        self._profile = ProfileRow(self._job, self._trial, self._batch, counters, bool(like))
+        self._store.add_profile(self._profile)
+        self._take_over(like)
+
+    def _like(self, counters: Mapping[str, float]) -> list[ProfileRow]:
+        """Return similar profiles whose best setting this training can have."""
         past = self._store.profiles()
         made = n_clustered([row.was_known for row in past])
         clusters = make_clusters([row.counters for row in past[:made]])
         cluster = clusters.known(counters) if clusters is not None else None
-        like = [
+        return [
             row
             for row in past
             if clusters is not None
             and cluster is not None
             and row.batch == self._batch
-            and set(row.best) == set(self._grid.start)
+            and row.best in self.grid.settings
             and clusters.nearest(row.counters) == cluster
         ]
-        was_known = bool(like)
-        self._profile = ProfileRow(self._job, self._trial, self._batch, counters, was_known)
-        self._store.add_profile(self._profile)
-        if was_known:
+
+    def _take_over(self, like: Sequence[ProfileRow]) -> None:
+        """Take over the best setting of similar trainings; without any, try all settings."""
+        if like:
             self._chosen = dict(min(like, key=lambda row: row.best_s).best)
         else:
-            self._to_try = [s for s in self._grid.settings if s != self._grid.start]
+            self._to_try = [s for s in self.grid.settings if packed(s) not in self._times]
 
     def _choose_best(self) -> Choice:
         """End the probes: the fastest setting stays, and is stored."""
-        medians = {key: statistics.median(times) for key, times in self._times.items()}
-        best = min(medians, key=lambda key: medians[key])
-        self._chosen = next(s for s in self._grid.settings if packed(s) == best)
+        timed = [s for s in self.grid.settings if packed(s) in self._times]
+        self._chosen = min(timed, key=self._typical_s, default=self.grid.start)
         assert self._profile is not None
-        row = self._profile
-        self._store.add_profile(
-            ProfileRow(row.job, row.trial, row.batch, row.counters, row.was_known,
-                       self._chosen, medians[best])
-        )  # fmt: skip
+        if timed:
+            best_s = self._typical_s(self._chosen)
+            self._store.add_profile(replace(self._profile, best=self._chosen, best_s=best_s))
         return Choice(self._chosen, STEADY, f"{setting_text(self._chosen)}: fastest (measured)")
+
+    def _typical_s(self, setting: Setting) -> float:
+        return statistics.median(self._times[packed(setting)])

@@ -55,7 +55,9 @@ class Choice:
 
 
 class Policy(Protocol):
-    """Chooses the setting of each epoch, and sees what it took."""
+    """Chooses the setting of each epoch from a grid, and sees what it took."""
+
+    grid: Grid
 
     def choose(self, moment: Moment) -> Choice:
         """Return the setting of the next epoch."""
@@ -71,11 +73,13 @@ class Grid:
     ----------
     lease
         The CPUs that the search has set aside for this training; others have the rest.
+    infeasible
+        Settings that were tried before, and under which an epoch did not come to its end.
     """
 
     def __init__(
         self, knobs: Mapping[str, Knob], values: Mapping[str, Sequence[Value]],
-        lease: float | None = None,
+        lease: float | None = None, infeasible: Sequence[Setting] = (),
     ) -> None:  # fmt: skip
         self._knobs, self._values = knobs, values
         self._n_cores = n_cores() if lease is None else min(n_cores(), max(1.0, lease))
@@ -97,6 +101,17 @@ class Grid:
             )
         #: The settings to choose from; the first is the one that held before.
         self.settings = [self.start, *(s for s in settings if s != self.start)]
+        self.reasons += [
+            f"{setting_text(s)} is not tried: epochs under it did not come to their end before"
+            for setting in infeasible
+            for s in self.refuse(setting)
+        ]
+
+    def refuse(self, values: Setting) -> list[Setting]:
+        """Leave out all settings with these values, and return them; what held before stays."""
+        refused = [s for s in self.settings[1:] if values.items() <= s.items()]
+        self.settings = [s for s in self.settings if s not in refused]
+        return refused
 
     def _start_of(self, name: str, usable: Sequence[Value]) -> Value:
         """Return the value that holds, or the largest that this training has the cores for."""

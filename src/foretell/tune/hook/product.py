@@ -49,7 +49,7 @@ class ProductPolicy:
         self, store: Store, grid: Grid, objective: Objective, *, job: str, trial: str,
         hyper: Mapping[str, float | str], share: bool = False,
     ) -> None:  # fmt: skip
-        self._grid, self._objective, self._hyper = grid, objective, dict(hyper)
+        self.grid, self._objective, self._hyper = grid, objective, dict(hyper)
         rows = store.rows(job, share=share, most=_MOST_ROWS)
         self._n_probed = sum(r.trial == trial and r.phase == PROBE for r in rows)
         self._past = groups(rows, tuple(grid.start))
@@ -57,7 +57,6 @@ class ProductPolicy:
         self._measured: set[str] = set()
         self._n_own, self._last = 0, (0, False, False)
         self._now = grid.start
-        self._infeasible = store.infeasible(job, trial)
         self._process: EpochProcess | None = None
         #: A fitted model, as soon as there is one.
         self.model: Model | None = None
@@ -69,6 +68,8 @@ class ProductPolicy:
 
     def choose(self, moment: Moment) -> Choice:
         """Return the best setting known, or one to try."""
+        if self._now not in self.grid.settings:  # it was refused since
+            self._now, self._last = self.grid.start, (0, False, False)
         if not self._is_due(moment):
             return Choice(self._now, _phase(moment))
         with single_blas_thread():
@@ -84,7 +85,7 @@ class ProductPolicy:
 
     def _choose(self, moment: Moment) -> Choice:
         reason = ""
-        candidates = [s for s in self._grid.settings if s not in self._infeasible]
+        candidates = self.grid.settings
         if len(candidates) < 2:
             return Choice(self._now, _phase(moment))
         expected = {packed(s): self._expected(s, moment) for s in candidates if s != self._now}
@@ -126,7 +127,7 @@ class ProductPolicy:
         """Return what an epoch costs under a setting, as a multiple of what it costs now."""
         ratio = self._ratio(setting, moment)
         weights = [
-            self._objective.weight(self._grid.n_cores(s), is_shared=moment.is_shared)
+            self._objective.weight(self.grid.n_cores(s), is_shared=moment.is_shared)
             for s in (setting, self._now)
         ]
         factor = weights[0] / weights[1]
@@ -140,7 +141,7 @@ class ProductPolicy:
                 return found
         if self._process is None:
             rows = [*self._past, *self._own.values()][-_MOST_GROUPS:]
-            self._process = EpochProcess(rows, self._grid.priors())
+            self._process = EpochProcess(rows, self.grid.priors())
         return self._process.ratio(*asked, is_shared=moment.is_shared)
 
     def _is_known(self, expected: Expected[str]) -> bool:

@@ -115,7 +115,8 @@ def _made(
     kind = ProductPolicy if mode == "product" else PaperPolicy
 
     def make_policy() -> Policy:
-        grid = Grid(knobs, values, context.lease)
+        infeasible = store.infeasible(context.job, context.trial)
+        grid = Grid(knobs, values, context.lease, infeasible)
         hook.reasons += [(0, why) for why in grid.reasons]
         return kind(
             store, grid, Objective(objective, context.lease),
@@ -126,7 +127,7 @@ def _made(
     Grid(knobs, values)  # too many combinations are an error before the first epoch
     hook = Pipeline(
         context, knobs, store, make_policy=make_policy, hyper=hyper,
-        is_strict=bool(options.get("strict", False)),
+        is_strict=bool(options.get("strict", False)), may_change=allows,
     )  # fmt: skip
     return hook
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import ClassVar
 
 from foretell.errors import Option, UsageError
@@ -13,19 +14,15 @@ class FlushDenormalKnob(Knob):
 
     changes_results: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        self._value: Value = 0
-
     def read(self) -> Value:
-        """Return what was set; Torch's own default is not to."""
-        return self._value
+        """Return whether half of the smallest normal number is zero here."""
+        return int(sys.float_info.min / 2 == 0)
 
     def apply(self, value: Value) -> None:
         """Set it."""
         import torch
 
         torch.set_flush_denormal(bool(value))
-        self._value = int(value)
 
     def check(self, value: Value) -> None:
         """Accept 0 and 1."""

@@ -198,11 +198,10 @@ def recognized(pruner: BasePruner, search: Search) -> Search:
     rules = search.rules
     if isinstance(pruner, SuccessiveHalvingPruner | HyperbandPruner):
         least = getattr(pruner, "_min_resource", None)
-        rules = replace(
-            rules,
-            eta=getattr(pruner, "_reduction_factor", rules.eta),
-            min_epochs=min(least, rules.max_epochs) if isinstance(least, int) else 1,
-        )
+        eta = getattr(pruner, "_reduction_factor", rules.eta)
+        skipped = getattr(pruner, "_min_early_stopping_rate", 0)
+        first = int(least * eta**skipped) if isinstance(least, int) else 1
+        rules = replace(rules, eta=eta, min_epochs=min(first, rules.max_epochs))
         name = "optuna-halving" if isinstance(least, int) else "optuna-halving-auto"
         if isinstance(pruner, HyperbandPruner):
             name = "optuna-hyperband"

@@ -7,13 +7,20 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ray.tune import PlacementGroupFactory
 
 from foretell.decide.tuning.epoch_process import EpochProcess, Epochs
-from foretell.decide.tuning.probing import RESTART_FACTOR, epochs_to_rung, is_worth_restarting
+from foretell.decide.tuning.probing import (
+    RESTART_FACTOR,
+    Expected,
+    epochs_to_rung,
+    is_worth_restarting,
+    next_probe,
+)
 from foretell.errors import Option, UsageError
 from foretell.tune.hook.product import groups
 from foretell.tune.knobs.threads import ThreadsKnob
@@ -27,12 +34,17 @@ PRIOR_RESTART_S = 5.0
 _MOST_ROWS, _MOST_GROUPS = 2000, 150
 #: How a function reports by itself, as `tune.report` or `train.report`.
 _REPORTS = ".report("
+_NOTHING_KNOWN = (
+    "leases stay as they are until epochs with other numbers of threads are known; long trials try "
+    "more CPUs while some are free"
+)
 
 
 class Allocate:
     """The allocation function of a ResourceChangingScheduler, by predicted epoch times.
 
-    While trials wait, a lease changes if that saves core-seconds; else if it saves seconds.
+    While trials wait, a lease changes if that saves core-seconds; else if it saves seconds. Where
+    nothing is known of a larger lease and CPUs are free, a trial tries it if that should pay.
 
     Parameters
     ----------
@@ -70,7 +82,8 @@ class Allocate:
         self.store, self.job, self.cpus = open_store(store), job, tuple(int(c) for c in cpus)
         self._max_epochs, self._rungs = max_epochs, tuple(rungs)
         self._leaving: dict[str, float] = {}
-        self._has_told = False
+        self._seen: dict[str, dict[int, float]] = {}
+        self._told: set[str] = set()
 
     def __call__(
         self, controller: Any, trial: Any, result: dict[str, Any], scheduler: Any
@@ -91,42 +104,53 @@ class Allocate:
     def _lease(
         self, controller: Any, trial: Any, result: dict[str, Any], scheduler: Any
     ) -> PlacementGroupFactory | None:
-        self._learn_restart(trial, result)
-        now = int(trial.placement_group_factory.required_resources.get("CPU", 1))
+        factory = trial.placement_group_factory
         if trial.checkpoint is None:
             self._tell_once("trials report no checkpoints, and leases stay as they are")
             return None
-        is_waiting, n_free = _pool(controller)
-        choices = [c for c in self.cpus if c != now and c - now <= n_free]
-        n_left = self._n_left(trial, result, scheduler)
-        seconds = {now: _epoch_s(result)}
+        if len(factory.bundles) != 1 or factory.head_bundle_is_empty:
+            self._tell_once("trials have several bundles of resources, and leases stay as they are")
+            return None
+        now, epoch_s = int(factory.required_resources.get("CPU", 1)), _epoch_s(result)
+        if self._learn_restart(trial, epoch_s):  # the first epoch of a process takes longer
+            return None
+        seen = self._seen.setdefault(trial.trial_id, {})
+        if int(result.get("training_iteration", 0)) > 1:
+            seen[now] = min(epoch_s, seen.get(now, epoch_s))
+        comparison = _Comparison(
+            now, seen.get(now, epoch_s), self._n_left(trial, result, scheduler),
+            self.store.restart_s(PRIOR_RESTART_S),
+        )  # fmt: skip
         _, process = known_epochs(self.store, self.job, self.cpus)
         hyper = plain_values(trial.config)
-        for c in choices:
-            ratio = known_ratio(process, hyper, c, now)
-            if ratio is not None:  # a lease that must be tried takes two restarts
-                seconds[c] = seconds[now] * ratio
-        best = min(seconds, key=lambda c: seconds[c] * (c if is_waiting else 1))
-        restart_s = self.store.restart_s(PRIOR_RESTART_S)
-        weights = (now, best) if is_waiting else (1, 1)
-        costs = [seconds[c] * w for c, w in zip((now, best), weights, strict=True)]
-        if best == now or not is_worth_restarting(
-            costs[0], costs[1], n_left=n_left, restart_s=restart_s * weights[0]
-        ):
+        known = self._known(process, hyper, comparison) | seen
+        is_waiting, n_free = _pool(controller)
+        choices = [c for c in self.cpus if c != now and c - now <= n_free]
+        best = comparison.best({c: known[c] for c in choices if c in known}, is_waiting=is_waiting)
+        if best is None and now in seen and not is_waiting:
+            larger = [c for c in choices if c > now and c not in known]
+            best = comparison.worth_trying(process, hyper, larger)
+        if best is None:
+            if not known.keys() - {now}:
+                self._tell_once(_NOTHING_KNOWN)
             return None
-        LOG.info(
-            "%s: %s gets %d CPUs instead of %d: %.1f s per epoch instead of %.1f s (predicted), "
-            "%d epochs to the next rung, more than %.1f times a restart of %.1f s",
-            self.job, trial, best, now, seconds[best], seconds[now], n_left, RESTART_FACTOR,
-            restart_s,
-        )  # fmt: skip
         self._leaving[trial.trial_id] = time.time()
-        return PlacementGroupFactory([{"CPU": best}])
+        LOG.info("%s: %s: %s", self.job, trial, comparison.words(best, known.get(best)))
+        return PlacementGroupFactory([{**factory.bundles[0], "CPU": best}], factory.strategy)
 
-    def _learn_restart(self, trial: Any, result: dict[str, Any]) -> None:
+    def _known(
+        self, process: EpochProcess, hyper: Mapping[str, float | str], now: _Comparison
+    ) -> dict[int, float]:
+        """Return how long epochs take with other CPUs, as far as the store knows."""
+        ratios = {c: known_ratio(process, hyper, c, now.cpus) for c in self.cpus if c != now.cpus}
+        return {c: now.epoch_s * ratio for c, ratio in ratios.items() if ratio is not None}
+
+    def _learn_restart(self, trial: Any, epoch_s: float) -> bool:
+        """Note how long a restart took; return whether there was one before this epoch."""
         left_s = self._leaving.pop(trial.trial_id, None)
         if left_s is not None:
-            self.store.add_restart(max(0.1, time.time() - left_s - _epoch_s(result)))
+            self.store.add_restart(max(0.1, time.time() - left_s - epoch_s))
+        return left_s is not None
 
     def _n_left(self, trial: Any, result: dict[str, Any], scheduler: Any) -> int:
         """Return how many epochs are left to the next rung.
@@ -141,9 +165,75 @@ class Allocate:
         return epochs_to_rung(n_done, int(most or n_done), [*self._rungs, *own])
 
     def _tell_once(self, text: str) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if text not in self._told:
+            self._told.add(text)
             LOG.warning("%s: %s", self.job, text)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """What a trial has now, against which other leases are compared.
+
+    Attributes
+    ----------
+    cpus, epoch_s
+        Its CPUs, and how long an epoch takes.
+    n_left
+        Epochs to the next rung.
+    """
+
+    cpus: int
+    epoch_s: float
+    n_left: int
+    restart_s: float
+
+    def best(self, known: Mapping[int, float], *, is_waiting: bool) -> int | None:
+        """Return the lease that saves most, by its epoch times; None if none is worth a restart."""
+        now = self.cpus
+        seconds = {now: self.epoch_s, **known}
+        weights = {c: c if is_waiting else 1 for c in seconds}
+        best = min(seconds, key=lambda c: seconds[c] * weights[c])
+        is_worth = best != now and is_worth_restarting(
+            self.epoch_s * weights[now], seconds[best] * weights[best],
+            n_left=self.n_left, restart_s=self.restart_s * weights[now],
+        )  # fmt: skip
+        return best if is_worth else None
+
+    def worth_trying(
+        self, process: EpochProcess, hyper: Mapping[str, float | str], choices: Sequence[int]
+    ) -> int | None:
+        """Return the lease whose trial should pay, though the trial may go back from it."""
+        expected: dict[int, Expected[int]] = {}
+        for c in choices:
+            ratio = process.ratio(hyper, {"threads": c}, {"threads": self.cpus})
+            expected[c] = Expected(c, ratio.low, ratio.high)
+        best = next_probe(list(expected.values()), 1.0, n_left=self.n_left, n_probes_left=1)
+        if best is None:
+            return None
+        saved_s, lost_s = (
+            share * self.epoch_s for share in (expected[best].gain(1.0), expected[best].loss(1.0))
+        )
+        is_worth = is_worth_restarting(
+            self.epoch_s, self.epoch_s - saved_s,
+            n_left=self.n_left - 1, restart_s=2 * self.restart_s + lost_s,
+        )  # fmt: skip
+        return best if is_worth else None
+
+    def words(self, cpus: int, epoch_s: float | None) -> str:
+        """Tell what a trial gets, and why."""
+        if epoch_s is None:
+            return f"tries {cpus} CPUs instead of {self.cpus}, which are free; {self._rest}"
+        return (
+            f"gets {cpus} CPUs instead of {self.cpus}: {epoch_s:.1f} s per epoch instead of "
+            f"{self.epoch_s:.1f} s (predicted); {self._rest}"
+        )
+
+    @property
+    def _rest(self) -> str:
+        return (
+            f"{self.n_left} epochs to the next rung save more than {RESTART_FACTOR} times a "
+            f"restart of {self.restart_s:.1f} s"
+        )
 
 
 def known_epochs(store: Store, job: str, cpus: Sequence[int]) -> tuple[list[Epochs], EpochProcess]:

@@ -19,7 +19,8 @@ class PipelineTrainable(tune.Trainable):  # type: ignore[misc]
     """Base class for trainings in the form of a class: a step is one epoch.
 
     Subclasses have ``setup``, ``save_checkpoint`` and ``load_checkpoint`` as any Trainable has,
-    and ``train_epoch`` in place of ``step``.
+    and ``train_epoch`` in place of ``step``. With ``reset_config``, make loaders anew in it: each
+    trial has a hook of its own.
 
     Attributes
     ----------
@@ -66,6 +67,12 @@ class PipelineTrainable(tune.Trainable):  # type: ignore[misc]
             raise
         knobs.step(knobs.after)
         return result
+
+    def reset(self, new_config: dict[str, Any], storage: Any = None) -> bool:
+        """Leave the hook of the trial before: with ``reuse_actors``, each trial has its own."""
+        self.cleanup()
+        self._knobs = None
+        return bool(super().reset(new_config, storage))
 
     def cleanup(self) -> None:
         """Put settings back."""

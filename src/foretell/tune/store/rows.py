@@ -29,7 +29,7 @@ class EpochRow:
         *warm-up* for the first epoch of a process, *probe* for a setting on trial, else *steady*;
         *left out* if nothing is to be learned from it.
     core_s
-        CPU time of the training and its loader workers.
+        CPU time of the training and its loader workers; trainings of one process have that of all.
     load_others
         Cores that other programs kept busy; other trainings of foretell are not counted.
     n_siblings

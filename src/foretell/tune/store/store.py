@@ -252,12 +252,12 @@ class Store(Closeable):
     # Profiles, for paper mode
 
     def add_profile(self, row: ProfileRow) -> None:
-        """Add a profile, or what became of it."""
+        """Add a profile, or what became of it; a best setting that was found stays."""
         best_s = None if row.best_s == float("inf") else row.best_s
         self._data.run(
             "INSERT INTO profiles (job, trial, machine, batch, counters, was_known, best, best_s) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, trial, machine) DO UPDATE SET "
-            "best = excluded.best, best_s = excluded.best_s",
+            "best = excluded.best, best_s = excluded.best_s WHERE excluded.best_s IS NOT NULL",
             [row.job, row.trial, machine_id(), row.batch, packed(row.counters),
              int(row.was_known), packed(row.best), best_s],
         )  # fmt: skip

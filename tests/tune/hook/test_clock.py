@@ -1,0 +1,53 @@
+"""What other trainings and other programs used, as the clock tells them apart."""
+
+import subprocess
+import sys
+import time
+
+import psutil
+
+from foretell.tune.hook.clock import Clock
+
+#: A training whose loader worker computes.
+TRAINING = """
+import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+print(worker.pid, flush=True)
+sys.stdin.read()
+worker.kill()
+worker.wait()
+"""
+
+
+class Trainings:
+    """A store in which one other training is noted."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def trainings(self):
+        return [(self.process.pid, self.process.create_time())]
+
+
+def test_loader_workers_of_another_training_do_not_count_as_other_programs(monkeypatch):
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as training:
+        worker = psutil.Process(int(training.stdout.readline()))
+        all_of_them = [psutil.Process(), psutil.Process(training.pid), worker]
+        fields = psutil.cpu_times()
+
+        def only_they_compute():
+            used = [process.cpu_times() for process in all_of_them]
+            return fields._make([sum(t.user + t.system for t in used)] + [0.0] * (len(fields) - 1))
+
+        monkeypatch.setattr(psutil, "cpu_times", only_they_compute)
+        clock = Clock(Trainings(all_of_them[1]))
+        clock.start()
+        before_s = worker.cpu_times().user
+        while worker.cpu_times().user < before_s + 0.3:
+            time.sleep(0.02)
+        measured = clock.read()
+        training.stdin.close()
+    assert measured.n_siblings == 1
+    assert measured.load_others * measured.epoch_s < 0.15
