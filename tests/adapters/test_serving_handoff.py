@@ -3,8 +3,12 @@
 import json
 import os
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 
 from foretell.adapters.serving_handoff import hand_off_deployment
@@ -80,8 +84,7 @@ def test_triton_has_no_dynamic_batching_without_batches_and_knows_indices():
 BENTOML = """
 import json, sys, types
 torch = types.ModuleType("torch")
-net = types.ModuleType("net"); net.build_net = lambda: None
-sys.modules |= {"torch": torch, "net": net}
+sys.modules["torch"] = torch
 space = {"__name__": "service"}
 exec(compile(sys.stdin.read(), "service.py", "exec"), space)
 service = space["BuildNetService"]
@@ -103,6 +106,39 @@ def test_bentoml_takes_the_service():
 def test_bentoml_takes_a_service_without_batches():
     read = tool(BENTOML, hand_off_deployment(deployment(batch=1), "bentoml"))
     assert read["batchable"] is False
+
+
+FILE = """
+import torch
+from torch import nn
+
+class Two(nn.Module):
+    def forward(self, x):
+        return x.bfloat16(), x.sum()
+
+def build():
+    return Two()
+"""
+
+
+def test_a_service_for_bentoml_runs_a_network_of_any_file_that_returns_a_tuple(
+    tmp_path, monkeypatch
+):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    bentoml = ModuleType("bentoml")
+    bentoml.service = bentoml.api = lambda **settings: lambda made: made
+    monkeypatch.setitem(sys.modules, "bentoml", bentoml)
+    (tmp_path / "le-net.py").write_text(FILE)
+    found = replace(
+        deployment(),
+        network=Network(f"{tmp_path}/le-net.py:build", (4,)),
+        description={**DESCRIPTION, "output_dtype": "bfloat16"},
+    )
+    space = {"__name__": "service", "__file__": str(tmp_path / "service.py")}
+    exec(compile(hand_off_deployment(found, "bentoml"), "service.py", "exec"), space)
+    samples = np.arange(8.0).reshape(2, 4)
+    assert np.array_equal(space["BuildService"]().predict(samples), samples)
 
 
 RAY_SERVE = """

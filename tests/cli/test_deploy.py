@@ -45,7 +45,7 @@ def test_a_second_call_measures_nothing_and_prints_the_form(answered):
     assert "3 of them before" in found.stderr
 
 
-GOOD = ["--arrivals", "poisson:5/s"]
+GOOD, OFFLINE = ["--arrivals", "poisson:5/s"], ["--scenario", "offline"]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,9 @@ GOOD = ["--arrivals", "poisson:5/s"]
         ([f"{FILE}:small", "--input", "16", *GOOD, "--dtype", "complex"], "--dtype"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--overhead", "x"], "--overhead"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--as", "torchserve"], "--as"),
+        ([f"{FILE}:small", "--input", "16", *GOOD, "--as", "triton", "--json"], "--as triton"),
+        ([f"{FILE}:small", "--input", "16", *OFFLINE, "--replicas", "4"], "--replicas 4"),
+        ([f"{FILE}:small", "--input", "16", *OFFLINE, "--vary", "wait=2ms"], "--vary wait"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--set", "width=1,2"], "--set"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "-o", "report.doc"], "report.doc"),
         (["nowhere.py:build", "--input", "16", *GOOD], "nowhere.py"),

@@ -1,5 +1,6 @@
 """Networks for tests: some that can be served, and some that cannot."""
 
+import builtins
 import sys
 
 import torch
@@ -80,6 +81,23 @@ class Killed(nn.Module):
 
 def killed():
     return Killed()
+
+
+class Picky(nn.Module):
+    """Raises an error without a text in large batches."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = getattr(builtins, error)
+
+    def forward(self, x):
+        if len(x) > 6:
+            raise self.error
+        return x.flatten(1)
+
+
+def picky(error):
+    return Picky(error)
 
 
 def chatty():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from foretell.decide.deployment.batch_times import PESSIMISTIC, Point, times_by_
 from foretell.decide.deployment.question import Question
 from foretell.decide.deployment.scenario import read_scenario
 from foretell.decide.deployment.settings import Choices, Setting
+from foretell.decide.deployment.wording import time_text
 from foretell.deploy.choose import choose, choose_deployment
 from foretell.deploy.deployable import Deployable
 from foretell.deploy.network import Effort
@@ -32,11 +34,22 @@ def times(lines=None, levels=(1.0,)):
     )
 
 
-def answer(arrivals, limit_s=None, **options):
+def answer(arrivals, limit_s=None, worse=None, **options):
     known = times(options.pop("lines", None), options.pop("levels", (1.0,)))
     choices = Choices(options.pop("batches", SIZES), tuple(known), options.pop("waits_s", None))
     question = Question(read_scenario(arrivals), choices, limit_s, **options)
-    return choose(question, known, Player(known, question.overhead_s, n_arrivals=20_000)), known
+    play = Player(known, question.overhead_s, n_arrivals=20_000)
+    return choose(question, known, play if worse is None else off(play, worse)), known
+
+
+def off(play, worse):
+    """Return a player whose thorough plays have a longer p99 than rough ones, by this factor."""
+
+    def played(setting, scenario, *, sureness, is_rough):
+        figures = play(setting, scenario, sureness=sureness, is_rough=True)
+        return figures if is_rough else replace(figures, p99_s=worse * figures.p99_s)
+
+    return played
 
 
 def test_the_best_p99_of_all_settings_on_the_fewest_cores_is_chosen():
@@ -80,6 +93,41 @@ def test_a_rate_above_capacity_tells_how_many_replicas_would_do():
     assert found.chosen.replicas <= enough
 
 
+def best_p99_s(rate_per_s):
+    """Return the lowest p99 of one replica with one thread, by rough plays."""
+    play, scenario = Player(times({1: LINES[1]})), read_scenario(f"poisson:{rate_per_s}/s")
+    settings = (Setting(batch, 0.0, 1) for batch in SIZES)
+    return min(play(s, scenario, sureness=PESSIMISTIC, is_rough=True).p99_s for s in settings)
+
+
+def test_a_replica_more_is_taken_where_only_rough_plays_keep_the_limit():
+    limit_s = 1.05 * best_p99_s(600)
+    options = {"lines": {1: LINES[1]}, "waits_s": (0.0,)}
+    found, _ = answer("poisson:600/s", limit_s, worse=1.0, **options)
+    assert found.chosen.replicas == 1
+    found, _ = answer("poisson:600/s", limit_s, worse=1.2, **options)
+    assert found.chosen.replicas == 2
+    with pytest.raises(NothingUsableError, match="with 1 replica keeps") as caught:
+        answer("poisson:600/s", limit_s, worse=1.2, most_replicas=1, **options)
+    assert caught.value.remedy[1].value == "2"
+    assert f"the closest comes to {time_text(1.2 * best_p99_s(600))}." in str(caught.value)
+
+
+def test_settings_far_below_the_limit_are_tried_where_those_near_it_break_it():
+    waits = (0.0, *(0.001 * ms for ms in range(26, 38, 2)))
+    options = {"goal": "energy", "lines": {1: LINES[1]}, "waits_s": waits}
+    found, _ = answer("poisson:200/s", 0.05, **options)
+    assert found.chosen.wait_s > 0
+    found, _ = answer("poisson:200/s", 0.05, worse=1.8, **options)
+    assert (found.chosen.wait_s, found.chosen.replicas) == (0.0, 1)
+
+
+def test_a_wait_that_breaks_the_limit_is_named_and_no_replicas_are_offered():
+    with pytest.raises(NothingUsableError, match="a wait of 60 ms breaks the limit") as caught:
+        answer("poisson:20/s", 0.05, batches=(4, 8), waits_s=(0.06,), most_replicas=1)
+    assert str(caught.value.remedy[1]) == "vary={'wait': 0}"
+
+
 def test_a_limit_below_one_sample_tells_what_is_attainable():
     with pytest.raises(NothingUsableError, match="best attainable") as caught:
         answer("poisson:10/s", 0.002)
@@ -113,6 +161,11 @@ def test_offline_takes_the_most_samples_per_second():
     found, _ = answer("offline")
     assert (found.chosen.batch, found.chosen.threads) == (32, 2)
     assert found.figures.per_s == pytest.approx(32 / (0.004 + 0.0006 * 32))
+
+
+def test_offline_takes_the_least_energy_where_that_is_asked_for():
+    found, _ = answer("offline", goal="energy")
+    assert (found.chosen.batch, found.chosen.threads) == (32, 1)
 
 
 def test_larger_batches_are_not_taken_for_better():
@@ -156,6 +209,16 @@ def test_bursts_that_no_number_of_replicas_can_bear_are_told():
     with pytest.raises(NothingUsableError, match="above capacity") as caught:
         answer("burst:64/1ms", most_replicas=1)
     assert caught.value.remedy == ()
+    with pytest.raises(NothingUsableError, match="no number of replicas would do"):
+        answer("burst:64/1ms")
+    with pytest.raises(NothingUsableError, match="more than 1,000 replicas would be needed"):
+        answer("burst:20000/20ms", batches=(4,))
+
+
+def test_bursts_may_take_as_many_replicas_as_requests():
+    # 12 samples in batches of 4 take 18.6 ms with pessimistic times, and 13 more than 20 ms.
+    found, _ = answer("burst:2000/20ms", batches=(1, 2, 4))
+    assert found.chosen.replicas == 167
 
 
 def test_waits_that_are_given_are_the_only_ones():
@@ -239,6 +302,24 @@ def test_batches_that_cannot_be_computed_are_left_out():
     assert any("cannot be computed" in note for note in found.measured.notes)
 
 
+@pytest.mark.slow
+def test_a_server_is_given_the_batches_that_can_be_computed():
+    pytest.importorskip("torch")
+    found = choose_deployment(
+        f"{FILE}:greedy",
+        "1,4,4",
+        "poisson:5/s",
+        vary={"batch": [1, 2, 4, 8], "threads": [1]},
+        effort=SHORT,
+        cache=None,
+    )
+    assert found.setting.batch <= 4
+    told = [note for note in found.measured.notes if "cannot be computed" in note]
+    assert len(told) == 1
+    assert told[0].startswith("Batches of 7 and more")
+    assert max(p.batch for p in found.measured.points) == 6
+
+
 def test_architectures_are_measured_once_each():
     pytest.importorskip("torch")
     family = Deployable(
@@ -271,3 +352,21 @@ def test_architectures_are_measured_once_each():
 def test_options_that_mean_nothing_are_refused_before_anything_starts(options, told):
     with pytest.raises(UsageError, match=told):
         choose_deployment(f"{FILE}:small", "1,4,4", "poisson:5/s", **options)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "options", "told"),
+    [
+        ("offline", {"minimize": "mean"}, "minimize"),
+        ("offline", {"replicas": 4}, "replicas"),
+        ("single-stream", {"replicas": 4}, "replicas"),
+        ("single-stream", {"vary": {"batch": [1, 8]}}, "vary"),
+        ("single-stream", {"vary": {"wait": ["2ms"]}}, "vary"),
+        ("burst:8/50ms", {"vary": {"wait": ["2ms"]}}, "vary"),
+        ("offline", {"vary": {"wait": [0, "2ms"]}}, "vary"),
+    ],
+)
+def test_what_a_scenario_has_no_use_for_is_refused_before_anything_starts(arrivals, options, told):
+    with pytest.raises(UsageError, match="the scenario") as caught:
+        choose_deployment(f"{FILE}:small", "1,4,4", arrivals, **options)
+    assert caught.value.option.name == told

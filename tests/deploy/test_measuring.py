@@ -5,6 +5,8 @@ import pytest
 from foretell.decide.deployment.batch_times import Point
 from foretell.decide.deployment.points import Points
 from foretell.deploy.measuring import measure_points
+from foretell.deploy.network import BatchFailedError
+from foretell.errors import NothingUsableError
 
 
 class Cache(dict):
@@ -18,12 +20,19 @@ class Cache(dict):
 class FakeStopwatch:
     """Times batches by a line, and slower from the second time on."""
 
-    def __init__(self, slower, disturbed=0.0):
-        self.slower, self.disturbed = slower, disturbed
-        self.cache, self.seen = Cache(), set()
+    def __init__(self, slower, disturbed=0.0, most_batch=1000):
+        self.slower, self.disturbed, self.most_batch = slower, disturbed, most_batch
+        self.cache, self.seen, self.failed = Cache(), set(), []
 
     def point(self, threads, batch):
+        if not self.can_compute(threads, batch):
+            raise BatchFailedError("no room")
         return self.cache.get(threads, batch) or self.timed(threads, batch)
+
+    def can_compute(self, threads, batch):
+        if batch > self.most_batch:
+            self.failed.append(batch)
+        return batch <= self.most_batch
 
     def timed(self, threads, batch):
         factor = self.slower if (threads, batch) in self.seen else 1.0
@@ -66,3 +75,19 @@ def test_points_of_the_cache_are_not_timed_again():
 
 def test_disturbed_measurements_are_told():
     assert any("Other work disturbed" in n for n in measured(FakeStopwatch(1.0, 0.5)).notes)
+
+
+@pytest.mark.parametrize("most_batch", [1, 6, 17, 31])
+def test_the_largest_batch_that_can_be_computed_is_found_by_halving_and_told_once(most_batch):
+    stopwatch = FakeStopwatch(1.0, most_batch=most_batch)
+    found = measured(stopwatch)
+    assert found.most_batch == most_batch
+    assert found.notes == [f"Batches of {most_batch + 1} and more cannot be computed: no room."]
+    assert len(stopwatch.failed) <= 6
+    assert {p.threads for p in found.points if p.batch == most_batch} == {1, 2}
+    assert max(p.batch for p in found.points) == most_batch
+
+
+def test_a_network_that_computes_no_batch_at_all_is_told():
+    with pytest.raises(NothingUsableError, match="a batch of 1 cannot be computed: no room"):
+        measured(FakeStopwatch(1.0, most_batch=0))

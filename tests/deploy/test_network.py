@@ -124,6 +124,14 @@ def test_a_batch_that_cannot_be_computed_is_told_apart_from_a_broken_network():
     process.close()
 
 
+@pytest.mark.parametrize("error", ["MemoryError", "AssertionError"])
+def test_whatever_a_large_batch_raises_is_told_with_the_kind_of_error(error):
+    with NetworkProcess(network("picky", arguments={"error": error}), 1) as process:
+        with pytest.raises(BatchFailedError, match=error):
+            process.timed(8, SHORT)
+        assert process.timed(4, SHORT)["median_s"] > 0
+
+
 def test_where_pytorch_is_not_installed_that_is_told(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ImportError('no torch')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -99,8 +99,6 @@ def _as_bentoml(found: Deployment) -> str:
     setting, question = found.setting, found.question
     place, _, function = found.network.build.rpartition(":")
     limit_ms = math.ceil(1e3 * (question.limit_s or found.choice.p99_s[1]))
-    is_file = place.endswith(".py")
-    module = Path(place).stem if is_file else place
     kind = found.network.dtype.partition(":")[0]
     arguments = ", ".join(f"{k}={v!r}" for k, v in found.network.arguments.items())
     batching = ""
@@ -109,13 +107,18 @@ def _as_bentoml(found: Deployment) -> str:
             f"batchable=True, batch_dim=0, max_batch_size={setting.batch}, "
             f"max_latency_ms={limit_ms}"
         )
+    # NumPy has no type for this one.
+    as_float = ".float()" if found.description["output_dtype"] == "bfloat16" else ""
     lines = [
         f'"""{_comments(found, "")[0].strip()}"""',
+        "",
+        "import importlib.util",
+        "import sys",
+        "from pathlib import Path",
         "",
         "import bentoml",
         "import numpy",
         "import torch",
-        f"from {module} import {function.partition('.')[0]}",
         "",
         "",
         f"@bentoml.service(workers={setting.replicas}, resources={{'cpu': '{setting.cores}'}}, "
@@ -123,14 +126,29 @@ def _as_bentoml(found: Deployment) -> str:
         f"class {_class_name(found)}:",
         "    def __init__(self) -> None:",
         f"        torch.set_num_threads({setting.threads})",
-        f"        self.network = {function}({arguments}).eval()  # load your weights here",
+        *_import_lines(place),
+        f"        self.network = module.{function}({arguments}).eval()  # load your weights here",
         "",
         f"    @bentoml.api({batching})",
         "    def predict(self, samples: numpy.ndarray) -> numpy.ndarray:",
         "        with torch.inference_mode():",
-        f"            return self.network(torch.as_tensor(samples, dtype=torch.{kind})).numpy()",
+        f"            found = self.network(torch.as_tensor(samples, dtype=torch.{kind}))",
+        "        found = found[0] if isinstance(found, (tuple, list)) else found",
+        f"        return found{as_float}.numpy()",
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _import_lines(place: str) -> list[str]:
+    """Return how a service gets the module of a network: a file may have any name."""
+    if not place.endswith(".py"):
+        return [f"        module = importlib.import_module({place!r})"]
+    return [
+        f"        path = Path(__file__).with_name({Path(place).name!r})  # beside this file",
+        "        spec = importlib.util.spec_from_file_location(path.stem, path)",
+        "        module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)",
+        "        spec.loader.exec_module(module)",
+    ]
 
 
 # Ray Serve
@@ -179,7 +197,6 @@ def _name(found: Deployment) -> str:
 
 def _class_name(found: Deployment) -> str:
     name = "".join(part.capitalize() for part in _name(found).split("_"))
-    # Not the name of the function: a class that builds its network is imported beside it.
     return f"{name if name[:1].isalpha() else f'Network{name}'}Service"
 
 

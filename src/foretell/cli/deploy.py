@@ -52,7 +52,8 @@ from foretell.errors import Option, UsageError
 )
 @click.option(
     "--measure", metavar="WHICH", default="auto", show_default=True,
-    help="auto measures at most a quarter of the batch times; all measures all of them.",
+    help="auto: at most a quarter of the batch times, and for each number of threads no more than "
+    "there are powers of two up to the largest batch, but up to three in any case; all: all.",
 )  # fmt: skip
 @click.option(
     "--power", metavar="WATTS",
@@ -94,6 +95,11 @@ def command(
 
     if form is not None:
         check_form(form)
+        if as_json:
+            raise UsageError(
+                "the answer is printed in one form", option=Option("form", form),
+                remedy=("leave out this or ", Option("as_json")),
+            )  # fmt: skip
     if output is not None:  # what cannot be written is refused before the work
         check_new(output, force=force)
         choose_form(output, None)

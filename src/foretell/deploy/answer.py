@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from foretell.decide.deployment.formulas import take_all_mean_s
 from foretell.decide.deployment.power import Power
 from foretell.decide.deployment.question import Choice, Question
-from foretell.decide.deployment.scenario import SERVER
 from foretell.decide.deployment.settings import Assessed, Figures, Setting
 from foretell.deploy.measuring import Measured
 from foretell.deploy.network import Network
@@ -55,16 +53,6 @@ class Deployment:
             return None
         return self.power.joules(self.setting, self.figures)
 
-    @property
-    def mean_by_formula_s(self) -> float | None:
-        """The mean latency by Inoue's formula, for a server that takes all that wait."""
-        if self.question.scenario.name != SERVER or self.setting.wait_s > 0:
-            return None
-        times = self.measured.times[self.setting.threads]
-        rate = self.question.scenario.rate_per_s / self.setting.replicas
-        found = take_all_mean_s(times.fixed_s + self.question.overhead_s, times.each_s, rate)
-        return found if found < float("inf") else None
-
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         measured, choice = self.measured, self.choice
@@ -77,7 +65,6 @@ class Deployment:
             "overhead_s": self.question.overhead_s,
             "setting": self.setting.to_json(),
             "predicted": {**self.figures.to_json(), "p99_90_s": list(choice.p99_s)},
-            "mean_by_formula_s": self.mean_by_formula_s,
             "holds_to_per_s": choice.holds_to_per_s,
             "energy_j": self.joules,
             "power": None if self.power is None else self.power.to_json(),

@@ -106,8 +106,8 @@ class _Network:
                 rounds = [self._round(samples, asked) for _ in range(_N_ROUNDS)]
                 while len(rounds) < _MOST_ROUNDS and len(_undisturbed(rounds)) < _N_ROUNDS:
                     rounds.append(self._round(samples, asked))
-        except (MemoryError, RuntimeError) as error:
-            raise _FailedError(str(error).splitlines()[0], "batch") from None
+        except Exception as error:  # a network of the user's own may raise anything
+            raise _FailedError(_said(error), "batch") from None
         finally:
             gc.enable()
         return _summary(_undisturbed(rounds) or rounds, len(rounds))

@@ -11,7 +11,7 @@ from typing import Any
 from foretell.decide.deployment.batch_times import Times
 from foretell.decide.deployment.points import Points
 from foretell.decide.deployment.power import Power, read_power
-from foretell.decide.deployment.question import MOST_LOAD, P99, Choice, Play, Question
+from foretell.decide.deployment.question import ENERGY, MEAN, MOST_LOAD, P99, Choice, Play, Question
 from foretell.decide.deployment.scenario import (
     MULTI_STREAM,
     OFFLINE,
@@ -52,7 +52,8 @@ class DeployOptions:
     overhead_s
         What the server adds to each batch.
     measure
-        ``auto`` measures at most a quarter of the batch times; ``all`` all of them.
+        ``auto``: at most a quarter of the batch times, and for each number of threads no more than
+        there are powers of two up to the largest batch, but up to three in any case; ``all``: all.
     power
         Watts when idle and when busy, ``20W,65W``; None looks the processor up.
     cache
@@ -123,6 +124,7 @@ def choose_deployment(
         chosen.replicas,
         chosen.overhead_s,
     )
+    _check_used(question, vary or {})
     power = _power(chosen.power)
     measured, description = _measure(network, question, chosen)
     if measured.most_batch is not None:
@@ -154,6 +156,35 @@ def _options(given: Mapping[str, Any]) -> DeployOptions:
     if not 0 <= found.overhead_s < float("inf"):
         raise UsageError(f"must be 0 s or more, not {found.overhead_s}", option=Option("overhead"))
     return found
+
+
+def _check_used(question: Question, vary: Mapping[str, Values]) -> None:
+    """Refuse what the scenario has no use for, rather than ignore it."""
+    name, choices = question.scenario.name, question.choices
+    if name == SERVER:
+        return
+    if any(wait_s > 0 for wait_s in choices.waits_s or ()):
+        raise UsageError(
+            f"in the scenario {name} no sample waits for others; leave the wait out",
+            option=Option("vary", key="wait"),
+        )
+    if name == SINGLE_STREAM and "batch" in vary and choices.batches != (1,):
+        raise UsageError(
+            f"in the scenario {name} there is one sample at a time; leave the batch out",
+            option=Option("vary", key="batch"),
+        )
+    if name != MULTI_STREAM and question.most_replicas not in (None, 1):
+        raise UsageError(
+            f"the scenario {name} is about one replica; leave the replicas out",
+            option=Option("replicas", str(question.most_replicas)),
+        )
+    if name == OFFLINE and question.goal == MEAN:
+        raise UsageError(
+            f"in the scenario {name} no request waits, and the most samples per second are chosen; "
+            "leave it out",
+            option=Option("minimize", MEAN),
+            remedy=("or write ", Option("minimize", ENERGY)),
+        )
 
 
 def _limit(p99: str | float | None) -> float | None:

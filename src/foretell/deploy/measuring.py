@@ -20,6 +20,8 @@ from foretell.errors import NothingUsableError
 _LARGE_DRIFT = 0.05
 #: Beyond it, it is a disturbance that the rounds did not show, and no interval would help.
 _MOST_DRIFT = 0.25
+#: Tells whether a batch size can be computed at all.
+_TRIAL = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=1, calls_s=0.0)
 #: Says which threads and batch sizes a choice by the times so far depends on.
 Wanted = Callable[[Times], list[tuple[int, int]]]
 
@@ -57,12 +59,20 @@ class Stopwatch:
         found = self.cache.get(threads, batch)
         return self.timed(threads, batch) if found is None else found
 
-    def timed(self, threads: int, batch: int) -> Point:
+    def can_compute(self, threads: int, batch: int) -> bool:
+        """Try a batch size, which takes less time than to measure it."""
+        try:
+            self.timed(threads, batch, _TRIAL)
+        except BatchFailedError:
+            return False
+        return True
+
+    def timed(self, threads: int, batch: int, effort: Effort | None = None) -> Point:
         """Time a batch size, whether that was done before or not."""
         if threads not in self._processes:
             self._processes[threads] = NetworkProcess(self.network, threads)
         try:
-            timed = self._processes[threads].timed(batch, self.effort)
+            timed = self._processes[threads].timed(batch, effort or self.effort)
         except BatchFailedError:
             self._processes.pop(threads).close()
             raise
@@ -113,7 +123,7 @@ def measure_points(
         try:
             point = stopwatch.point(threads, batch)
         except BatchFailedError as error:
-            plan = _smaller(plan, found, batch, error)
+            plan = _smaller(stopwatch, plan, found, spot, error)
             continue
         found.points.append(point)
         plan.tell(threads, batch, foretold, point.median_s)
@@ -169,13 +179,29 @@ def _wanted(found: Measured, plan: Points, wanted: Wanted) -> list[tuple[int, in
     return [] if is_early else wanted(found.times)
 
 
-def _smaller(plan: Points, found: Measured, batch: int, error: BatchFailedError) -> Points:
-    """Go on with smaller batches only, as this one cannot be computed."""
+def _smaller(
+    stopwatch: Stopwatch,
+    plan: Points,
+    found: Measured,
+    failed: tuple[int, int],
+    error: BatchFailedError,
+) -> Points:
+    """Go on with the batch sizes that can be computed, up to the largest, found by halving."""
+    threads, batch = failed
     sizes = [size for size in plan.sizes if size < batch]
+    known = max((p.batch for p in found.points if p.batch < batch), default=0)
+    low, high = sum(size <= known for size in sizes), len(sizes)
+    while low < high:  # the first `low` sizes can be computed, and those from `high` on cannot
+        middle = (low + high) // 2
+        if stopwatch.can_compute(threads, sizes[middle]):
+            low = middle + 1
+        else:
+            batch, high = sizes[middle], middle
+    sizes = sizes[:low]
     if not sizes:
         raise NothingUsableError(f"a batch of {batch} cannot be computed: {error}")
     found.most_batch = sizes[-1]
-    found.notes.append(f"Batches of {batch} and more cannot be computed: {error}.")
+    found.notes = [f"Batches of {batch} and more cannot be computed: {error}."]
     found.points = [p for p in found.points if p.batch < batch]
     taken = {t: [s for s in own if s < batch] for t, own in plan.taken.items()}
     return Points(sizes, plan.threads, plan.is_whole, taken)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,9 @@ from foretell.simulate.batching import N_ARRIVALS, N_RUNS, play_runs
 
 Array = NDArray[np.float64]
 _N_ROUGH = 20_000
-_N_BURSTS = 20_000
+#: Bursts that are played. Of bursts of many batches fewer tell as much, as their times add up, and
+#: memory is for so many times of batches.
+_N_BURSTS, _MOST_TIMES = 20_000, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +66,12 @@ class Player:
         self, own: BatchTimes, table: Array, setting: Setting, scenario: Scenario
     ) -> Figures:
         each = -(-scenario.n_samples // setting.replicas)
-        sizes = parts_of(each, setting.batch)
-        draws = _draws(self.seed, len(sizes), table.shape[1])
-        spans = np.array([table[size][draws[k]] for k, size in enumerate(sizes)])
-        ends = np.cumsum(spans, axis=0)
-        mean_s = float((np.array(sizes)[:, None] * ends).sum(axis=0).mean() / each)
+        sizes = np.array(parts_of(each, setting.batch))
+        n_bursts = min(_N_BURSTS, -(-_MOST_TIMES // len(sizes)))
+        random = np.random.default_rng(self.seed)
+        draws = random.integers(0, table.shape[1], (len(sizes), n_bursts))
+        ends = np.cumsum(table[sizes[:, None], draws], axis=0)
+        mean_s = float(sizes @ ends.mean(axis=1)) / each
         counts = np.bincount(sizes, minlength=len(table))
         return Figures(
             mean_s,
@@ -79,11 +81,6 @@ class Player:
             each / len(sizes),
             _core_s(own, table, counts),
         )
-
-
-@lru_cache(maxsize=16)
-def _draws(seed: int, n_batches: int, n_levels: int) -> NDArray[np.int64]:
-    return np.random.default_rng(seed).integers(0, n_levels, (n_batches, _N_BURSTS))
 
 
 def _alone(own: BatchTimes, table: Array, setting: Setting, *, is_offline: bool) -> Figures:

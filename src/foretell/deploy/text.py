@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from foretell.decide.deployment.batch_times import BatchTimes
-from foretell.decide.deployment.question import goal_value
+from foretell.decide.deployment.question import ENERGY, goal_value
 from foretell.decide.deployment.scenario import MULTI_STREAM, OFFLINE, SERVER
 from foretell.decide.deployment.settings import Assessed, Setting
 from foretell.decide.deployment.wording import rate_text, threads_text, time_text
@@ -124,7 +124,7 @@ def _telling(found: Deployment) -> list[Assessed]:
         value = float("inf") if one.figures is None else goal_value(goal, one.figures)
         return not one.is_kept, value
 
-    if found.question.scenario.name == OFFLINE:
+    if _counts_samples(found):
         best = [max(own, key=lambda a: a.figures.per_s if a.figures else 0.0)
                 for own in groups.values()]  # fmt: skip
     else:
@@ -140,6 +140,11 @@ def _telling(found: Deployment) -> list[Assessed]:
     shown = {id(a): a for a in [*threads, *waits[:1], *waits[-1:], *ends, *near]}
     order = {id(a): k for k, a in enumerate(best)}
     return sorted(shown.values(), key=lambda a: order[id(a)])[:_MOST_SHOWN]
+
+
+def _counts_samples(found: Deployment) -> bool:
+    """Whether the most samples per second are the best."""
+    return found.question.scenario.name == OFFLINE and found.question.goal != ENERGY
 
 
 def _difference(found: Deployment, one: Assessed) -> str:
@@ -165,7 +170,7 @@ def _against(found: Deployment, one: Assessed) -> str:
         )
     if chosen is None or chosen.figures is None:
         return f"p99 up to {time_text(figures.p99_s)}"
-    if found.question.scenario.name == OFFLINE:
+    if _counts_samples(found):
         change = figures.per_s / chosen.figures.per_s - 1
         return f"{100 * change:+.0f} %, at least {rate_text(figures.per_s)}"
     goal = found.question.goal
@@ -179,6 +184,8 @@ def _busy(found: Deployment, one: Assessed) -> str:
     assert one.figures is not None
     if found.question.scenario.name == SERVER:
         return f"{rough_percent(one.figures.busy)} busy"
+    if found.question.scenario.name == OFFLINE:
+        return f"at least {rate_text(one.figures.per_s)}"
     return f"mean {time_text(one.figures.mean_s)}"
 
 

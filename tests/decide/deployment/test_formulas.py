@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.decide.deployment.formulas import burst_mean_s, parts_of, take_all_mean_s
+from foretell.decide.deployment.formulas import parts_of, take_all_mean_s
 
 
 def test_nobody_waits_where_nobody_else_arrives():
@@ -23,8 +23,3 @@ def test_parts_hold_all_samples_and_none_is_larger_than_the_batch(n_samples, bat
     assert sum(parts) == n_samples
     assert len(parts) == math.ceil(n_samples / batch)
     assert 1 <= min(parts) <= max(parts) <= batch
-
-
-def test_mean_of_a_burst_counts_each_sample_with_the_end_of_its_batch():
-    # 2 samples end after 3 s, 2 after 7 s, 1 after 8 s
-    assert burst_mean_s([2, 2, 1], [3.0, 4.0, 1.0]) == pytest.approx((2 * 3 + 2 * 7 + 8) / 5)

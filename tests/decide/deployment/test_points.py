@@ -34,14 +34,23 @@ def test_at_most_a_quarter_is_measured_with_both_ends_and_nothing_twice(n, n_thr
     assert len(set(spots)) == len(spots)
     least = n_threads * min(LEAST_POINTS, n)
     assert len(spots) <= max(least, MOST_SHARE * points.n_grid)
+    n_powers = sum(2**k <= n for k in range(9))
     for threads in range(1, n_threads + 1):
+        assert sum(t == threads for t, _ in spots) <= max(LEAST_POINTS, n_powers)
         assert {(threads, 1), (threads, n)} <= set(spots)
 
 
 def test_curves_that_were_foretold_take_fewer_points():
     few = measured(Points(range(1, 65), [1, 2]), foretold)
     many = measured(Points(range(1, 65), [1, 2]), surprising)
-    assert len(few) < len(many) <= 0.25 * 128
+    assert len(few) < len(many) <= 2 * 7
+
+
+def test_no_more_is_measured_than_by_someone_who_tries_the_powers_of_two():
+    favored = [(1, size) for size in range(20, 40)]
+    spots = measured(Points(range(1, 65), [1, 2]), surprising, wanted=favored)
+    assert sum(threads == 1 for threads, _ in spots) == 7
+    assert sum(threads == 2 for threads, _ in spots) <= 7
 
 
 def test_what_the_choice_depends_on_is_measured():

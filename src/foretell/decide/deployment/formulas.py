@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 
 def capacity_per_s(cap: int, mean_s: float) -> float:
@@ -45,16 +44,3 @@ def parts_of(n_samples: int, batch: int) -> list[int]:
     """
     full, rest = divmod(n_samples, batch)
     return [batch] * full + ([rest] if rest else [])
-
-
-def burst_mean_s(sizes: Sequence[int], times_s: Sequence[float]) -> float:
-    """Return the mean response of samples that came together: Σ b·t / N, t the end of its batch.
-
-    >>> burst_mean_s([3, 1], [2.0, 1.0])
-    2.25
-    """
-    total = end = 0.0
-    for size, time_s in zip(sizes, times_s, strict=True):
-        end += time_s
-        total += size * end
-    return total / sum(sizes)

@@ -46,12 +46,24 @@ class Points:
         return len(self.sizes) * len(self.threads)
 
     @property
+    def most_each(self) -> int:
+        """How many points per thread count may be measured.
+
+        Not more than there are powers of two up to the largest batch: someone who measures all of
+        those needs no choice of points.
+        """
+        if self.is_whole:
+            return len(self.sizes)
+        return min(len(self.sizes), max(LEAST_POINTS, self.sizes[-1].bit_length()))
+
+    @property
     def most(self) -> int:
         """How many points may be measured."""
         if self.is_whole:
             return self.n_grid
         least = min(LEAST_POINTS, len(self.sizes)) * len(self.threads)
-        return max(least, int(MOST_SHARE * self.n_grid))
+        most = min(int(MOST_SHARE * self.n_grid), self.most_each * len(self.threads))
+        return max(least, most)
 
     @property
     def n_taken(self) -> int:
@@ -69,14 +81,15 @@ class Points:
         if self.n_taken >= self.most:
             return None
         for threads, size in [*self._first(), *wanted]:
-            if size in self.sizes and size not in self.taken.get(threads, []):
+            own = self.taken.get(threads, [])
+            if size in self.sizes and size not in own and len(own) < self.most_each:
                 return self._take(threads, size)
         # Where the choice is, the curve has to be known better than elsewhere.
         favored = {threads for threads, _ in wanted}
         gaps = [
             (self._width(t, s) * (_FAVOR if t in favored else 1), t, s)
             for t in self.threads
-            if (s := self._widest(t))
+            if len(self.taken[t]) < self.most_each and (s := self._widest(t))
         ]
         if not gaps:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from foretell.decide.deployment.settings import Assessed, Choices, Figures, Sett
 from foretell.errors import Option, UsageError, suggest
 
 P99, MEAN, ENERGY = "p99", "mean", "energy"
+#: More replicas than these are not tried.
 MOST_REPLICAS = 1_000
 #: What is minimized among settings that keep the limit on the fewest cores.
 GOALS = (P99, MEAN, ENERGY)
@@ -121,3 +122,22 @@ def best_batches(found: Sequence[Assessed], goal: str, n: int) -> list[int]:
     known = [a for a in found if a.figures is not None]
     known.sort(key=lambda a: (not a.is_kept, goal_value(goal, a.figures)))  # type: ignore[arg-type]
     return list(dict.fromkeys(a.setting.batch for a in known))[:n]
+
+
+def fewest_replicas(will_do: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the fewest replicas that will do; where none will, the most that may be tried.
+
+    Steps are doubled until a number will do, and the last step is halved.
+
+    >>> fewest_replicas(lambda n: n >= 11, 3, 1000), fewest_replicas(lambda n: n >= 11, 3, 8)
+    (11, 8)
+    """
+    high, step = least, 1
+    while not will_do(high):
+        if high >= most:
+            return most
+        least, high, step = high + 1, min(high + step, most), 2 * step
+    while least < high:
+        middle = (least + high) // 2
+        least, high = (least, middle) if will_do(middle) else (middle + 1, high)
+    return high

@@ -7,13 +7,23 @@ from dataclasses import replace
 from functools import partial
 
 from foretell.decide.deployment.batch_times import OPTIMISTIC, PESSIMISTIC, Times
-from foretell.decide.deployment.question import Choice, Play, Question, goal_value, ranked
+from foretell.decide.deployment.question import (
+    ENERGY,
+    MOST_REPLICAS,
+    Choice,
+    Play,
+    Question,
+    fewest_replicas,
+    goal_value,
+    ranked,
+)
 from foretell.decide.deployment.scenario import MULTI_STREAM, OFFLINE
 from foretell.decide.deployment.settings import Assessed, Setting
 from foretell.decide.deployment.wording import time_text
 from foretell.errors import NothingUsableError, Option
 
-_MOST_REPLICAS = 64
+#: Settings whose energy is equal within a percent are ranked by samples per second.
+_EQUAL = 1.01
 
 
 def choose_stream(question: Question, times: Times, play: Play) -> Choice:
@@ -24,10 +34,9 @@ def choose_stream(question: Question, times: Times, play: Play) -> Choice:
         kept = [a for a in found if a.is_kept]
         if not kept:
             raise _no_setting(question, found, play)
-        best = max(kept, key=lambda a: 0.0 if a.figures is None else a.figures.per_s)
-        return _chosen(question, best.setting, play, found)
+        return _chosen(question, _best_offline(kept, question.goal).setting, play, found)
     if name == MULTI_STREAM:
-        found = _fewest_replicas(question, play)
+        found = _with_fewest_replicas(question, play)
         kept = ranked(found, question.goal, times)
     else:  # one sample at a time leaves no other work for cores, so that they may all be used
         found = _assess_all(question, _settings(question, [1], 1), play)
@@ -42,6 +51,14 @@ def _value(goal: str, one: Assessed) -> float:
     return goal_value(goal, one.figures)
 
 
+def _best_offline(kept: list[Assessed], goal: str) -> Assessed:
+    """Return the setting with the most samples per second, or that with the least energy."""
+    if goal == ENERGY:
+        most = _EQUAL * min(_value(goal, one) for one in kept)
+        kept = [one for one in kept if _value(goal, one) <= most]
+    return max(kept, key=lambda a: 0.0 if a.figures is None else a.figures.per_s)
+
+
 def _settings(question: Question, batches: Iterable[int], replicas: int) -> list[Setting]:
     return [
         Setting(batch, 0.0, threads, replicas)
@@ -50,18 +67,20 @@ def _settings(question: Question, batches: Iterable[int], replicas: int) -> list
     ]
 
 
-def _fewest_replicas(question: Question, play: Play) -> list[Assessed]:
+def _with_fewest_replicas(question: Question, play: Play) -> list[Assessed]:
+    """Assess settings with as few replicas as will do; more than samples have nothing to do."""
     n_samples = question.scenario.n_samples
-    most = min(question.most_replicas or _MOST_REPLICAS, n_samples)
-    found: list[Assessed] = []
-    for replicas in range(1, most + 1):
+    found: dict[int, list[Assessed]] = {}
+
+    def will_do(replicas: int) -> bool:
         each = -(-n_samples // replicas)
         batches = [b for b in question.choices.batches if b <= each]
         batches = batches or [min(question.choices.batches)]
-        found = _assess_all(question, _settings(question, batches, replicas), play)
-        if any(a.is_kept for a in found):
-            break
-    return found
+        found[replicas] = _assess_all(question, _settings(question, batches, replicas), play)
+        return any(a.is_kept for a in found[replicas])
+
+    most = min(question.most_replicas or MOST_REPLICAS, n_samples)
+    return found[fewest_replicas(will_do, 1, most)]
 
 
 def _assess_all(question: Question, settings: list[Setting], play: Play) -> list[Assessed]:
@@ -104,19 +123,22 @@ def _no_setting(question: Question, found: list[Assessed], play: Play) -> Nothin
             f"no setting keeps a p99 of {time_text(question.limit_s or 0.0)}: "
             f"{time_text(min(known))} is the best attainable"
         )
-    enough = _enough(question, play) if is_multi else None
-    if enough is None:
+    if not is_multi:
         return NothingUsableError(told, option=option)
-    return NothingUsableError(
-        f"{told}.",
-        option=option,
-        remedy=(f"{enough} would do: ", Option("replicas", str(enough))),
-    )
+    enough = _enough(question, play)
+    if enough is not None:
+        remedy = (f"{enough} would do: ", Option("replicas", str(enough)))
+        return NothingUsableError(f"{told}.", option=option, remedy=remedy)
+    if question.scenario.n_samples > MOST_REPLICAS:
+        told += f"; more than {MOST_REPLICAS:,} replicas would be needed, which are not tried"
+    else:  # with a replica for each sample it was tried, too
+        told += "; no number of replicas would do"
+    return NothingUsableError(told, option=option)
 
 
 def _enough(question: Question, play: Play) -> int | None:
     """Return how many replicas would do, if there were no limit to them."""
     if question.most_replicas is None:
         return None
-    found = _fewest_replicas(replace(question, most_replicas=None), play)
+    found = _with_fewest_replicas(replace(question, most_replicas=None), play)
     return min((a.setting.replicas for a in found if a.is_kept), default=None)
