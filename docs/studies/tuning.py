@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pandas as pd
 from page import DOCS, EXAMPLES, STUDIES, Study, markdown
 
 sys.path.insert(0, str(DOCS.parent))
+from benchmarks.networks import LARGE_CASES
 from benchmarks.tune_eta import MODEL
 from benchmarks.tune_played import N_TRIALS, played, share_as_good
 from benchmarks.tune_table import LEAST_PAIRS, MOST_OF_OTHERS, compare, pairs_of, quiet
@@ -162,17 +164,24 @@ def bar_of_hook(about: Mapping[str, Any]) -> Bar:
 
 
 def bars_of_budgets(runs: list[Any]) -> Iterator[Bar]:
-    """Compare the budgets with their bar, by how hard the target is."""
-    parts = {
-        "that few settings reach": [r for r in runs if r["target"] != PUBLISHED_TARGET],
-        "of 80 %": [r for r in runs if r["target"] == PUBLISHED_TARGET],
-    }
-    for name, own in parts.items():
+    """Compare the budgets with their bar, by how hard the target is and by how much data there is.
+
+    The published study asks for 80 %, with 50,000 examples and more.
+    """
+    large = {case.name for case in LARGE_CASES}
+    targets = {"80 %": True, "a target that few settings reach": False}
+    sizes = {"16,000 examples and more": True, "4,000 examples and fewer": False}
+    for (size, is_large), (name, is_published) in product(sizes.items(), targets.items()):
+        own = [
+            r for r in runs
+            if (r["network"] in large) == is_large
+            and (r["target"] == PUBLISHED_TARGET) == is_published
+        ]  # fmt: skip
         if own:
             ratio, low, high = budget_ratio(own, "multi")
-            yield (f"time to a target {name}, epochs and data together, of epochs alone (measured)",
-                   f"≤ {BUDGET_BAR:.2f}", f"{ratio:.2f} ({low:.2f} – {high:.2f})",
-                   ratio <= BUDGET_BAR)  # fmt: skip
+            yield (f"time to {name}, epochs and data together, of epochs alone "
+                   f"(measured, {size})", f"≤ {BUDGET_BAR:.2f}",
+                   f"{ratio:.2f} ({low:.2f} – {high:.2f})", ratio <= BUDGET_BAR)  # fmt: skip
 
 
 def played_words(n_seeds: int) -> str:
@@ -239,6 +248,12 @@ def budget_ratio(runs: list[dict[str, Any]], kind: str) -> tuple[float, float, f
     return float(np.exp(logs.mean())), *interval(logs)
 
 
+def n_seeds(runs: list[dict[str, Any]]) -> dict[str, int]:
+    """Count the seeds of each network."""
+    return {r["network"]: len({s["seed"] for s in runs if s["network"] == r["network"]})
+            for r in runs}  # fmt: skip
+
+
 def table_of_budgets(runs: list[dict[str, Any]]) -> str:
     """Return how long it takes to reach an accuracy with each budget."""
     rows = []
@@ -262,11 +277,16 @@ def table_of_budgets(runs: list[dict[str, Any]]) -> str:
               "reached"]  # fmt: skip
     return (
         "*Measured*: CPU time of one thread until the first trial reaches its target, in the "
-        f"median of {len({r['seed'] for r in runs})} seeds. One of eight settings that are drawn "
-        "at random reaches the higher target with all epochs on all data. 45 % reach 80 %: "
-        "there, most searches end with their first or second trial, and there is little to save "
-        "on bad settings.\n\n"
+        f"median of {' to '.join(map(str, sorted({*n_seeds(runs).values()})))} seeds. 80 % is the "
+        "target of the published study. One of eight settings that are drawn at random reaches the "
+        "higher target with all epochs on all data. *Images* are those of MNIST, each shifted "
+        "eight times; texts are made up.\n\n"
         f"{markdown(header, rows)}\n"
+        "What counts is how much a tenth of the data tells. Of 2,000 images that are 200, and with "
+        "a large batch a handful of steps, after which no setting has learned anything: bad ones "
+        "are not stopped sooner, and good ones learn later. Of 16,000 images a tenth is enough. "
+        "Where a target is close to the best that can be reached, as that of the texts, only "
+        "training on all data gets there, and both together take longer.\n\n"
         "*Published* by EdgeTune for ResNet, M5 and an RNN: with the budget of data alone, no "
         "trial is above 40 % after 100 trials, where the target is 80 %.\n"
     )

@@ -10,10 +10,25 @@ from itertools import pairwise
 #: The largest part of the grid that is measured, and how many points per thread count may be
 #: measured in any case, as fewer tell nothing of curves.
 MOST_SHARE, LEAST_POINTS = 0.25, 3
-#: A gap between two points is left alone once its middle was foretold this well.
-_SURPRISE = 0.05
-#: How many times wider gaps count for numbers of threads that the choice depends on.
+#: A gap between two points is left alone once its middle was foretold this well, and the larger
+#: size is at most so many times the smaller one: the best size is often between wide ones.
+_SURPRISE, _NARROW = 0.05, 4.0
+#: How many times wider gaps count for numbers of threads that the choice depends on, and again
+#: beside the batch sizes that it depends on.
 _FAVOR = 4.0
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """Two sizes with no measured one between them, and one in their middle."""
+
+    left: int
+    right: int
+    middle: int
+
+    @property
+    def width(self) -> float:
+        return self.right / self.left
 
 
 @dataclass
@@ -84,17 +99,23 @@ class Points:
             own = self.taken.get(threads, [])
             if size in self.sizes and size not in own and len(own) < self.most_each:
                 return self._take(threads, size)
-        # Where the choice is, the curve has to be known better than elsewhere.
-        favored = {threads for threads, _ in wanted}
         gaps = [
-            (self._width(t, s) * (_FAVOR if t in favored else 1), t, s)
-            for t in self.threads
-            if len(self.taken[t]) < self.most_each and (s := self._widest(t))
+            (gap.width * self._favor(threads, gap, wanted), threads, gap.middle)
+            for threads in self.threads
+            if len(self.taken[threads]) < self.most_each
+            for gap in self._gaps(threads)
         ]
         if not gaps:
             return None
         _, threads, size = max(gaps)
         return self._take(threads, size)
+
+    def _favor(self, threads: int, gap: _Gap, wanted: Sequence[tuple[int, int]]) -> float:
+        """Weigh a gap: where the choice is, the curve has to be known better than elsewhere."""
+        near = [size for t, size in wanted if t == threads]
+        if any(size in (gap.left, gap.right) for size in near):
+            return _FAVOR**2
+        return _FAVOR if near else 1.0
 
     def tell(self, threads: int, size: int, foretold_s: float | None, measured_s: float) -> None:
         """Hear how well a point was foretold: around those told well no others are measured."""
@@ -119,20 +140,15 @@ class Points:
         place = taken.index(size)
         return taken[max(place - 1, 0)], taken[min(place + 1, len(taken) - 1)]
 
-    def _middles(self, threads: int) -> list[tuple[float, int]]:
-        """Return the middle of each gap that is not settled, with the width of the gap."""
+    def _gaps(self, threads: int) -> list[_Gap]:
+        """List the gaps that are not settled."""
         taken = sorted(self.taken[threads])
         found = []
         for left, right in pairwise(taken):
             inside = [s for s in self.sizes if left < s < right]
-            if inside and right > 2 * left and (threads, left, right) not in self._settled:
+            is_settled = right <= _NARROW * left and (threads, left, right) in self._settled
+            if inside and right > 2 * left and not is_settled:
                 middle = math.sqrt(left * right)
-                found.append((right / left, min(inside, key=lambda s: abs(math.log(s / middle)))))
+                inner = min(inside, key=lambda s: abs(math.log(s / middle)))
+                found.append(_Gap(left, right, inner))
         return found
-
-    def _widest(self, threads: int) -> int | None:
-        middles = self._middles(threads)
-        return max(middles)[1] if middles else None
-
-    def _width(self, threads: int, size: int) -> float:
-        return next(width for width, middle in self._middles(threads) if middle == size)
