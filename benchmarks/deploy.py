@@ -16,6 +16,7 @@ network, and what it has is not measured again, unless with ``--again``.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -60,6 +61,8 @@ N_WINDOWS, WINDOW_S, CAP = 4, 15.0, 8
 N_RUNS, N_OF_OTHERS, LEAST_REQUESTS = 20, 3, 662
 #: The rate of those runs, of what batches of the cap could serve.
 RATE_SHARE = 0.6
+#: The limits of those runs, as multiples of one request alone: the first that can be kept counts.
+LIMITS = (4, 8, 16, 32)
 #: Requests one after the other, and batches of one size that tell its time.
 N_ALONE, LEAST_OWN = 240, 5
 #: Cores that other programs and the host may take in a run on the server, and how often it is
@@ -306,6 +309,16 @@ def row_text(row):
 # How often limits are kept
 
 
+def advised(question, times, over, alone):
+    """Return the tightest limit that can be kept, of some, and the advice for it."""
+    player = Player(times, over, n_arrivals=N_ARRIVALS)
+    for factor in LIMITS:
+        limit = factor * alone
+        with contextlib.suppress(NothingUsableError):
+            return limit, choose(replace(question, limit_s=limit), times, player)
+    raise AssertionError("a limit of 32 times one batch cannot be kept")
+
+
 def limits(name):
     """Ask for advice, follow it, and count the runs in which the limit held; beside other rules."""
     network = network_of(name)
@@ -316,20 +329,15 @@ def limits(name):
     finally:
         server.close()
     alone = float(times[1].mean_s(1).item()) + over
-    rate, limit = RATE_SHARE * times[1].per_s(CAP, over), 4 * alone
+    rate = RATE_SHARE * times[1].per_s(CAP, over)
     question = Question(
         read_scenario(f"poisson:{rate:.6g}/s"),
         Choices((1, 2, 4, 8, 16, 32), (1,)),
-        limit,
         most_replicas=1,
         overhead_s=over,
     )
-    try:
-        choice = choose(question, times, Player(times, over, n_arrivals=N_ARRIVALS))
-    except NothingUsableError:  # then a limit that can be kept
-        question = replace(question, limit_s=8 * alone)
-        choice = choose(question, times, Player(times, over, n_arrivals=N_ARRIVALS))
-    limit, chosen = question.limit_s, choice.chosen
+    limit, choice = advised(question, times, over, alone)
+    chosen = choice.chosen
     rules = {
         "advice": Serving(chosen.batch, chosen.wait_s),
         "batch 1": Serving(1),
