@@ -16,9 +16,10 @@ The same search, configurations and seeds, in these ways:
 
 The machine must do nothing else: searches in which other programs used much of it are not compared.
 `--busy 1` keeps one core busy in all ways, as other jobs of the same machine do.
-All of it takes about 50 minutes. Every finished search is a line in the file of results; a run that is started again makes only those
-that are missing on this machine, or were disturbed. A warm search begins with a copy of the store
-of its cold one; where that is gone, the cold one is made again. `--summary` only prints results.
+All of it takes about 50 minutes. Every finished search is a line in the file of results; a run
+that is started again makes only those that are missing on this machine, or were disturbed. A warm
+search begins with a copy of the store of its cold one; where that is gone, the cold one is made
+again. `--summary` only prints results.
 """
 
 from __future__ import annotations

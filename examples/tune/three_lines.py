@@ -16,7 +16,7 @@ labels = torch.tensor(data.target)
 
 
 def train(config):
-    """Train a small network on handwritten digits; return its loss in the last epoch and what was tuned."""
+    """Train a small network on handwritten digits; return its last loss and what was tuned."""
     torch.manual_seed(0)
     nn = torch.nn
     network = nn.Sequential(
