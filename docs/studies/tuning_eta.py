@@ -32,7 +32,7 @@ def table_of_eta(rows: pd.DataFrame) -> str:
         known, alone, own = (of[of["basis"] == basis] for basis in (MODEL, NOTHING, OWN))
         cells.append([moment, *_told(known), *_told(alone), _told(own)[0],
                       rough_percent(known["mean_error"].median())])  # fmt: skip
-    n = len(rows[rows["after"] == 0.0])
+    n = len(rows[(rows["after"] == 0.0) & (rows["basis"] == MODEL)])
     names = rows["library"].str.capitalize() + " " + rows["scheduler"]
     header = ["moment", "error with a model", "held by the 90 % interval", "error without a model",
               "held", "chance alone", "error of the mean trial"]  # fmt: skip

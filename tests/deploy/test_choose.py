@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from foretell.decide.deployment.batch_times import PESSIMISTIC, Point, times_by_threads
+from foretell.decide.deployment.points import Points
 from foretell.decide.deployment.question import Question
 from foretell.decide.deployment.scenario import read_scenario
 from foretell.decide.deployment.settings import Choices, Setting
 from foretell.decide.deployment.wording import time_text
-from foretell.deploy.choose import choose, choose_deployment
+from foretell.deploy.choose import choose, choose_deployment, wanted_points
 from foretell.deploy.deployable import Deployable
+from foretell.deploy.measuring import measure_points
 from foretell.deploy.network import Effort
 from foretell.deploy.play import Player
 from foretell.errors import NothingUsableError, UsageError
@@ -178,6 +180,30 @@ def test_larger_batches_are_not_taken_for_better():
     question = Question(read_scenario("offline"), choices)
     assert lines
     assert choose(question, known, Player(known)).chosen.batch == 4
+
+
+class Rising:
+    """Times batches by a law that bends upwards beyond 24 samples, as where a cache is full."""
+
+    cache = property(lambda self: self)
+
+    def get(self, threads, batch):
+        seconds = (2.2 + 0.7 * batch) * (1 + 0.03 * max(0, batch - 24)) / threads
+        return Point(threads, batch, seconds, (1.0,), 0.01, threads, 20)
+
+    point = get
+
+
+def test_offline_few_points_find_the_best_batch_below_the_largest():
+    sizes, threads = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32), (1, 2)
+    question = Question(read_scenario("offline"), Choices(sizes, threads))
+    law, plan = Rising(), Points(sizes, threads)
+    few = measure_points(law, plan, lambda known: wanted_points(question, known, 0))
+    chosen = choose(question, few.times, Player(few.times)).chosen
+    each = {b: law.point(2, b).median_s / b for b in sizes}
+    assert len(few.points) <= len(sizes) * len(threads) / 4
+    assert chosen.threads == 2
+    assert each[chosen.batch] <= 1.1 * min(each.values())
 
 
 def test_multi_stream_enumerates_batches():

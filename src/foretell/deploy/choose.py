@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from foretell.decide.deployment.batch_times import Times
+from foretell.decide.deployment.batch_times import OPTIMISTIC, Times
 from foretell.decide.deployment.points import Points
 from foretell.decide.deployment.power import Power, read_power
 from foretell.decide.deployment.question import ENERGY, MEAN, MOST_LOAD, P99, Choice, Play, Question
@@ -246,9 +246,12 @@ def sizes_of(question: Question) -> list[int]:
 def wanted_points(question: Question, times: Times, seed: int) -> list[tuple[int, int]]:
     """Return what a rough choice depends on: its largest batch, and the usual one."""
     player = Player(times, question.overhead_s, seed, n_rough=_N_WANTED)
+    # Where only one batch size counts, the one to try next is the one that may turn out best.
+    is_offline = question.scenario.name == OFFLINE
 
     def roughly(setting: Setting, scenario: Scenario, **how: Any) -> Any:
-        return player(setting, scenario, sureness=how["sureness"], is_rough=True)
+        sureness = OPTIMISTIC if is_offline else how["sureness"]
+        return player(setting, scenario, sureness=sureness, is_rough=True)
 
     try:
         # Waits change the choice of points little, and take most of the time.
