@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.batch_server import ROOT, Serving, start_server
+from benchmarks.batch_server import LARGEST, ROOT, Serving, start_server
 from benchmarks.cores_of_others import CoresOfOthers
 from foretell.decide.deployment.batch_times import BatchTimes, Point, times_by_threads
 from foretell.decide.deployment.points import Points
@@ -181,9 +181,9 @@ def judged(question, measured, truth, judge):
 # Predictions beside a real server
 
 
-def batch_times(name, cap, threads=1):
+def batch_times(name, threads=1):
     """Measure some batch times, as `foretell deploy` does."""
-    sizes = list(range(1, cap + 1))
+    sizes = list(range(1, LARGEST + 1))
     with Stopwatch(network_of(name), threads, Effort(), None) as stopwatch:
         plan = Points(sizes, [threads])
         spots = [(threads, s) for s in sizes if s & (s - 1) == 0]
@@ -229,7 +229,7 @@ def foretold(times, over, rate, seed):
 def served(name):
     """Compare latencies at several loads."""
     network = network_of(name)
-    times = batch_times(name, CAP)
+    times = batch_times(name)
     server = start_server(network.build, network.shape, Serving(CAP), dict(network.arguments))
     rows, points = [], []
     try:
@@ -239,7 +239,7 @@ def served(name):
             rate = load * capacity
             runs, said = [], []
             for seed in range(100 * k, 100 * k + N_WINDOWS):
-                times = batch_times(name, CAP)
+                times = batch_times(name)
                 points += [p.to_json() for p in times[1].points]
                 said.append(foretold(times, over, rate, seed))
                 runs.append(quiet_run(server, rate, round(WINDOW_S * rate), seed))
@@ -347,7 +347,7 @@ def runs_of(network, serving, rate, seeds):
 def limits(name):
     """Ask for advice, follow it, and count the runs in which the limit held; beside other rules."""
     network = network_of(name)
-    times = batch_times(name, 32)
+    times = batch_times(name)
     server = start_server(network.build, network.shape, Serving(1), dict(network.arguments))
     try:
         over = overhead(server, times)
@@ -365,7 +365,7 @@ def limits(name):
     for k in range(N_ADVICES):
         if k:
             try:
-                question, choice = advised(question, batch_times(name, 32))
+                question, choice = advised(question, batch_times(name))
             except NothingUsableError as error:  # then nothing is promised, and nothing broken
                 say(f"  {name}, advice: {error}")
                 continue

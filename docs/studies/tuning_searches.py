@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -45,13 +46,14 @@ LOAD = 0.8
 def table_of_ways(results: list[Run]) -> str:
     """Return the times of searches by way, of v1 and of the best static setting."""
     parts = []
-    for scheduler, name in SCHEDULERS.items():
-        own = [pair for key, pair in pairs_of(results).items() if key[1] == scheduler]
+    networks = list(dict.fromkeys(row["workload"] for row in results))
+    for network, (scheduler, name) in product(networks, SCHEDULERS.items()):
+        own = [pair for key, pair in pairs_of(results).items() if key[:2] == (network, scheduler)]
         if own:
             rows = [_cells(row) for row in compare(own)]
             header = ["way", "searches", "time", "of v1", "95 % interval", "of v1, by epoch",
                       "of the best static", "accuracy", "less v1, points (90 %)"]  # fmt: skip
-            parts.append(f"{name}:\n\n{markdown(header, rows)}")
+            parts.append(f"{network}, {name}:\n\n{markdown(header, rows)}")
     return "\n".join(parts)
 
 

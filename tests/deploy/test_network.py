@@ -21,7 +21,7 @@ from . import networks
 
 pytest.importorskip("torch")
 FILE = Path(__file__).parent / "networks.py"
-SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=8, calls_s=0.0)
+SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=16, calls_s=0.0)
 
 
 def network(name, shape="1,4,4", **options):

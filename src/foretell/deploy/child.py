@@ -22,8 +22,6 @@ _N_ROUNDS, _N_LEVELS = 8, 200
 #: Rounds that got less of the processor than this share of what the round with the second most got
 #: were disturbed by other work; others are made instead, up to so many in all.
 _DISTURBED, _MOST_ROUNDS = 0.9, 24
-#: Numbers by which the memory of each round is shifted against that of the one before.
-_SHIFT = 17_011
 
 
 def main() -> None:
@@ -63,7 +61,6 @@ class _Network:
         self._shape = tuple(asked["shape"])
         self._dtype, _, below = asked["dtype"].partition(":")
         self._below = int(below or 2)
-        self._shift: Any = None
         self.model = build_network(asked["build"], asked["arguments"])
         self.source = _source_of(asked["build"].rpartition(":")[0])
 
@@ -100,13 +97,15 @@ class _Network:
         """Time calls with one batch size, in rounds."""
         torch = _torch()
         try:
+            samples = self.make_input(asked["batch"], 0)
+            n_rounds = max(2, min(_N_ROUNDS, asked["n_calls"]))
             with torch.inference_mode():
-                self._warm_up(self.make_input(asked["batch"], 0), asked)
+                self._warm_up(samples, asked)
                 gc.collect()
                 gc.disable()
-                rounds = [self._round(asked, number) for number in range(_N_ROUNDS)]
-                while len(rounds) < _MOST_ROUNDS and len(_undisturbed(rounds)) < _N_ROUNDS:
-                    rounds.append(self._round(asked, len(rounds)))
+                rounds = [self._round(samples, asked) for _ in range(n_rounds)]
+                while len(rounds) < _MOST_ROUNDS and len(_undisturbed(rounds)) < n_rounds:
+                    rounds.append(self._round(samples, asked))
         except Exception as error:  # a network of the user's own may raise anything
             raise _FailedError(_said(error), "batch") from None
         finally:
@@ -119,14 +118,8 @@ class _Network:
             self.model(samples)
             n += 1
 
-    def _round(self, asked: dict[str, Any], number: int) -> _Round:
-        """Return the times of some calls, and the CPU seconds of all of them together.
-
-        How fast the same batch is depends on where in memory it lies, by a fifth for some networks.
-        A server has batches in many places; so do the rounds.
-        """
-        self._shift = _torch().empty(number * _SHIFT)  # kept until the next round
-        samples = self.make_input(asked["batch"], number)
+    def _round(self, samples: Any, asked: dict[str, Any]) -> _Round:
+        """Return the times of some calls, and the CPU seconds of all of them together."""
         least, least_s = -(-asked["n_calls"] // _N_ROUNDS), asked["calls_s"] / _N_ROUNDS
         times: list[float] = []
         cpu, total = time.process_time(), 0.0

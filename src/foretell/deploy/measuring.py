@@ -33,12 +33,21 @@ class Stopwatch:
     ----------
     folder
         Where points are kept; None keeps none.
+
+    Attributes
+    ----------
+    largest
+        The largest batch that a server will have had, which a process computes before all others;
+        0 for none. An allocator that had it keeps as much memory, and smaller batches no longer
+        take theirs from the system in each call, which made some a fifth slower.
     """
 
     def __init__(self, network: Network, threads: int, effort: Effort, folder: Path | None) -> None:
         self.network, self.effort = network, effort
         first = NetworkProcess(network, threads)
         self._processes = {threads: first}
+        self._warm: set[int] = set()
+        self.largest = 0
         self.description: dict[str, Any] = first.description
         self.cache = PointCache(folder, network, self.description, effort)
 
@@ -69,12 +78,18 @@ class Stopwatch:
 
     def timed(self, threads: int, batch: int, effort: Effort | None = None) -> Point:
         """Time a batch size, whether that was done before or not."""
+        if threads not in self._warm:
+            self._warm.add(threads)
+            if batch < self.largest:
+                self.can_compute(threads, self.largest)
         if threads not in self._processes:
             self._processes[threads] = NetworkProcess(self.network, threads)
         try:
             timed = self._processes[threads].timed(batch, effort or self.effort)
         except BatchFailedError:
             self._processes.pop(threads).close()
+            self._warm.discard(threads)
+            self.largest = 0
             raise
         return Point(threads, batch, **{**timed, "levels": tuple(timed["levels"])})
 
@@ -110,6 +125,7 @@ def measure_points(
 ) -> Measured:
     """Measure one point after the other, until the choice is known well enough."""
     found = Measured(n_grid=plan.n_grid)
+    stopwatch.largest = plan.sizes[-1]
     started = time.monotonic()
     while True:
         spot = plan.next(_wanted(found, plan, wanted))

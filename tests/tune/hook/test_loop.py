@@ -334,6 +334,15 @@ def test_a_probe_that_is_left_by_a_break_or_an_error_of_the_user_counts_for_noth
     assert store.infeasible("job", "new") == []
 
 
+def test_an_error_that_was_kept_and_not_raised_counts_for_nothing():
+    kept = [MemoryError("of another day"), {"last": RuntimeError("out of memory")}]
+    store = open_store(":memory:")
+    for _ in range(2):
+        leave_in_a_probe(store)
+    assert len(kept) == 2
+    assert store.infeasible("job", "new") == []
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [(MemoryError, ""), (RuntimeError, "DefaultCPUAllocator: can't allocate memory")],

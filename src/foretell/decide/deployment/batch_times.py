@@ -15,7 +15,6 @@ Array = NDArray[np.float64]
 #: Levels at which the spread of a batch time is kept.
 N_LEVELS = 256
 #: A median is never known better than this: a server is another process, with its memory elsewhere.
-#: The same batch took up to 18 % longer in another process of the same machine (measured).
 _LEAST_ERROR = 0.05
 #: A larger error says that nothing is known: the time may be 25 times as long.
 _MOST_ERROR = 2.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from types import FrameType, TracebackType
+from typing import Any
 
 #: What errors of Torch say whose type is a plain RuntimeError.
 _WORDS = ("out of memory", "can't allocate memory", "killed by signal", "exited unexpectedly")
@@ -37,12 +38,21 @@ def ran_out() -> bool:
             while link is not None:
                 passed.add(link)
                 link = link.tb_next
-    return any(
-        issubclass(type(each), Exception)
-        and (each.__traceback__ is None or each.__traceback__ in passed)
-        and _says_so(each)
-        for each in objects
-    )
+    for each in objects:
+        if issubclass(type(each), Exception) and _says_so(each):
+            trace = each.__traceback__
+            if trace in passed or (trace is None and _is_kept_by_none(each, objects)):
+                return True
+    return False
+
+
+def _is_kept_by_none(error: Exception, objects: list[Any]) -> bool:
+    """Tell whether no object holds an error, as it is while it passes through Python 3.11.
+
+    Others without a traceback were made and never raised, or are kept for later.
+    """
+    holders = gc.get_referrers(error)
+    return all(each is objects or type(each) is FrameType for each in holders)
 
 
 def _says_so(error: Exception) -> bool:
