@@ -109,13 +109,23 @@ async def handle(batcher, reader, writer):
         writer.close()
 
 
-async def serve(compute, serving):
+def warm_up(compute, n_bytes, cap):
+    """Compute some batches, and one that is as large as any that was measured."""
+    for n in (1, cap, LARGEST):
+        for _ in range(5):
+            compute([bytes(n_bytes)] * n)
+
+
+async def serve(compute, serving, n_bytes):
     batcher = Batcher(compute, serving)
+    loop = asyncio.get_running_loop()
+    # In the thread that will serve, as threads have memory of their own.
+    await loop.run_in_executor(batcher.pool, warm_up, compute, n_bytes, serving.batch)
     running = asyncio.create_task(batcher.run())
     server = await asyncio.start_server(lambda r, w: handle(batcher, r, w), "127.0.0.1", 0)
     sys.stdout.write(json.dumps({"port": server.sockets[0].getsockname()[1]}) + "\n")
     sys.stdout.flush()
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until told to end
+    await loop.run_in_executor(None, sys.stdin.read)  # until told to end
     running.cancel()
     server.close()
     sys.stdout.write(json.dumps({"sizes": batcher.sizes, "spans": batcher.spans}) + "\n")
@@ -139,10 +149,6 @@ def network_of(asked):
             found = model(torch.from_numpy(samples.copy())).numpy()
         return [row.tobytes() for row in found]
 
-    sample = np.zeros(shape, dtype=np.float32).tobytes()
-    for n in (1, asked["serving"]["batch"], LARGEST):
-        for _ in range(5):
-            compute([sample] * n)
     return compute
 
 
@@ -259,7 +265,8 @@ def main():
         os.dup2(2, 1)
         compute = network_of(asked)
         os.dup2(told, 1)
-        asyncio.run(serve(compute, Serving(**asked["serving"])))
+        n_bytes = 4 * int(np.prod(asked["shape"]))
+        asyncio.run(serve(compute, Serving(**asked["serving"]), n_bytes))
     else:
         sys.stdout.write(json.dumps([float(f"{x:.6g}") for x in play_load(asked)]) + "\n")
 

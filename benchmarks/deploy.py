@@ -59,11 +59,11 @@ LOADS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 #: Windows of each load and their seconds: a p99 of few requests is off by more than the bar. Batch
 #: times are measured right before each window, as the speed of a machine changes from minute to
 #: minute.
-N_WINDOWS, WINDOW_S, CAP = 4, 15.0, 8
+N_WINDOWS, WINDOW_S, CAP = 4, 10.0, 8
 #: How often advice is asked for, right before as many runs; and the runs of other rules. In each
-#: run four times as many requests are sent as LoadGen needs at least to tell a p99, so that not a
-#: single pause of the machine decides it.
-N_ADVICES, N_EACH, N_OF_OTHERS, N_REQUESTS = 4, 5, 3, 4 * 662
+#: run twice as many requests are sent as LoadGen needs at least to tell a p99, so that a single
+#: pause of the machine seldom decides it.
+N_ADVICES, N_EACH, N_OF_OTHERS, N_REQUESTS = 4, 5, 3, 2 * 662
 #: The rate of those runs, of what batches of the cap could serve.
 RATE_SHARE = 0.6
 #: The limits of those runs, as multiples of one request alone: the first that can be kept counts.
@@ -193,9 +193,7 @@ def batch_times(name, threads=1):
 def overhead(server, times):
     """Return what the server adds to a batch of one."""
     alone = server.latencies(None, N_ALONE)[40:]
-    # The quietest of some stretches, as times of batches are those of quiet rounds.
-    quiet = min(np.median(part) for part in np.array_split(alone, 5))
-    return max(0.0, float(quiet - times[1].median_s(1).item()))
+    return max(0.0, float(np.median(alone) - times[1].median_s(1).item()))
 
 
 @dataclass(frozen=True)
@@ -233,15 +231,15 @@ def served(name):
     server = start_server(network.build, network.shape, Serving(CAP), dict(network.arguments))
     rows, points = [], []
     try:
-        over = overhead(server, times)
-        capacity = times[1].per_s(CAP, over)
+        capacity = times[1].per_s(CAP, overhead(server, times))
         for k, load in enumerate(LOADS):
             rate = load * capacity
-            runs, said = [], []
+            runs, said, added = [], [], []
             for seed in range(100 * k, 100 * k + N_WINDOWS):
                 times = batch_times(name)
                 points += [p.to_json() for p in times[1].points]
-                said.append(foretold(times, over, rate, seed))
+                added.append(overhead(server, times))
+                said.append(foretold(times, added[-1], rate, seed))
                 runs.append(quiet_run(server, rate, round(WINDOW_S * rate), seed))
             found, said = np.concatenate([run.latencies for run in runs]), np.concatenate(said)
             rows.append({
@@ -252,7 +250,7 @@ def served(name):
                 "p99_90_s": list(p99_interval(found)),
                 "predicted_mean_s": float(said.mean()),
                 "predicted_p99_s": float(np.quantile(said, 0.99)),
-                "overhead_s": over,
+                "overhead_s": float(np.mean(added)),
             })  # fmt: skip
             say("  ", row_text(rows[-1]))
     finally:

@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -65,6 +66,25 @@ class Greedy(nn.Module):
 
 def greedy():
     return Greedy()
+
+
+class Noting(nn.Module):
+    """Notes the sizes of its batches in a file, and cannot compute large ones."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def forward(self, x):
+        if len(x) > 8:
+            raise RuntimeError("not enough memory")
+        with Path(self.path).open("a") as file:
+            file.write(f"{len(x)}\n")
+        return x.flatten(1)
+
+
+def noting(path):
+    return Noting(path)
 
 
 class Killed(nn.Module):

@@ -6,6 +6,7 @@ import pytest
 
 from foretell.deploy.child import _undisturbed
 from foretell.deploy.choose import choose_deployment
+from foretell.deploy.measuring import Stopwatch
 from foretell.deploy.network import (
     BatchFailedError,
     Effort,
@@ -128,6 +129,27 @@ def test_a_batch_that_cannot_be_computed_is_told_apart_from_a_broken_network():
     with pytest.raises(BatchFailedError, match="memory"):
         process.timed(8, SHORT)
     process.close()
+
+
+def sizes_of_calls(tmp_path, largest):
+    """Return the sizes of all batches that a network computed until a batch of 2 was timed."""
+    asked = network("noting", arguments={"path": str(tmp_path / "sizes")})
+    with Stopwatch(asked, 1, SHORT, None) as stopwatch:
+        (tmp_path / "sizes").unlink()
+        stopwatch.largest = largest
+        assert stopwatch.point(1, 2).batch == 2
+    return [int(n) for n in (tmp_path / "sizes").read_text().split()]
+
+
+def test_a_process_computes_the_largest_batch_first_as_a_server_has_had_it(tmp_path):
+    sizes = sizes_of_calls(tmp_path, 8)
+    assert sizes[0] == 8
+    assert set(sizes) == {2, 8}
+    assert sizes.index(2) == sizes.count(8)
+
+
+def test_where_the_largest_batch_cannot_be_computed_others_are_timed_all_the_same(tmp_path):
+    assert sizes_of_calls(tmp_path, 9)[-1] == 2
 
 
 @pytest.mark.parametrize("error", ["MemoryError", "AssertionError"])
