@@ -1,8 +1,10 @@
 """What other trainings and other programs used, as the clock tells them apart."""
 
+import multiprocessing
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import psutil
 
@@ -51,3 +53,22 @@ def test_loader_workers_of_another_training_do_not_count_as_other_programs(monke
         training.stdin.close()
     assert measured.n_siblings == 1
     assert measured.load_others * measured.epoch_s < 0.15
+
+
+class Alone:
+    """A store in which no other training is noted."""
+
+    def trainings(self):
+        return []
+
+
+def test_a_process_of_the_training_may_end_while_it_is_looked_at(monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    monkeypatch.setattr(psutil, "pid_exists", lambda pid: True)  # it did a moment ago
+    monkeypatch.setattr(
+        multiprocessing, "active_children", lambda: [SimpleNamespace(pid=ended.pid)]
+    )
+    clock = Clock(Alone())
+    clock.start()
+    assert clock.read().n_siblings == 0

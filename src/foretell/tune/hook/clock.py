@@ -86,14 +86,18 @@ class Clock:
 
     def _cpu_s(self) -> tuple[float, float, float]:
         """Return the CPU time so far of all processes, of this training, and of the others."""
-        times = psutil.cpu_times()
-        busy = sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0)
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy, ended = busy_s(), resource.getrusage(resource.RUSAGE_CHILDREN)
         children = {p.pid for p in multiprocessing.active_children() if p.pid} | self.own_pids
         own = time.process_time() + ended.ru_utime + ended.ru_stime
-        own += sum(_used_s(psutil.Process(pid)) for pid in children if psutil.pid_exists(pid))
+        own += sum(map(_used_of, children))
         siblings = _families(self._siblings.values(), besides={self._own.pid, *children})
         return busy, own, sum(map(_used_s, siblings))
+
+
+def busy_s() -> float:
+    """Return the CPU time so far of all processes of this machine."""
+    times = psutil.cpu_times()
+    return float(sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0))
 
 
 def _process(pid: int, started_s: float) -> psutil.Process | None:
@@ -123,6 +127,12 @@ def _families(roots: Iterable[psutil.Process], besides: Collection[int]) -> list
             found[process.pid] = process
             left += children.get(process.pid, [])
     return [process for pid, process in found.items() if pid not in besides]
+
+
+def _used_of(pid: int) -> float:
+    with contextlib.suppress(psutil.Error):  # it may have ended just now
+        return _used_s(psutil.Process(pid))
+    return 0.0
 
 
 def _used_s(process: psutil.Process) -> float:
