@@ -166,6 +166,23 @@ def test_workers_of_a_loader_that_failed_end_at_once():
     assert not left
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loaders_side_by_side_keep_their_order_with_generators_of_their_own(workers):
+    def batches(make_loader):
+        loaders = [
+            make_loader(list(range(12)), batch_size=4, shuffle=True,
+                        generator=torch.Generator().manual_seed(seed), num_workers=workers)
+            for seed in (0, 1)
+        ]  # fmt: skip
+        return [[batch.tolist() for batch in pair] for pair in zip(*loaders, strict=True)]
+
+    plain = batches(lambda data, **options: torch.utils.data.DataLoader(
+        data, **{**options, "num_workers": 0}
+    ))  # fmt: skip
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True)
+    assert batches(knobs.loader) == plain
+
+
 def test_a_batch_that_was_used_is_let_go():
     batches = iter(pipeline("cnn", {"workers": [0]}, store=":memory:").loader(digits()))
     first = weakref.ref(next(batches)[0])
