@@ -38,6 +38,7 @@ class Clock:
         self._store, self._n_here = store, n_here
         self._own = psutil.Process()
         self._siblings: dict[int, psutil.Process] = {}
+        self._families = _Families()
         #: Processes that work for this training, such as one that fits a model.
         self.own_pids: set[int] = set()
 
@@ -90,7 +91,7 @@ class Clock:
         children = {p.pid for p in multiprocessing.active_children() if p.pid} | self.own_pids
         own = time.process_time() + ended.ru_utime + ended.ru_stime
         own += sum(map(_used_of, children))
-        siblings = _families(self._siblings.values(), besides={self._own.pid, *children})
+        siblings = self._families.of(self._siblings.values(), besides={self._own.pid, *children})
         return busy, own, sum(map(_used_s, siblings))
 
 
@@ -108,25 +109,40 @@ def _process(pid: int, started_s: float) -> psutil.Process | None:
     return None
 
 
-def _families(roots: Iterable[psutil.Process], besides: Collection[int]) -> list[psutil.Process]:
-    """Return processes and those that they started, such as loader workers and model fits.
+class _Families:
+    """Processes and those that they started, such as loader workers and model fits."""
 
-    Parameters
-    ----------
-    besides
-        Processes of this training, which another one may have started.
-    """
-    left, found = list(roots), dict[int, psutil.Process]()
-    children: dict[int, list[psutil.Process]] = {}
-    for process in psutil.process_iter() if left else ():  # one look, however many the roots are
-        with contextlib.suppress(psutil.Error):
-            children.setdefault(process.ppid(), []).append(process)
-    while left:
-        process = left.pop()
-        if process.pid not in found:
-            found[process.pid] = process
-            left += children.get(process.pid, [])
-    return [process for pid, process in found.items() if pid not in besides]
+    def __init__(self) -> None:
+        self._parents: dict[psutil.Process, int] = {}
+
+    def of(self, roots: Iterable[psutil.Process], besides: Collection[int]) -> list[psutil.Process]:
+        """Return all that belong to some processes.
+
+        Parameters
+        ----------
+        besides
+            Processes of this training, which another one may have started.
+        """
+        left, found = list(roots), dict[int, psutil.Process]()
+        children = self._look() if left else {}  # one look, however many the roots are
+        while left:
+            process = left.pop()
+            if process.pid not in found:
+                found[process.pid] = process
+                left += children.get(process.pid, [])
+        return [process for pid, process in found.items() if pid not in besides]
+
+    def _look(self) -> dict[int, list[psutil.Process]]:
+        """Return the processes that each process has started; each is asked for its parent once."""
+        parents: dict[psutil.Process, int] = {}
+        children: dict[int, list[psutil.Process]] = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                known = self._parents.get(process)
+                parents[process] = process.ppid() if known is None else known
+                children.setdefault(parents[process], []).append(process)
+        self._parents = parents
+        return children
 
 
 def _used_of(pid: int) -> float:
