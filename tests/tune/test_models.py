@@ -154,6 +154,24 @@ def test_rows_that_lack_what_most_have_are_left_out_and_told():
     assert notes == ["The model leaves out 1 of 4 epochs, which lack batch."]
 
 
+def test_hyperparameters_of_which_each_epoch_has_one_do_not_cost_all_epochs():
+    table = pd.DataFrame(
+        {
+            "batch": [16, 32] * 4,
+            "momentum": [0.8, 0.9, 0.9, 0.8] + [None] * 4,
+            "beta": [None] * 4 + [0.9, 0.99, 0.99, 0.9],
+            "epoch_s": [4.0, 2.0] * 4,
+        }
+    )
+    found, notes = without_gaps(table, "epoch_s")
+    assert list(found.columns) == ["batch", "beta", "epoch_s"]
+    assert len(found) == 4
+    assert notes == [
+        "The model leaves out momentum, which 4 of 8 epochs lack.",
+        "The model leaves out 4 of 8 epochs, which lack beta.",
+    ]
+
+
 def test_a_job_of_a_store_can_be_named_for_the_time_left(store):
     given = {"space": SPACE, "model": store}
     for make in (lambda **more: TimeLeft(Search("random", 4, Rules(2)), **given, **more),
