@@ -1,8 +1,8 @@
 """How much sooner searches end with system settings tuned, on a real Ray Tune (measured).
 
     python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads LeNet ...]
-                              [--schedulers asha hyperband] [--results FILE] [--busy N]
-                              [--summary]
+                              [--schedulers asha hyperband] [--ways v1 ...] [--results FILE]
+                              [--trials N] [--max-epochs N] [--busy N] [--summary]
 
 The same search, configurations and seeds, in these ways:
 
@@ -10,13 +10,13 @@ The same search, configurations and seeds, in these ways:
     static 1    one core per trial, two trials at a time (Ray then gives Torch one thread)
     static 2x1  all cores per trial, one thread
     v2          all cores per trial, threads drawn as one more hyperparameter: Tune V2
-    hook        all cores per trial with the three lines; the store empty, then warm
+    hook        all cores per trial with the three lines; the store empty, then warm (`--ways`)
     ours        the same with the first lease that foretell chooses; the store empty, then warm
     paper       all cores per trial, PipeTune's algorithm as published; the store empty, then warm
 
 The machine must do nothing else: searches in which other programs used much of it are not compared.
 `--busy 1` keeps one core busy in all ways, as other jobs of the same machine do.
-All of it takes about 50 minutes. Every finished search is a line in the file of results; a run
+By default it takes about 50 minutes. Every finished search is a line in the file of results; a run
 that is started again makes only those that are missing on this machine, or were disturbed. A warm
 search begins with a copy of the store of its cold one; where that is gone, the cold one is made
 again. `--summary` only prints results.
