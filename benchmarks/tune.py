@@ -1,8 +1,8 @@
 """How much sooner searches end with system settings tuned, on a real Ray Tune (measured).
 
     python -m benchmarks.tune [--short] [--seeds 0 1 2 3 4] [--workloads LeNet ...]
-                              [--schedulers asha hyperband] [--results FILE] [--busy N]
-                              [--summary]
+                              [--schedulers asha hyperband] [--ways v1 ...] [--results FILE]
+                              [--trials N] [--max-epochs N] [--busy N] [--summary]
 
 The same search, configurations and seeds, in these ways:
 
@@ -10,13 +10,13 @@ The same search, configurations and seeds, in these ways:
     static 1    one core per trial, two trials at a time (Ray then gives Torch one thread)
     static 2x1  all cores per trial, one thread
     v2          all cores per trial, threads drawn as one more hyperparameter: Tune V2
-    hook        all cores per trial with the three lines; the store empty, then warm
+    hook        all cores per trial with the three lines; the store empty, then warm (`--ways`)
     ours        the same with the first lease that foretell chooses; the store empty, then warm
     paper       all cores per trial, PipeTune's algorithm as published; the store empty, then warm
 
 The machine must do nothing else: searches in which other programs used much of it are not compared.
 `--busy 1` keeps one core busy in all ways, as other jobs of the same machine do.
-All of it takes about 50 minutes. Every finished search is a line in the file of results; a run
+By default it takes about 50 minutes. Every finished search is a line in the file of results; a run
 that is started again makes only those that are missing on this machine, or were disturbed. A warm
 search begins with a copy of the store of its cold one; where that is gone, the cold one is made
 again. `--summary` only prints results.
@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cores_of_others import CoresOfOthers
-from benchmarks.tune_table import MOST_OF_OTHERS, WAYS, compare, pairs_of, quiet
+from benchmarks.tune_table import MOST_OF_OTHERS, WAYS, compare, pairs_of, quiet, search_of
 from foretell.measure.running.machine import describe_machine, describe_versions
 from foretell.tune.store.store import machine_id
 
@@ -150,25 +150,19 @@ def missing(
     options: argparse.Namespace, path: Path, folder: Path
 ) -> list[tuple[str, str, str, int]]:
     """List the searches to be made; those that others disturbed are made again."""
-    here = machine_id()
-    done = {
-        (r["workload"], r["scheduler"], r["way"], r["seed"])
-        for r in quiet(read(path))
-        if r.get("machine") == here
-        and (r["n_trials"], r["max_epochs"], r["n_busy"])
-        == (options.trials, options.max_epochs, options.busy)
-    }
+    known = {(search_of(run), run["way"]) for run in quiet(read(path))}
+    setup = (options.trials, options.max_epochs, options.busy)
     found = []
     for seed, workload, scheduler in itertools.product(
         options.seeds, options.workloads, options.schedulers
     ):
-        keys = {way: (workload, scheduler, way, seed) for way in options.ways}
-        for way, key in keys.items():
-            warm = keys.get(way.replace("cold", "warm"), key)
+        own = workload, scheduler, seed, machine_id(), setup
+        to_do = [way for way in options.ways if (own, way) not in known]
+        for way in options.ways:
             has_store = store_of(folder, workload, scheduler, way, seed).exists()
-            is_needed = way.endswith("cold") and warm not in done and not has_store
-            if key not in done or is_needed:
-                found.append(key)
+            is_needed = way.endswith("cold") and way.replace("cold", "warm") in to_do
+            if way in to_do or (is_needed and not has_store):
+                found.append((workload, scheduler, way, seed))
     return found
 
 
@@ -187,6 +181,11 @@ class Setup:
     n_trials: int
     max_epochs: int
     n_busy: int = 0
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of its stores: what a cold search left is of no other set-up."""
+        return f"searches-{self.n_trials}-{self.max_epochs}-{self.n_busy}"
 
 
 @contextlib.contextmanager
@@ -327,7 +326,8 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Make the searches that are missing; return what is told of them beside their file."""
     import ray
 
-    folder = path.parent.resolve() / "searches"
+    setup = Setup(options.trials, options.max_epochs, options.busy)
+    folder = path.parent.resolve() / setup.folder
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     os.environ.pop("OMP_NUM_THREADS", None)
@@ -335,7 +335,6 @@ def measure(options: argparse.Namespace, path: Path) -> dict[str, Any]:
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - it is called so
     ray.init(num_cpus=N_CORES, include_dashboard=False, log_to_driver=False)
     begun = time.monotonic()
-    setup = Setup(options.trials, options.max_epochs, options.busy)
     try:
         # The first search of a session is slower: it starts the processes of Ray.
         search("perceptron", "asha", "v1", -1, setup=Setup(2, 3), folder=folder)

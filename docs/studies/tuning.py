@@ -248,10 +248,11 @@ def budget_ratio(runs: list[dict[str, Any]], kind: str) -> tuple[float, float, f
     return float(np.exp(logs.mean())), *interval(logs)
 
 
-def n_seeds(runs: list[dict[str, Any]]) -> dict[str, int]:
-    """Count the seeds of each network."""
-    return {r["network"]: len({s["seed"] for s in runs if s["network"] == r["network"]})
-            for r in runs}  # fmt: skip
+def seeds_words(runs: list[dict[str, Any]]) -> str:
+    """Say how many seeds there are, which may differ between networks."""
+    seeds = {r["network"]: {s["seed"] for s in runs if s["network"] == r["network"]} for r in runs}
+    least, most = (pick(map(len, seeds.values())) for pick in (min, max))
+    return counted(most, "seed") if least == most else f"{least} to {most} seeds"
 
 
 def table_of_budgets(runs: list[dict[str, Any]]) -> str:
@@ -277,7 +278,7 @@ def table_of_budgets(runs: list[dict[str, Any]]) -> str:
               "reached"]  # fmt: skip
     return (
         "*Measured*: CPU time of one thread until the first trial reaches its target, in the "
-        f"median of {' to '.join(map(str, sorted({*n_seeds(runs).values()})))} seeds. 80 % is the "
+        f"median of {seeds_words(runs)}. 80 % is the "
         "target of the published study. One of eight settings that are drawn at random reaches the "
         "higher target with all epochs on all data. *Images* are those of MNIST, each shifted "
         "eight times; texts are made up.\n\n"

@@ -4,7 +4,7 @@ import argparse
 import json
 
 import pytest
-from benchmarks.tune import missing, prepared_store, store_of
+from benchmarks.tune import Setup, missing, prepared_store, store_of
 from benchmarks.tune_table import pairs_of
 
 from foretell.tune import open_store
@@ -41,11 +41,18 @@ def test_what_is_missing_is_told_by_machine_and_by_store(tmp_path):
     assert ways_missing(tmp_path, run("v1", "elsewhere")) == OPTIONS.ways
     assert ways_missing(tmp_path, *(run(way, here) for way in OPTIONS.ways)) == []
     assert ways_missing(tmp_path, *(run(w, here, 27) for w in OPTIONS.ways)) == OPTIONS.ways
+    old = {"workload": "LeNet", "scheduler": "asha", "way": "v1", "seed": 0, "cores_of_others": 0.0}
+    assert ways_missing(tmp_path, old, {**old, "machine": here}) == OPTIONS.ways
     # A warm search needs the store of its cold one, and that is not here.
     known = [run("v1", here), run("ours cold", here)]
     assert ways_missing(tmp_path, *known) == ["ours cold", "ours warm"]
     store_of(tmp_path, *KEY, "ours cold", 0).touch()
     assert ways_missing(tmp_path, *known) == ["ours warm"]
+
+
+def test_searches_of_several_setups_have_stores_of_their_own():
+    setups = [Setup(27, 27), Setup(9, 27), Setup(27, 9), Setup(27, 27, 1)]
+    assert len({setup.folder for setup in setups}) == 4
 
 
 def test_a_warm_search_begins_with_what_the_cold_one_left_and_nothing_else(tmp_path):

@@ -306,6 +306,18 @@ def test_a_random_table_is_judged_by_a_model_and_says_so(by_model):
     assert joint.settings["size"] < 15
 
 
+def test_a_modelled_tuning_tells_between_how_many_configurations_it_chose(drawn):
+    found = analyze_impact(
+        drawn.assign(size=drawn["size"].round(-1)), "time_s", system="size", hyper="other"
+    )
+    by = {t.kind: t for t in found.tunings}
+    assert by["joint"].label == "modelled"
+    n_sizes = drawn["size"].round(-1).nunique()
+    assert [by[kind].n_choices for kind in ("baseline", "system only", "joint")] == [
+        1, n_sizes, n_sizes,
+    ]  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def half_drawn():
     return analyze_impact(half_drawn_table(), "time_s", by="workload", system="cores",

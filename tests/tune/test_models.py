@@ -137,11 +137,39 @@ def test_a_new_hyperparameter_costs_no_older_epochs_and_is_told(tmp_path):
     assert note in predict_search(SPACE, model=times, **asked).notes
 
 
+def test_threads_that_are_a_hyperparameter_too_are_those_that_held(tmp_path):
+    drawn = [replace(r, hyper={**r.hyper, "threads": 9}) for r in rows("lenet", 12)]
+    with open_store(tmp_path / "tune.sqlite") as store:
+        store.add_epochs(drawn)
+    times = epoch_times_of(tmp_path)
+    assert set(times.columns) == {"batch_size", "threads"}
+    one, two = times.mean_s(pd.DataFrame({"batch_size": [32, 32], "threads": [1, 2]}))
+    assert one / two == pytest.approx(2, rel=0.1)
+
+
 def test_rows_that_lack_what_most_have_are_left_out_and_told():
     table = pd.DataFrame({"batch": [16, 32, None, 64], "epoch_s": [4.0, 2.0, 9.0, 1.0]})
     found, notes = without_gaps(table, "epoch_s")
     assert list(found["epoch_s"]) == [4.0, 2.0, 1.0]
     assert notes == ["The model leaves out 1 of 4 epochs, which lack batch."]
+
+
+def test_hyperparameters_of_which_each_epoch_has_one_do_not_cost_all_epochs():
+    table = pd.DataFrame(
+        {
+            "batch": [16, 32] * 4,
+            "momentum": [0.8, 0.9, 0.9, 0.8] + [None] * 4,
+            "beta": [None] * 4 + [0.9, 0.99, 0.99, 0.9],
+            "epoch_s": [4.0, 2.0] * 4,
+        }
+    )
+    found, notes = without_gaps(table, "epoch_s")
+    assert list(found.columns) == ["batch", "beta", "epoch_s"]
+    assert len(found) == 4
+    assert notes == [
+        "The model leaves out momentum, which 4 of 8 epochs lack.",
+        "The model leaves out 4 of 8 epochs, which lack beta.",
+    ]
 
 
 def test_a_job_of_a_store_can_be_named_for_the_time_left(store):

@@ -194,7 +194,7 @@ def modelled_tunings(
             Tuning(
                 own.name, kind, settings, varied, float(outlook.value[best]), float(ends[0]),
                 float(ends[2]), None if judged is None else float(judged[best]), cost,
-                len(frame), MODELLED,
+                len(allowed), MODELLED,
             )
         )  # fmt: skip
     return found
@@ -230,4 +230,4 @@ def _choices(
     columns: dict[str, Any] = {name: [value] * n_rows for name, value in baseline.items()}
     for (name, values), at in zip(tried.items(), places, strict=True):
         columns[name] = [baseline[name], *(values[i] for i in at)]
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns).drop_duplicates(ignore_index=True)

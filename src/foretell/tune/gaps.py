@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 def without_gaps(table: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     """Return a table without gaps and without columns that never vary; and say what is left out.
 
-    A column that most rows lack is left out, or one new hyperparameter would cost all older epochs.
-    Of other columns, the rows that lack them are.
+    Columns are left out, those with the most gaps first, until at least half of the rows have all
+    others: one new hyperparameter would cost all older epochs, and two of which each trial has one
+    would cost all. Then rows are left out that lack another one.
 
     >>> import pandas as pd
     >>> new = [None, None, None, 0.5, 0.1]
@@ -24,11 +25,13 @@ def without_gaps(table: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[s
     (['batch', 's'], 5, ['The model leaves out new, which 3 of 5 epochs lack.'])
     """
     n = len(table)
-    inputs = [c for c in table.columns if c != target and table[c].nunique() > 1]
-    n_gaps = {c: int(table[c].isna().sum()) for c in inputs}
-    rare = [c for c in inputs if 2 * n_gaps[c] > n]
-    notes = [f"The model leaves out {c}, which {n_gaps[c]} of {n} epochs lack." for c in rare]
-    used = [c for c in inputs if c not in rare]
+    used = [c for c in table.columns if c != target and table[c].nunique() > 1]
+    n_gaps = {c: int(table[c].isna().sum()) for c in used}
+    notes = []
+    while 2 * table[used].notna().all(axis="columns").sum() < n:
+        rare = max(used, key=lambda c: n_gaps[c])
+        used.remove(rare)
+        notes.append(f"The model leaves out {rare}, which {n_gaps[rare]} of {n} epochs lack.")
     kept = table[[*used, target]].dropna()
     if len(kept) < n:
         lacking = listing(c for c in used if n_gaps[c])

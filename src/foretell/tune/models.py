@@ -119,13 +119,16 @@ def _why(loads: Sequence[float]) -> str:
 
 
 def fitted_to(epochs: pd.DataFrame, name: str) -> PredictedEpochs:
-    """Fit a model to a table of epochs, with settings as ``h.…`` and ``s.…``."""
+    """Fit a model to a table of epochs, with settings as ``h.…`` and ``s.…``.
+
+    Of a hyperparameter with the name of a system setting, the system setting is what held.
+    """
     from foretell.model.fit import fit_model
 
     is_steady = epochs["phase"] != "warm-up"  # whose time is that of a start, too
     epochs = epochs[is_steady] if is_steady.sum() >= _LEAST_EPOCHS else epochs
-    settings = [c for c in epochs.columns if c.startswith(("h.", "s."))]
-    table = epochs[[*settings, TARGET]].rename(columns={c: c[2:] for c in settings})
+    settings = {c[2:]: c for kind in ("h.", "s.") for c in epochs.columns if c.startswith(kind)}
+    table = epochs[[*settings.values(), TARGET]].set_axis([*settings, TARGET], axis="columns")
     table, notes = without_gaps(table, TARGET)
     if len(table) < _LEAST_EPOCHS:
         raise UsageError(

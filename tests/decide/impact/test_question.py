@@ -23,6 +23,9 @@ from foretell.decide.impact.question import ImpactQuestion
         ("accuracy_loss", True),
         ("throughput_mb", False),
         ("score_time", True),
+        ("score_time_min", True),
+        ("episode_reward_min", False),
+        ("accuracy_loss_min", True),
     ],
 )
 def test_of_targets_less_is_better_unless_the_name_says_otherwise(name, is_lower_better):
@@ -33,7 +36,8 @@ def test_of_targets_less_is_better_unless_the_name_says_otherwise(name, is_lower
     ("name", "is_lower_better"),
     [("answer_accuracy", False), ("lower_bound_accuracy", False), ("val_loss", True),
      ("wer", True), ("r2", False), ("energy_j", True), ("latency_ms", True), ("p99_latency", True),
-     ("peak_memory_bytes", True), ("images_per_s", False), ("reward", False)],
+     ("peak_memory_bytes", True), ("images_per_s", False), ("reward", False),
+     ("episode_reward_min", False), ("val_loss_min", True), ("duration_min", True)],
 )  # fmt: skip
 def test_of_qualities_more_is_better_unless_they_are_losses(name, is_lower_better):
     found = ImpactQuestion(target="time_s", quality=name).outcomes[1]

@@ -1,8 +1,10 @@
 """What other trainings and other programs used, as the clock tells them apart."""
 
+import multiprocessing
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import psutil
 
@@ -51,3 +53,49 @@ def test_loader_workers_of_another_training_do_not_count_as_other_programs(monke
         training.stdin.close()
     assert measured.n_siblings == 1
     assert measured.load_others * measured.epoch_s < 0.15
+
+
+class Child:
+    """A process that a training has started."""
+
+    def __init__(self, pid, parent):
+        self.pid, self.parent, self.n_asked = pid, parent, 0
+
+    def ppid(self):
+        self.n_asked += 1
+        return self.parent
+
+    def cpu_times(self):
+        return psutil.Process().cpu_times()
+
+
+def test_each_process_is_asked_for_its_parent_once(monkeypatch):
+    training = psutil.Process().parent()
+    worker = Child(10**9, training.pid)
+    grandchild = Child(10**9 + 1, worker.pid)
+    processes = [worker]
+    monkeypatch.setattr(psutil, "process_iter", lambda: iter(processes))
+    clock = Clock(Trainings(training))
+    clock.start()
+    processes.append(grandchild)
+    clock.read()
+    assert (worker.n_asked, grandchild.n_asked) == (1, 1)
+
+
+class Alone:
+    """A store in which no other training is noted."""
+
+    def trainings(self):
+        return []
+
+
+def test_a_process_of_the_training_may_end_while_it_is_looked_at(monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    monkeypatch.setattr(psutil, "pid_exists", lambda pid: True)  # it did a moment ago
+    monkeypatch.setattr(
+        multiprocessing, "active_children", lambda: [SimpleNamespace(pid=ended.pid)]
+    )
+    clock = Clock(Alone())
+    clock.start()
+    assert clock.read().n_siblings == 0

@@ -288,6 +288,7 @@ def test_rungs_come_from_the_pruner_of_optuna():
     assert rungs(optuna.pruners.MedianPruner()) is None
     assert rungs(optuna.pruners.SuccessiveHalvingPruner()) is None
     assert rungs(optuna.pruners.HyperbandPruner()) is None
+    assert rungs(optuna.pruners.HyperbandPruner(1, 9, reduction_factor=2.5)) is None
 
 
 def test_rungs_are_those_of_the_bracket_into_which_hyperband_puts_a_trial():

@@ -1,5 +1,9 @@
 """A real training with Torch: the learning curve stays, loaders keep their order."""
 
+import gc
+import multiprocessing
+import weakref
+
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -145,6 +149,45 @@ def test_loaders_that_fail_under_a_value_go_on_with_the_one_before_and_it_is_giv
     (trial,) = set(store.epochs("cnn")["trial"])
     assert store.infeasible("cnn", trial) == [{"workers": 1}]
     assert set(store.epochs("cnn")["s.workers"]) == {0}
+
+
+def test_workers_of_a_loader_that_failed_end_at_once():
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40],
+                     changes_results=True)  # fmt: skip
+    loader, left = knobs.loader(Alone(digits()), batch_size=600), []
+    gc.disable()
+    try:
+        for _ in knobs.epochs(range(9)):
+            for _ in loader:
+                left += multiprocessing.active_children()
+    finally:
+        gc.enable()
+    assert "workers=1 is given up" in str(knobs)
+    assert not left
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loaders_side_by_side_keep_their_order_with_generators_of_their_own(workers):
+    def batches(make_loader):
+        loaders = [
+            make_loader(list(range(12)), batch_size=4, shuffle=True,
+                        generator=torch.Generator().manual_seed(seed), num_workers=workers)
+            for seed in (0, 1)
+        ]  # fmt: skip
+        return [[batch.tolist() for batch in pair] for pair in zip(*loaders, strict=True)]
+
+    plain = batches(lambda data, **options: torch.utils.data.DataLoader(
+        data, **{**options, "num_workers": 0}
+    ))  # fmt: skip
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True)
+    assert batches(knobs.loader) == plain
+
+
+def test_a_batch_that_was_used_is_let_go():
+    batches = iter(pipeline("cnn", {"workers": [0]}, store=":memory:").loader(digits()))
+    first = weakref.ref(next(batches)[0])
+    next(batches)
+    assert first() is None
 
 
 def test_an_error_of_the_dataset_itself_reaches_the_loop_and_is_held_against_no_setting():

@@ -289,6 +289,18 @@ def test_a_larger_lease_is_tried_where_cpus_are_free_and_epochs_are_long_enough(
     assert "until epochs with other numbers of threads are known" in caplog.text
 
 
+def test_a_lease_of_part_of_a_cpu_counts_as_one_thread(caplog):
+    caplog.set_level("INFO", logger="foretell.tune")
+    half = tune.PlacementGroupFactory([{"CPU": 0.5, "GPU": 0.5}])
+    for n_cpus, expected in ((1.5, None), (2, 2)):
+        allocate = Allocate(known_store(":memory:", ratio=0.3), "job", cpus=(1, 2), max_epochs=9)
+        trial = Trial(placement_group_factory=half)
+        result = {"time_this_iter_s": 100.0, "training_iteration": 2}
+        found = allocate(Controller([trial], n_cpus), trial, result, None)
+        assert (found and found.required_resources["CPU"]) == expected
+    assert "gets 2 CPUs instead of 1: " in caplog.text
+
+
 def test_a_trial_goes_back_once_from_a_lease_that_made_it_slower():
     allocate, trial = Allocate(":memory:", "job", cpus=(1, 2), max_epochs=30), Trial()
     leases = []

@@ -79,9 +79,16 @@ def _is_rate(name: str) -> bool:
 
 
 def _has(words: set[str], name: str) -> bool:
-    """Whether a name has one of some words, and does not end as that of what a run takes."""
+    """Whether a name has one of some words, and does not end as that of what a run takes.
+
+    What ends in min may be a minimum, too: then the word before counts.
+
+    >>> [_has({"score"}, name) for name in ("score_min", "score_s", "score_time", "score_time_min")]
+    [True, False, False, False]
+    """
     found = _words(name)
-    return bool(words & set(found)) and found[-1] not in _UNITS | _COST_WORDS
+    ends = found[-2:] if found[-1:] == ["min"] else found[-1:]
+    return bool(words & set(found)) and not (_UNITS - {"min"} | _COST_WORDS) & set(ends)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Clock:
         self._store, self._n_here = store, n_here
         self._own = psutil.Process()
         self._siblings: dict[int, psutil.Process] = {}
+        self._families = _Families()
         #: Processes that work for this training, such as one that fits a model.
         self.own_pids: set[int] = set()
 
@@ -86,14 +87,18 @@ class Clock:
 
     def _cpu_s(self) -> tuple[float, float, float]:
         """Return the CPU time so far of all processes, of this training, and of the others."""
-        times = psutil.cpu_times()
-        busy = sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0)
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy, ended = busy_s(), resource.getrusage(resource.RUSAGE_CHILDREN)
         children = {p.pid for p in multiprocessing.active_children() if p.pid} | self.own_pids
         own = time.process_time() + ended.ru_utime + ended.ru_stime
-        own += sum(_used_s(psutil.Process(pid)) for pid in children if psutil.pid_exists(pid))
-        siblings = _families(self._siblings.values(), besides={self._own.pid, *children})
+        own += sum(map(_used_of, children))
+        siblings = self._families.of(self._siblings.values(), besides={self._own.pid, *children})
         return busy, own, sum(map(_used_s, siblings))
+
+
+def busy_s() -> float:
+    """Return the CPU time so far of all processes of this machine."""
+    times = psutil.cpu_times()
+    return float(sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0))
 
 
 def _process(pid: int, started_s: float) -> psutil.Process | None:
@@ -104,25 +109,46 @@ def _process(pid: int, started_s: float) -> psutil.Process | None:
     return None
 
 
-def _families(roots: Iterable[psutil.Process], besides: Collection[int]) -> list[psutil.Process]:
-    """Return processes and those that they started, such as loader workers and model fits.
+class _Families:
+    """Processes and those that they started, such as loader workers and model fits."""
 
-    Parameters
-    ----------
-    besides
-        Processes of this training, which another one may have started.
-    """
-    left, found = list(roots), dict[int, psutil.Process]()
-    children: dict[int, list[psutil.Process]] = {}
-    for process in psutil.process_iter() if left else ():  # one look, however many the roots are
-        with contextlib.suppress(psutil.Error):
-            children.setdefault(process.ppid(), []).append(process)
-    while left:
-        process = left.pop()
-        if process.pid not in found:
-            found[process.pid] = process
-            left += children.get(process.pid, [])
-    return [process for pid, process in found.items() if pid not in besides]
+    def __init__(self) -> None:
+        self._parents: dict[psutil.Process, int] = {}
+
+    def of(self, roots: Iterable[psutil.Process], besides: Collection[int]) -> list[psutil.Process]:
+        """Return all that belong to some processes.
+
+        Parameters
+        ----------
+        besides
+            Processes of this training, which another one may have started.
+        """
+        left, found = list(roots), dict[int, psutil.Process]()
+        children = self._look() if left else {}  # one look, however many the roots are
+        while left:
+            process = left.pop()
+            if process.pid not in found:
+                found[process.pid] = process
+                left += children.get(process.pid, [])
+        return [process for pid, process in found.items() if pid not in besides]
+
+    def _look(self) -> dict[int, list[psutil.Process]]:
+        """Return the processes that each process has started; each is asked for its parent once."""
+        parents: dict[psutil.Process, int] = {}
+        children: dict[int, list[psutil.Process]] = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                known = self._parents.get(process)
+                parents[process] = process.ppid() if known is None else known
+                children.setdefault(parents[process], []).append(process)
+        self._parents = parents
+        return children
+
+
+def _used_of(pid: int) -> float:
+    with contextlib.suppress(psutil.Error):  # it may have ended just now
+        return _used_s(psutil.Process(pid))
+    return 0.0
 
 
 def _used_s(process: psutil.Process) -> float:

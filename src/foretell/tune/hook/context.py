@@ -159,7 +159,10 @@ def _optuna_rungs(study: Any, number: int) -> tuple[int, ...] | None:
     most = getattr(pruner, "_max_resource", _MANY_EPOCHS)
     if not isinstance(most, int):  # it is not known before a first trial is complete
         return None
-    search = recognized(pruner, Search("random", 1, Rules(most)))
+    try:
+        search = recognized(pruner, Search("random", 1, Rules(most)))
+    except UsageError:  # Optuna checks less: it takes a reduction factor of 2.5
+        return None
     if search.scheduler not in ("optuna-halving", "optuna-hyperband"):
         return None
     kind = SCHEDULERS.get(search.scheduler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -66,10 +67,12 @@ class TunedLoader:
             if not self._fall_back():
                 raise
             why = error_lines(error)[-1]  # errors in workers begin with where they were
+            traceback.clear_frames(error.__traceback__)  # they keep the workers that failed alive
             put_back()
             batches, first = self._begin()
             self._give_up(why)
-        yield from first
+        while first:  # a batch that was used is let go
+            yield first.pop()
         yield from batches
 
     def __len__(self) -> int:

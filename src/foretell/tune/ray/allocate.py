@@ -111,7 +111,8 @@ class Allocate:
         if len(factory.bundles) != 1 or factory.head_bundle_is_empty:
             self._tell_once("trials have several bundles of resources, and leases stay as they are")
             return None
-        now, epoch_s = int(factory.required_resources.get("CPU", 1)), _epoch_s(result)
+        has, epoch_s = factory.required_resources.get("CPU", 0), _epoch_s(result)
+        now = max(1, int(has))  # Ray gives Torch at least one thread
         if self._learn_restart(trial, epoch_s):  # the first epoch of a process takes longer
             return None
         seen = self._seen.setdefault(trial.trial_id, {})
@@ -125,7 +126,7 @@ class Allocate:
         hyper = plain_values(trial.config)
         known = self._known(process, hyper, comparison) | seen
         is_waiting, n_free = _pool(controller)
-        choices = [c for c in self.cpus if c != now and c - now <= n_free]
+        choices = [c for c in self.cpus if c != now and c - has <= n_free]
         best = comparison.best({c: known[c] for c in choices if c in known}, is_waiting=is_waiting)
         if best is None and now in seen and not is_waiting:
             larger = [c for c in choices if c > now and c not in known]
@@ -221,17 +222,15 @@ class _Comparison:
 
     def words(self, cpus: int, epoch_s: float | None) -> str:
         """Tell what a trial gets, and why."""
+        rest = f"{self.n_left} epochs to the next rung"
         if epoch_s is None:
-            return f"tries {cpus} CPUs instead of {self.cpus}, which are free; {self._rest}"
+            return (
+                f"tries {cpus} CPUs instead of {self.cpus}, as some are free: {rest} should make "
+                f"up for two restarts of {self.restart_s:.1f} s"
+            )
         return (
             f"gets {cpus} CPUs instead of {self.cpus}: {epoch_s:.1f} s per epoch instead of "
-            f"{self.epoch_s:.1f} s (predicted); {self._rest}"
-        )
-
-    @property
-    def _rest(self) -> str:
-        return (
-            f"{self.n_left} epochs to the next rung save more than {RESTART_FACTOR} times a "
+            f"{self.epoch_s:.1f} s (predicted); {rest} save more than {RESTART_FACTOR} times a "
             f"restart of {self.restart_s:.1f} s"
         )
 
