@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -246,9 +247,12 @@ def start_server(build, shape, serving, arguments=None, answer_bytes=40):
     """Start a server for a network."""
     asked = {"build": build, "arguments": arguments or {}, "shape": list(shape),
              "serving": asdict(serving)}  # fmt: skip
+    # What the main thread sets with Torch does not hold in the thread that serves.
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(serving.threads))
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.batch_server", "serve", json.dumps(asked)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, **threads},
     )  # fmt: skip
     line = process.stdout.readline()
     if not line:
@@ -259,8 +263,6 @@ def start_server(build, shape, serving, arguments=None, answer_bytes=40):
 def main():
     role, asked = sys.argv[1], json.loads(sys.argv[2])
     if role == "serve":
-        import os
-
         told = os.dup(1)
         os.dup2(2, 1)
         compute = network_of(asked)

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -125,7 +127,10 @@ def test_a_service_for_bentoml_runs_a_network_of_any_file_that_returns_a_tuple(
     tmp_path, monkeypatch
 ):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    called = []
+    monkeypatch.setattr(
+        torch, "set_num_threads", lambda n: called.append((n, threading.current_thread()))
+    )
     bentoml = ModuleType("bentoml")
     bentoml.service = bentoml.api = lambda **settings: lambda made: made
     monkeypatch.setitem(sys.modules, "bentoml", bentoml)
@@ -138,7 +143,10 @@ def test_a_service_for_bentoml_runs_a_network_of_any_file_that_returns_a_tuple(
     space = {"__name__": "service", "__file__": str(tmp_path / "service.py")}
     exec(compile(hand_off_deployment(found, "bentoml"), "service.py", "exec"), space)
     samples = np.arange(8.0).reshape(2, 4)
-    assert np.array_equal(space["BuildService"]().predict(samples), samples)
+    service = space["BuildService"]()
+    with ThreadPoolExecutor(1) as pool:  # BentoML calls it in a thread of its own, too
+        assert np.array_equal(pool.submit(service.predict, samples).result(), samples)
+        assert called == [(2, pool.submit(threading.current_thread).result())]
 
 
 RAY_SERVE = """

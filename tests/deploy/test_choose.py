@@ -154,6 +154,24 @@ def test_single_stream_takes_the_threads_that_are_best_for_one_sample():
     assert found.figures.per_s == pytest.approx(1 / 0.003)
 
 
+@pytest.mark.parametrize("rate", [900, 1800, 3600])
+def test_no_more_replicas_are_chosen_than_thorough_plays_need(rate):
+    limit_s, options = 0.02, {"lines": {1: LINES[1]}, "batches": (1, 2, 4), "waits_s": (0.0,)}
+    found, known = answer(f"poisson:{rate}/s", limit_s, worse=1.6, **options)
+
+    def keeps(replicas):
+        play = off(Player(known, n_arrivals=20_000), 1.6)
+        scenario = read_scenario(f"poisson:{rate}/s")
+        return any(
+            play(Setting(b, 0.0, 1, replicas), scenario, sureness=PESSIMISTIC, is_rough=False).p99_s
+            <= limit_s
+            for b in options["batches"]
+        )
+
+    assert keeps(found.chosen.replicas)
+    assert not keeps(found.chosen.replicas - 1)
+
+
 def test_single_stream_takes_more_threads_where_they_are_faster():
     found, _ = answer("single-stream", lines={1: (0.002, 0.001), 2: (0.001, 0.001)})
     assert found.chosen.threads == 2

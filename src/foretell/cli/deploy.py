@@ -53,7 +53,8 @@ from foretell.errors import Option, UsageError
 @click.option(
     "--measure", metavar="WHICH", default="auto", show_default=True,
     help="auto: at most a quarter of the batch times, and for each number of threads no more than "
-    "there are powers of two up to the largest batch, but up to three in any case; all: all.",
+    "there are powers of two up to the largest batch, but up to three in any case; all: every one "
+    "of them.",
 )  # fmt: skip
 @click.option(
     "--power", metavar="WATTS",

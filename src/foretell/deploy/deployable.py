@@ -10,6 +10,7 @@ from typing import Any
 from foretell.decide.deployment.scenario import Scenario, read_scenario
 from foretell.deploy.answer import Deployment
 from foretell.deploy.choose import choose_deployment
+from foretell.deploy.network import read_network
 from foretell.spaces.values import Values
 
 #: Options under which latencies stay the same.
@@ -82,7 +83,7 @@ class Deployable:
         shape = self._shape if isinstance(self._shape, str) else ",".join(map(str, self._shape))
         told = {name: v for name, v in self._options.items() if name not in _OF_NO_EFFECT}
         return {
-            "build": str(getattr(self.build, "__qualname__", self.build)),
+            "build": read_network(self.build, self._shape).build,
             "input_shape": shape,
             "scenario": str(self._scenario),
             "vary": str(dict(self._vary or {})),

@@ -76,16 +76,40 @@ class _Search:
             fewest = _fewest_replicas(question, self._times[threads], self._play)
             self._found[threads] = self._with_replicas(threads, fewest)
         n_added: Counter[int] = Counter()
+        broken: dict[int, int] = {}
         while best := ranked(self.assessed, question.goal, self._times):
             threads, replicas = best[0].setting.threads, best[0].setting.replicas
             chosen = self._played([a for a in best if a.setting.threads == threads])
             if chosen is not None:
-                return chosen
+                return self._with_fewer(chosen, broken.get(threads, replicas - 1))
+            broken[threads] = replicas
             if replicas < most and n_added[threads] < _N_ADDED:
                 more = min(replicas + 2 ** n_added[threads], most)
                 n_added[threads] += 1
                 self._found[threads] = self._with_replicas(threads, more)
         return None
+
+    def _with_fewer(self, chosen: tuple[Setting, float], broken: int) -> tuple[Setting, float]:
+        """Return the setting with the fewest replicas, by halving what was added at once.
+
+        Parameters
+        ----------
+        broken
+            The most replicas known to break the limit.
+        """
+        threads = chosen[0].threads
+        kept = self._found[threads]
+        while chosen[0].replicas - broken > 1:
+            middle = (broken + chosen[0].replicas) // 2
+            self._found[threads] = self._with_replicas(threads, middle)
+            group = ranked(self._found[threads], self._question.goal, self._times)
+            fewer = self._played(group) if group else None
+            if fewer is None:
+                broken = middle
+            else:
+                chosen, kept = fewer, self._found[threads]
+        self._found[threads] = kept
+        return chosen
 
     def _with_replicas(self, threads: int, replicas: int) -> list[Assessed]:
         """Assess batch sizes and waits."""
