@@ -68,8 +68,9 @@ N_ADVICES, N_EACH, N_OF_OTHERS, N_REQUESTS = 4, 5, 3, 2 * 662
 RATE_SHARE = 0.6
 #: The limits of those runs, as multiples of one request alone: the first that can be kept counts.
 LIMITS = (4, 8, 16, 32)
-#: Requests one after the other, and batches of one size that tell its time.
-N_ALONE, LEAST_OWN = 240, 5
+#: Requests one after the other, some more with pauses between them, at so many per second, and
+#: batches of one size that tell its time.
+N_ALONE, N_PAUSES, PAUSED_PER_S, LEAST_OWN = 240, 60, 20.0, 5
 #: Cores that other programs and the host may take in a run on the server, and how often it is
 #: repeated if they take more.
 MOST_OF_OTHERS, MOST_TRIES = 0.1, 2
@@ -190,10 +191,11 @@ def batch_times(name, threads=1):
         return measure_points(stopwatch, plan, lambda _: spots).times
 
 
-def overhead(server, times):
-    """Return what the server adds to a batch of one."""
-    alone = server.latencies(None, N_ALONE)[40:]
-    return max(0.0, float(np.median(alone) - times[1].median_s(1).item()))
+def added_by(server, times):
+    """Return what the server adds to a batch of one: always, and after it had nothing to do."""
+    alone = float(np.median(server.latencies(None, N_ALONE)[40:]))
+    rested = float(np.median(server.latencies(PAUSED_PER_S, N_PAUSES)))
+    return max(0.0, alone - times[1].median_s(1).item()), max(0.0, rested - alone)
 
 
 @dataclass(frozen=True)
@@ -218,10 +220,12 @@ def quiet_run(server, rate, n, seed):
     return min(tries, key=lambda run: run.others)
 
 
-def foretold(times, over, rate, seed):
+def foretold(times, added, rate, seed):
     """Return latencies of requests at a rate, simulated by the times of batches."""
+    over, pause = added
     table = times[1].table(CAP, overhead_s=over)
-    return play_runs(table, rate_per_s=rate, n_arrivals=N_ARRIVALS, seed=seed).latencies_s
+    run = play_runs(table, rate_per_s=rate, pause_s=pause, n_arrivals=N_ARRIVALS, seed=seed)
+    return run.latencies_s
 
 
 def served(name):
@@ -231,14 +235,14 @@ def served(name):
     server = start_server(network.build, network.shape, Serving(CAP), dict(network.arguments))
     rows, points = [], []
     try:
-        capacity = times[1].per_s(CAP, overhead(server, times))
+        capacity = times[1].per_s(CAP, added_by(server, times)[0])
         for k, load in enumerate(LOADS):
             rate = load * capacity
             runs, said, added = [], [], []
             for seed in range(100 * k, 100 * k + N_WINDOWS):
                 times = batch_times(name)
                 points += [p.to_json() for p in times[1].points]
-                added.append(overhead(server, times))
+                added.append(added_by(server, times))
                 said.append(foretold(times, added[-1], rate, seed))
                 runs.append(quiet_run(server, rate, round(WINDOW_S * rate), seed))
             found, said = np.concatenate([run.latencies for run in runs]), np.concatenate(said)
@@ -250,7 +254,8 @@ def served(name):
                 "p99_90_s": list(p99_interval(found)),
                 "predicted_mean_s": float(said.mean()),
                 "predicted_p99_s": float(np.quantile(said, 0.99)),
-                "overhead_s": float(np.mean(added)),
+                "overhead_s": float(np.mean([over for over, _ in added])),
+                "pause_s": float(np.mean([pause for _, pause in added])),
             })  # fmt: skip
             say("  ", row_text(rows[-1]))
     finally:
@@ -322,7 +327,7 @@ def row_text(row):
 
 def advised(question, times):
     """Return the advice, for the tightest of some limits that can be kept if there is none yet."""
-    player = Player(times, question.overhead_s, n_arrivals=N_ARRIVALS)
+    player = Player(times, question.overhead_s, question.pause_s, n_arrivals=N_ARRIVALS)
     if question.limit_s is not None:
         return question, choose(question, times, player)
     alone = float(times[1].mean_s(1).item()) + question.overhead_s
@@ -348,7 +353,7 @@ def limits(name):
     times = batch_times(name)
     server = start_server(network.build, network.shape, Serving(1), dict(network.arguments))
     try:
-        over = overhead(server, times)
+        over, pause = added_by(server, times)
     finally:
         server.close()
     rate = RATE_SHARE * times[1].per_s(CAP, over)
@@ -357,6 +362,7 @@ def limits(name):
         Choices((1, 2, 4, 8, 16, 32), (1,)),
         most_replicas=1,
         overhead_s=over,
+        pause_s=pause,
     )
     question, choice = advised(question, times)
     rows = []
@@ -393,7 +399,8 @@ def limit_row(name, rule, question, serving, runs, sizes):
         "network": name, "rule": rule, "per_s": question.scenario.rate_per_s,
         "limit_s": question.limit_s,
         "setting": {"batch": serving.batch, "wait_s": serving.wait_s},
-        "n_runs": len(runs), "n_kept": sum(p <= question.limit_s for p in p99s), "p99s": p99s,
+        "n_requests": N_REQUESTS, "n_runs": len(runs),
+        "n_kept": sum(p <= question.limit_s for p in p99s), "p99s": p99s,
         "mean_s": float(np.mean(np.concatenate(found))),
         "p99_s": float(np.quantile(np.concatenate(found), 0.99)),
         "mean_batch": float(np.mean(sizes)),

@@ -1,6 +1,6 @@
 """Real searches for `benchmarks.tune_eta`: small networks under Ray Tune and Optuna.
 
-    python -m benchmarks.tune_searches FILE LIBRARY WORKLOAD SEED SCHEDULER ...
+    python -m benchmarks.tune_searches FILE LIBRARY WORKLOAD SEED SCHEDULER ... [--trials 64]
 
 appends one line of JSON per search to a file: what was known before (epochs of an earlier small
 search, and the start-up time), and each finished epoch and trial with its time. Measured. Searches
@@ -10,9 +10,9 @@ hardly count. Those of Ray Tune are several processes: the machine should do not
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 import tempfile
 import time
 import zlib
@@ -24,7 +24,6 @@ import numpy as np
 
 Clock = Callable[[], float]
 MAX_EPOCHS, ETA = 9, 3
-N_TRIALS = {"optuna": 64, "ray": 64}
 N_BEFORE = {"optuna": 16, "ray": 8}
 SPACES: dict[str, dict[str, Any]] = {
     "mlp": {
@@ -155,7 +154,7 @@ def earlier_with_optuna(workload: str, seed: int) -> dict[str, Any]:
     return {"before": before, "start_up_s": 0.0}
 
 
-def search_with_optuna(workload: str, scheduler: str, seed: int) -> dict[str, Any]:
+def search_with_optuna(workload: str, scheduler: str, seed: int, n_trials: int) -> dict[str, Any]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -192,7 +191,7 @@ def search_with_optuna(workload: str, scheduler: str, seed: int) -> dict[str, An
     study = optuna.create_study(
         study_name=name, direction="maximize", sampler=sampler, pruner=pruner
     )
-    study.optimize(objective, n_trials=N_TRIALS["optuna"])
+    study.optimize(objective, n_trials=n_trials)
     return {"slots": 1, "study": name, "clock": "CPU time",
             "total_s": recorder.end_s(), "events": recorder.events}  # fmt: skip
 
@@ -212,7 +211,7 @@ def earlier_with_ray(workload: str, seed: int) -> dict[str, Any]:
     return {"before": before, "start_up_s": _start_up(history, 2)}
 
 
-def search_with_ray(workload: str, scheduler: str, seed: int) -> dict[str, Any]:
+def search_with_ray(workload: str, scheduler: str, seed: int, n_trials: int) -> dict[str, Any]:
     import ray
     from ray.tune import schedulers
 
@@ -222,7 +221,7 @@ def search_with_ray(workload: str, scheduler: str, seed: int) -> dict[str, Any]:
         "random": schedulers.FIFOScheduler,
     }[scheduler]()
     random = np.random.default_rng([seed, 2, zlib.crc32(scheduler.encode())])
-    configs = [draw(workload, random) for _ in range(N_TRIALS["ray"])]
+    configs = [draw(workload, random) for _ in range(n_trials)]
     recorder = _run_ray(workload, configs, chosen, seed, max_epochs=MAX_EPOCHS)
     cpus = int(ray.cluster_resources()["CPU"])
     return {"slots": cpus, "study": None, "clock": "wall time",
@@ -315,23 +314,31 @@ def _sessions(library: str) -> Iterator[None]:
         yield
 
 
-def main(file: str, library: str, workload: str, seed: str, *schedulers: str) -> None:
-    is_ray = library == "ray"
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("library", choices=["optuna", "ray"])
+    parser.add_argument("workload", choices=list(SPACES))
+    parser.add_argument("seed", type=int)
+    parser.add_argument("schedulers", nargs="+")
+    parser.add_argument("--trials", type=int, default=64)
+    given = parser.parse_args()
+    is_ray = given.library == "ray"
     run = search_with_ray if is_ray else search_with_optuna
-    for _ in _sessions(library):
-        earlier = (earlier_with_ray if is_ray else earlier_with_optuna)(workload, int(seed))
-        for scheduler in schedulers:
-            found = run(workload, scheduler, int(seed))
+    for _ in _sessions(given.library):
+        earlier = (earlier_with_ray if is_ray else earlier_with_optuna)(given.workload, given.seed)
+        for scheduler in given.schedulers:
+            found = run(given.workload, scheduler, given.seed, given.trials)
             about = {
-                "library": library, "scheduler": scheduler, "workload": workload,
-                "seed": int(seed), "trials": N_TRIALS[library], "max_epochs": MAX_EPOCHS,
-                "eta": ETA,
+                "library": given.library, "scheduler": scheduler, "workload": given.workload,
+                "seed": given.seed, "trials": given.trials, "max_epochs": MAX_EPOCHS, "eta": ETA,
             }  # fmt: skip
-            with Path(file).open("a") as stream:
+            with given.file.open("a") as stream:
                 stream.write(json.dumps(about | earlier | found) + "\n")
-            print(library, scheduler, workload, seed, f"{found['total_s']:.1f} s",
-                  f"start-up {earlier['start_up_s']:.2f} s", flush=True)  # fmt: skip
+            print(given.library, scheduler, given.workload, given.seed,
+                  f"{found['total_s']:.1f} s", f"start-up {earlier['start_up_s']:.2f} s",
+                  flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

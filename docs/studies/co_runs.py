@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import combinations
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from benchmarks.corun import grouped
 from page import BLACK, BLUE, DOCS, EXAMPLES, ORANGE, STUDIES, Study, drawing, markdown, percent
 
 from foretell.corun.calibration import PAIR, RUNNING
@@ -34,8 +34,8 @@ from foretell.corun.models.validation import (
     mape,
     out_of_sample,
 )
-from foretell.decide.corun.grouping import GroupEnds, best_plan
 from foretell.traces import read_trace
+from foretell.wording import counted
 
 WRITERS = frozenset({"tar", "write"})
 _PICTURED = "two-phases"
@@ -65,9 +65,9 @@ def facts(study: Study, runs: pd.DataFrame, scores: CoRunScores) -> str:
         f"{about['cpu']} with {about['memory_bytes'] / 2**30:.1f} GiB of memory, a virtual "
         f"machine: {runs['key'].nunique()} runs ({counts}), of which {disturbed.get('ok', 0)} went "
         f"well and {disturbed.get('disturbed', 0)} were disturbed by others even when repeated, "
-        f"and are left out. Others kept {runs['other_load'].mean():.2f} cores busy meanwhile, and "
-        "measured jobs ran before them (`priority`); while jobs waited, others used "
-        f"{runs['disturbed'].mean():.3f} cores on average. The host gave "
+        f"and are left out. Others kept {runs['other_load'].mean():.2f} cores busy meanwhile; "
+        f"while jobs waited, others used {runs['disturbed'].mean():.3f} cores on average. The host "
+        "gave "
         f"{runs['steal'].mean():.3f} cores to other virtual machines. Repeats of a program alone "
         f"differ by {percent(data.noise)} from their median on average: no model can be better."
     )
@@ -206,7 +206,8 @@ def left_out(scores: CoRunScores) -> str:
     """Say which co-runs were disturbed and are left out, and what the errors are with them."""
     data = scores.measurement
     lost = [case for case in data.disturbed if case.kind != RUNNING]
-    n_writers = sum(bool(WRITERS & {*case.programs}) for case in lost)
+    if not lost:
+        return "No co-run is left out.\n"
     with_all = out_of_sample(Fluid, (*data.cases, *data.disturbed))
     kinds = pd.Series([case.kind for case in lost]).value_counts().items()
     counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
@@ -215,9 +216,8 @@ def left_out(scores: CoRunScores) -> str:
         ("with those left out", *(percent(mape(p)) for p in with_all.values())),
     ]
     return (
-        f"Of the {len(lost)} co-runs that are left out ({counts}), {n_writers} have "
-        f"{_writers()}, the two programs that the fluid model predicts worst: the "
-        "kernel's threads that write for them count as others. The errors of *fluid*:\n\n"
+        f"With the {counted(len(lost), 'co-run')} that others disturbed ({counts}), and that no "
+        "model is judged by, the errors of *fluid* are:\n\n"
         f"{markdown(('co-runs', *QUESTIONS), rows)}"
     )
 
@@ -259,24 +259,7 @@ def biases(scores: CoRunScores) -> str:
 
 def grouping(scores: CoRunScores) -> str:
     """Compare groups that the model chooses with the best in the measured matrix."""
-    pairs: dict[frozenset[str], Case] = {}
-    for case in scores.measurement.cases:
-        if case.kind == PAIR:
-            pairs[frozenset(case.programs)] = case
-    names = sorted(scores.measurement.profiles)
-    alone = {name: p.wall_s for name, p in scores.measurement.profiles.items()}
-    draw = np.random.default_rng(0)
-    ratios, in_turn = [], []
-    for _ in range(40):
-        some = sorted(draw.choice(names, 6, replace=False))
-        if not any(frozenset(p) in pairs for p in combinations(some, 2)):
-            continue
-        measured, modelled = (_ends(some, pairs, alone, kind) for kind in ("walls", "fluid"))
-        plan = best_plan(6, 1, modelled)
-        best = best_plan(6, 1, measured)
-        total = _length(plan, measured)
-        ratios.append(total / _length(best, measured))
-        in_turn.append(sum(alone[n] for n in some) / _length(best, measured))
+    ratios, in_turn = grouped(scores.measurement)
     if not ratios:
         return "There are too few pairs to group programs.\n"
     return (
@@ -286,25 +269,6 @@ def grouping(scores: CoRunScores) -> str:
         f"(at most {100 * (max(ratios) - 1):.1f} %); running all programs one after the other "
         f"takes {100 * (np.mean(in_turn) - 1):.0f} % longer.\n"
     )
-
-
-def _ends(some: list[str], pairs: dict, alone: dict[str, float], kind: str):
-    def ends(group: frozenset[int]) -> GroupEnds:
-        own = [some[k] for k in sorted(group)]
-        if len(own) == 1:
-            return GroupEnds((alone[own[0]],), True)
-        if len(own) > 2 or frozenset(own) not in pairs:  # what was not measured is not chosen
-            return GroupEnds((1e9,) * len(own), False)
-        case = pairs[frozenset(own)]
-        times = case.walls_s if kind == "walls" else case.fluid.ends_s
-        by_name = dict(zip(case.programs, times, strict=True))
-        return GroupEnds(tuple(by_name[n] for n in own), True)
-
-    return ends
-
-
-def _length(plan: tuple, ends) -> float:
-    return sum(ends(group).length_s for own in plan for group in own)
 
 
 def ablations(scores: CoRunScores) -> str:

@@ -238,15 +238,20 @@ def load_words(found: Found) -> str:
         "difference between the two is what batches took more or less than right before the run."
     )
     names = dict.fromkeys(row["network"] for row in found["server"])
-    added = ", ".join(
-        f"{ms(np.mean([r['overhead_s'] for r in found['server'] if r['network'] == name]))} ms "
-        f"({name})"
+    added = "; ".join(
+        f"{name} {ms(_mean_of(found, name, 'overhead_s'))} ms, and "
+        f"{ms(_mean_of(found, name, 'pause_s'))} ms more after a pause"
         for name in names
     )
     return (
         f"{' '.join(parts)} What the server itself adds to a batch was measured before each "
-        f"window, one request after the other: {added}."
+        "window, with requests one after the other, and what it takes longer after a pause with "
+        f"20 requests per second: {added}."
     )
+
+
+def _mean_of(found: Found, network: str, figure: str) -> float:
+    return float(np.mean([r[figure] for r in found["server"] if r["network"] == network]))
 
 
 def draw_loads(found: Found) -> plt.Figure:
@@ -296,10 +301,11 @@ def limit_words(found: Found) -> str:
     """Sum up how often limits were kept."""
     own = [row for row in found["limits"] if row["rule"] == "advice"]
     kept, n = sum(row["n_kept"] for row in own), sum(row["n_runs"] for row in own)
+    (n_requests,), (n_each,) = ({row[key] for row in own} for key in ("n_requests", "n_runs"))
     return (
-        f"All of it is *measured*. The advice kept its limit in {kept} of {n} runs of 1,324 "
-        "requests each: twice as many as MLPerf's LoadGen needs at least to tell a p99. It was "
-        "asked for again before every five runs, with batch times measured anew. The rate is "
+        f"All of it is *measured*. The advice kept its limit in {kept} of {n} runs of "
+        f"{n_requests:,} requests each; MLPerf's LoadGen needs at least 662 to tell a p99. It was "
+        f"asked for again before every {n_each} runs, with batch times measured anew. The rate is "
         "60 % of what batches of 8 could serve."
     )
 

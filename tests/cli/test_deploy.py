@@ -60,6 +60,7 @@ GOOD, OFFLINE = ["--arrivals", "poisson:5/s"], ["--scenario", "offline"]
         ([f"{FILE}:small", "--input", "16", *GOOD, "--scenario", "servre"], "--scenario"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--dtype", "complex"], "--dtype"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--overhead", "x"], "--overhead"),
+        ([f"{FILE}:small", "--input", "16", *GOOD, "--pause", "x"], "--pause"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--as", "torchserve"], "--as"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--as", "triton", "--json"], "--as triton"),
         ([f"{FILE}:small", "--input", "16", *OFFLINE, "--replicas", "4"], "--replicas 4"),

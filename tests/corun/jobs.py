@@ -66,6 +66,11 @@ def made_up(name="a", seconds=10.0, cores=1.0, memory_bytes=1e6, disk=0.0, **mor
     )  # fmt: skip
 
 
+def made_up_elsewhere(name="a", **more):
+    """Return the profile of a job that ran on a machine with much more memory."""
+    return made_up(name, facts={**FACTS, "memory_bytes": 2**42}, compute_rate=100.0, **more)
+
+
 def made_up_machine(**more):
     given = {
         "facts": FACTS, "compute_rate": 100.0, "core_speed": 1.0, "thread_power": 1.0,

@@ -8,7 +8,7 @@ import foretell
 from foretell.corun.group import group_jobs
 from foretell.errors import NothingUsableError, UsageError
 
-from .jobs import made_up, made_up_machine
+from .jobs import made_up, made_up_elsewhere, made_up_machine
 
 
 def test_small_jobs_share_a_machine_and_large_ones_run_in_turn():
@@ -46,7 +46,7 @@ def test_jobs_that_do_not_fit_into_memory_are_kept_apart_or_refused():
     found = group_jobs({"a": large, "b": large}, machine=machine)
     assert all(len(g.jobs) == 1 for g in found.groups)
     with pytest.raises(NothingUsableError, match="does not fit into memory"):
-        group_jobs({"a": made_up(memory_bytes=1e12)}, machine=machine)
+        group_jobs({"a": made_up_elsewhere(memory_bytes=1e12)}, machine=machine)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,21 @@ def test_a_job_file_that_is_wrong_is_refused(text, reason, tmp_path):
 def test_limits_that_cannot_be_are_refused(options, reason):
     with pytest.raises(UsageError, match=reason):
         group_jobs({"a": made_up()}, machine=made_up_machine(), **options)
+
+
+def test_no_job_gets_lost_behind_a_number(tmp_path):
+    foretell.write_profile(made_up("a"), tmp_path / "a.profile")
+    jobs = {"a": {"profile": "a.profile", "count": 2}, "a-2": {"profile": "a.profile"}}
+    given = {name: {**job, "profile": str(tmp_path / "a.profile")} for name, job in jobs.items()}
+    with pytest.raises(UsageError, match="two jobs are called 'a-2'"):
+        group_jobs({"job": given}, machine=made_up_machine())
+
+
+def test_profiles_by_name_are_checked_as_those_of_files():
+    with pytest.raises(UsageError, match="without end"):
+        group_jobs({"a": made_up(is_endless=True)}, machine=made_up_machine())
+    with pytest.raises(UsageError, match="201 jobs"):
+        group_jobs({str(k): made_up() for k in range(201)}, machine=made_up_machine())
 
 
 def test_a_job_without_end_cannot_be_grouped(tmp_path):

@@ -16,7 +16,7 @@ from foretell.corun.machine import (
     read_machine,
 )
 from foretell.corun.predict import predict_together
-from foretell.errors import NothingUsableError, UsageError
+from foretell.errors import NothingUsableError, StorageError, UsageError
 
 from .jobs import made_up, made_up_machine
 
@@ -39,6 +39,8 @@ def test_a_disturbed_measurement_is_kept_only_in_a_file_that_is_named(tmp_path, 
     assert not default_path().exists()
     keep_machine(disturbed, tmp_path / "x.machine")
     assert read_machine(tmp_path / "x.machine") == disturbed
+    with pytest.raises(StorageError, match="exists already"):
+        measure_machine(tmp_path / "x.machine", seconds=0.1)
     keep_machine(calm)
     assert read_machine(default_path()) == calm
     assert calm.notes() == []

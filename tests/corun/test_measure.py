@@ -99,6 +99,21 @@ def test_a_program_that_fails_is_named_and_its_co_runs_are_not_made(tmp_path):
     assert done.n_ok == 2 + 3
 
 
+def test_what_failed_is_made_again_by_the_next_call(tmp_path):
+    given = quick(tmp_path, shifted=0, triples=0, pinned=0)
+    ready = tmp_path / "ready"
+    given["program"]["late"] = program(
+        f"import os, sys, time; time.sleep(0.6); sys.exit(not os.path.exists({str(ready)!r}))"
+    )
+    first = measure_co_runs(given, tmp_path / "out")
+    assert first.failures
+    assert len(read_co_runs(tmp_path / "out")) > first.n_ok
+    ready.touch()
+    second = measure_co_runs(given, tmp_path / "out")
+    assert not second.failures
+    assert second.n_ok == len(read_co_runs(tmp_path / "out"))
+
+
 def test_a_short_program_is_sampled_finely_and_one_that_is_over_at_once_is_named(tmp_path):
     given = quick(tmp_path, pairs=3, shifted=0, triples=0, pinned=0)
     given["program"]["a"] = program("import time; time.sleep(0.2)")
@@ -179,6 +194,10 @@ def test_a_set_that_is_wrong_is_refused(change, reason, tmp_path):
         ("alone-b-0,alone,b,", "x,alone,../b,", "line 3: '../b' is not the name"),
         ("alone-b-0,alone,b,1,,0,", "x,alone,b,1,,first,", "line 3: repeat"),
         ("alone-b-0,alone", "x", "no value of"),
+        ("alone-b-0,alone,b,1,,0,0.0,,0.0,2.0", "x,alone,b,1,,0,0.0,,2.0,1.0", "line 3: a job"),
+        ("alone-b-0,alone,b,1,,0,0.0,,", "x,alone,b,1,,0,0.0,both,", "line 3: pin cannot"),
+        ("alone-b-0,alone,b", "x,along,b", "line 3: kind cannot"),
+        ("alone-b-0,alone,b", "x,shifted,b", "must have 2 lines"),
     ],
 )
 def test_a_damaged_table_names_its_line(old, new, reason, tmp_path):

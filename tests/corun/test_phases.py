@@ -56,6 +56,16 @@ def test_two_phases_are_told_apart():
     assert [p.needs[CPU] for p in phases] == pytest.approx([0.05, 1.0], abs=0.05)
 
 
+def test_what_the_kernel_did_for_a_job_is_needed_where_others_than_the_job_were_busy():
+    trace = traced([0.5] * 80)
+    others = np.cumsum([0.0] * 40 + [0.3] * 40) * 0.1
+    trace = Trace(trace.times_s, {**trace.columns, "other_cpu_time_s": others})
+    assert [p.needs[CPU] for p in job_phases(trace, 8.0, 2, 0.0)] == pytest.approx([0.5])
+    # Of 1.2 s that others used, threads of the kernel used 0.8 s.
+    needed = sum(p.seconds * p.needs[CPU] for p in job_phases(trace, 8.0, 2, 0.0, 0.8))
+    assert needed == pytest.approx(4.0 + 0.8, rel=0.02)
+
+
 @given(st.lists(st.floats(0, 2), min_size=10, max_size=80))
 def test_phases_add_up_to_the_run(rates):
     phases = job_phases(traced(rates), 0.1 * len(rates), 4, 0.0)

@@ -12,12 +12,14 @@ import foretell
 from foretell.corun.calibration import Calibration
 from foretell.corun.facts import MachineFacts, machine_facts
 from foretell.corun.models.fitted import FittedCoRuns
+from foretell.corun.models.score import fit_co_runs
 from foretell.corun.predict import predict_together, slowdown
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.report.corun import write_together
 from foretell.traces import Trace
 
-from .jobs import FACTS, here, made_up, made_up_machine, on_last_cpu
+from .jobs import FACTS, here, made_up, made_up_elsewhere, made_up_machine, on_last_cpu
+from .measured import make_measurement
 
 ONE_CORE = made_up_machine(facts={**FACTS, "n_usable": 1})
 
@@ -103,7 +105,7 @@ def test_slowdown_is_that_beside_steady_neighbors():
 def test_jobs_that_do_not_fit_into_memory_get_no_time():
     jobs = [made_up(name="a", memory_bytes=1e10), made_up(name="b", memory_bytes=1e10)]
     with pytest.raises(NothingUsableError, match=r"'a' does not fit into memory: .* 931\.3 GiB"):
-        predict_together([made_up("a", memory_bytes=1e12)], machine=made_up_machine())
+        predict_together([made_up_elsewhere(memory_bytes=1e12)], machine=made_up_machine())
     with pytest.raises(NothingUsableError, match="do not fit into memory together"):
         predict_together(jobs, machine=made_up_machine())
     # One after the other they do.
@@ -118,6 +120,29 @@ def test_a_job_without_end_has_no_end_and_slows_the_others():
     assert found.to_json()["jobs"][1]["end_s"] is None
     with pytest.raises(UsageError, match="run without end"):
         predict_together(jobs[1:], machine=ONE_CORE)
+
+
+def test_a_load_without_end_has_none_with_a_learned_part_either(tmp_path):
+    folder = make_measurement(tmp_path / "slow", factor=1.2)
+    fit_co_runs(folder, tmp_path / "x.corun", machine=made_up_machine())
+    jobs = [made_up("a"), made_up("service", is_endless=True)]
+    found = predict_together(jobs, machine=made_up_machine(), model=tmp_path / "x.corun")
+    assert found["service"].end_s == math.inf
+    assert found["service"].upper_s == math.inf
+    with pytest.raises(UsageError, match="servise"):
+        found["servise"]
+
+
+def test_a_machine_is_the_same_after_its_kernel_kept_a_little_more_memory():
+    less = {**FACTS, "memory_bytes": int(FACTS["memory_bytes"] * 0.995)}
+    jobs = [made_up("a"), made_up("b", facts=less)]
+    assert predict_together(jobs, machine=made_up_machine())["b"].end_s == pytest.approx(10.0)
+
+
+def test_intervals_of_few_errors_say_so(tmp_path):
+    found = FittedCoRuns(Calibration({"pair": (0.1,) * 10}, "here"), None, made_up().facts)
+    notes = predict_together([made_up(), made_up()], machine=made_up_machine(), model=found).notes
+    assert any("10 errors" in note for note in notes)
 
 
 def test_a_profile_of_another_machine_is_refused_unless_both_were_measured():
@@ -143,7 +168,7 @@ def test_without_a_machine_file_jobs_run_on_this_machine(monkeypatch):
 
 def test_a_model_of_another_machine_is_named(tmp_path):
     model = FittedCoRuns(
-        Calibration({"pair": (0.1,) * 9}, "x"), None, MachineFacts(**{**FACTS, "cpu": "Other"})
+        Calibration({"pair": (0.1,) * 19}, "x"), None, MachineFacts(**{**FACTS, "cpu": "Other"})
     )
     jobs = [made_up("a"), made_up("b")]
     found = predict_together(jobs, machine=made_up_machine(), model=model)
@@ -192,7 +217,7 @@ def test_a_timeline_or_a_report_is_written(ending, tmp_path):
 
 def test_intervals_of_running_jobs_have_errors_of_their_own():
     errors = {"pair": 0.0, "shifted": 0.1, "running": 0.4, "triple": 0.2, "pinned": 0.3}
-    calibration = Calibration({kind: (e,) * 9 for kind, e in errors.items()}, "x")
+    calibration = Calibration({kind: (e,) * 19 for kind, e in errors.items()}, "x")
     model = FittedCoRuns(calibration, None, MachineFacts(**FACTS))
     jobs = [made_up(name) for name in "abcd"]
     for n_jobs, options, error in (

@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from foretell.corun.facts import machine_facts
 from foretell.corun.profile import profile_job, profile_of, read_profile, write_profile
+from foretell.corun.running.child import COLUMNS, MOST_SAMPLES
 from foretell.corun.running.together import run_together
 from foretell.decide.corun.jobs import BANDWIDTH, CPU
 from foretell.errors import DatasetError, NothingUsableError, UsageError
 from foretell.traces import Trace
 
 from .jobs import FACTS, SPIN, made_up, made_up_machine, many, on_last_cpu, python, spin
+
+
+def of_here(**more):
+    """Return a made-up machine with the facts of this one."""
+    return made_up_machine(facts=machine_facts().model_dump(), **more)
 
 
 def test_a_job_that_rests_and_computes_has_two_phases(tmp_path):
@@ -53,6 +59,48 @@ def test_a_job_without_end_is_stopped_and_becomes_a_load():
     assert found.needs(2).is_endless
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a bubble needs a core of its own")
+def test_a_stopped_job_beside_a_bubble_tells_its_bandwidth():
+    machine = of_here(stream_rate=1e15, bandwidth=2e15)
+    found = profile_job(spin(600), seconds=1.0, machine=machine, bubbles=True)
+    assert found.is_endless
+    # The bubble copies less than the memory of this made-up machine could: the rest is the job's.
+    assert found.bandwidth > 1e14
+
+
+def test_a_job_fits_into_the_machine_on_which_it_ran():
+    """What processes share is counted in each of them."""
+    assert made_up(memory_bytes=5e10).memory_bytes == FACTS["memory_bytes"]
+
+
+def test_what_the_kernel_did_is_kept_and_checked(tmp_path):
+    profile = replace(made_up(), kernel_time_s=0.5)
+    others = {"other_cpu_time_s": 0.2 * profile.trace.times_s}
+    whole = replace(profile, trace=Trace(profile.trace.times_s, profile.trace.columns | others))
+    write_profile(whole, tmp_path / "a.profile")
+    assert read_profile(tmp_path / "a.profile").needs(2) == whole.needs(2)
+    assert whole.needs(2).mean(CPU) == pytest.approx(1.05, rel=0.01)
+    for n, broken in enumerate((profile.trace.columns, whole.trace.columns | {
+        "other_cpu_time_s": np.full(len(whole.trace), np.nan)
+    })):  # fmt: skip
+        path = tmp_path / f"{n}.profile"
+        write_profile(replace(profile, trace=Trace(profile.trace.times_s, broken)), path)
+        with pytest.raises(DatasetError, match="other_cpu_time_s"):
+            read_profile(path)
+
+
+def test_the_file_of_another_machine_is_refused():
+    other = {**machine_facts().model_dump(), "cpu": "Another"}
+    with pytest.raises(UsageError, match="another machine"):
+        profile_job(spin(1), machine=made_up_machine(facts=other))
+
+
+def test_the_host_and_limits_on_cpu_time_are_told():
+    (note,) = replace(made_up(), throttled=0.2).notes()
+    assert "limit on CPU time" in note
+    assert "20 %" in note
+
+
 def test_bubbles_need_a_measured_machine():
     with pytest.raises(UsageError, match="bubbles need"):
         profile_job(spin(1), bubbles=True)
@@ -61,11 +109,11 @@ def test_bubbles_need_a_measured_machine():
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a bubble needs a core of its own")
 def test_a_run_beside_a_bubble_tells_the_bandwidth_of_a_job():
     """The bubble of this machine is far below what the file says: the job seems to take it."""
-    machine = made_up_machine(stream_rate=1e15, bandwidth=2e15)
+    machine = of_here(stream_rate=1e15, bandwidth=2e15)
     found = profile_job(spin(0.7), machine=machine, bubbles=True)
     assert found.bandwidth > 1e14
     assert found.needs(2).phases[-1].needs[BANDWIDTH] > 1e13
-    slow = made_up_machine(stream_rate=1.0, bandwidth=2.0)
+    slow = of_here(stream_rate=1.0, bandwidth=2.0)
     assert profile_job(spin(0.7), machine=slow, bubbles=True).bandwidth == 0.0
 
 
@@ -80,15 +128,14 @@ def test_a_bubble_runs_on_a_cpu_that_may_be_used(monkeypatch):
     monkeypatch.setattr("foretell.corun.profile.run_together", run)
     mostly_waits = python("import time; time.sleep(1)\n" + SPIN.format(0.1))
     with on_last_cpu() as cpu:
-        profile_job(mostly_waits, machine=made_up_machine(facts=machine_facts()), bubbles=True)
+        profile_job(mostly_waits, machine=of_here(), bubbles=True)
     assert orders[-1].name == "memory bubble"
     assert orders[-1].cpus == (cpu,)
 
 
 def test_files_of_an_hour_are_smaller_than_a_megabyte():
-    times = np.linspace(0.9, 3600, 4096)
-    names = made_up().trace.columns
-    columns = dict.fromkeys([*names, "n_threads", "n_processes", "n_runnable", "x"], times)
+    times = np.linspace(0.9, 3600, MOST_SAMPLES)
+    columns = dict.fromkeys(COLUMNS, times)
     large = replace(made_up(), trace=Trace(times, columns), wall_s=3600.0)
     assert len(large.to_bytes()) < 1_000_000
 

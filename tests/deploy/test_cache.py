@@ -38,6 +38,7 @@ def test_another_network_input_version_or_effort_finds_nothing(folder):
         cache(folder, Network("net.py:build", (1, 4, 4), "float64")),
         cache(folder, Network("net.py:build", (1, 4, 4), arguments={"n_heads": 4})),
         cache(folder, effort=Effort(n_calls=40)),
+        PointCache(folder, NETWORK, DESCRIPTION, Effort(), largest=64),
     ):
         assert other.get(2, 8) is None
 
@@ -51,7 +52,7 @@ def test_the_name_of_the_file_of_a_network_does_not_matter(folder):
     [
         lambda text: text[:-30],
         lambda text: "",
-        lambda text: text.replace('"format": 1', '"format": 9'),
+        lambda text: text.replace('"format": 2', '"format": 9'),
         lambda text: text.replace("0.004", "-1.0"),
         lambda text: text.replace('"batch"', '"btch"'),
         lambda text: "[]",

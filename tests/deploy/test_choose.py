@@ -22,7 +22,7 @@ from foretell.errors import NothingUsableError, UsageError
 from foretell.simulate.batching import play_runs
 
 FILE = Path(__file__).parent / "networks.py"
-SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=8, calls_s=0.0)
+SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=8, calls_s=0.0, n_pauses=3)
 #: One thread: 2 ms and 1 ms per sample; two: slower for one sample, faster for many.
 LINES = {1: (0.002, 0.001), 2: (0.004, 0.0006)}
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -172,6 +172,30 @@ def test_no_more_replicas_are_chosen_than_thorough_plays_need(rate):
     assert not keeps(found.chosen.replicas - 1)
 
 
+@pytest.mark.parametrize("rate", [2000, 3100, 4700])
+def test_no_other_number_of_threads_would_do_on_fewer_cores(rate):
+    """Replicas are added in steps: a number between may do on fewer cores than other threads."""
+    limit_s, batches = 0.03, (1, 2, 4)
+    lines = {1: (0.002, 0.001), 2: (0.001, 0.0005)}
+    found, known = answer(
+        f"poisson:{rate}/s", limit_s, worse=1.6, lines=lines, batches=batches, waits_s=(0.0,)
+    )
+    play = off(Player(known, n_arrivals=20_000), 1.6)
+    for threads, replicas in ((t, r) for t in (1, 2) for r in range(1, found.chosen.cores)):
+        if threads * replicas >= found.chosen.cores:
+            continue
+        if rate >= 0.97 * replicas * known[threads].per_s(4):
+            continue  # the queue has no end
+        p99s = [
+            play(
+                Setting(b, 0.0, threads, replicas), read_scenario(f"poisson:{rate}/s"),
+                sureness=PESSIMISTIC, is_rough=False,
+            ).p99_s
+            for b in batches
+        ]  # fmt: skip
+        assert min(p99s) > limit_s, (threads, replicas)
+
+
 def test_single_stream_takes_more_threads_where_they_are_faster():
     found, _ = answer("single-stream", lines={1: (0.002, 0.001), 2: (0.001, 0.001)})
     assert found.chosen.threads == 2
@@ -274,6 +298,24 @@ def test_overhead_counts():
     plain, _ = answer("poisson:100/s", 0.1)
     slow, _ = answer("poisson:100/s", 0.1, overhead_s=0.005)
     assert slow.figures.mean_s > plain.figures.mean_s + 0.005
+
+
+def test_pauses_count_where_the_server_is_idle():
+    known = times_by_threads(
+        replace(p, pause_s=0.004) for own in times().values() for p in own.points
+    )
+    busy, rare = read_scenario("poisson:600/s"), read_scenario("poisson:5/s")
+
+    def mean_s(scenario, **given):
+        play = Player(known, n_arrivals=20_000, **given)
+        return play(Setting(32, 0.0, 1), scenario, sureness=0.0, is_rough=True).mean_s
+
+    # At 5 requests per second nearly each finds a server that had nothing to do for long.
+    assert mean_s(rare) - mean_s(rare, pause_s=0.0) == pytest.approx(0.004, rel=0.1)
+    assert mean_s(rare, pause_s=0.01) - mean_s(rare, pause_s=0.0) == pytest.approx(0.01, rel=0.1)
+    assert mean_s(busy) - mean_s(busy, pause_s=0.0) < 0.002
+    with pytest.raises(NothingUsableError, match="which is the best attainable"):
+        choose(Question(rare, Choices(SIZES, (1,)), 0.005), known, Player(known))
 
 
 @pytest.fixture(scope="module")
@@ -390,6 +432,7 @@ def test_architectures_are_measured_once_each():
         ({"replicas": 0}, "replicas"),
         ({"seed": -1}, "seed"),
         ({"overhead_s": -1.0}, "overhead"),
+        ({"pause_s": -1.0}, "pause"),
         ({"colour": 3}, "colour"),
     ],
 )

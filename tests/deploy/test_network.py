@@ -22,7 +22,7 @@ from . import networks
 
 pytest.importorskip("torch")
 FILE = Path(__file__).parent / "networks.py"
-SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=16, calls_s=0.0)
+SHORT = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=16, calls_s=0.0, n_pauses=3)
 
 
 def network(name, shape="1,4,4", **options):
@@ -60,6 +60,14 @@ def test_a_network_is_described_and_timed():
     assert timed["median_s"] > 0
     assert sorted(timed["levels"]) == timed["levels"]
     assert 0 < timed["busy_cores"] < 3
+
+
+def test_single_samples_are_timed_after_a_pause_as_well():
+    with NetworkProcess(network("small"), 1) as process:
+        assert process.timed(1, SHORT)["pause_s"] >= 0
+        assert process.timed(2, SHORT)["pause_s"] == 0
+    with NetworkProcess(network("Rested"), 1) as process:
+        assert process.timed(1, SHORT)["pause_s"] > 0.01
 
 
 def test_rounds_that_lost_the_processor_are_left_out_and_slow_ones_are_kept():

@@ -23,6 +23,17 @@ def test_mean_of_a_burst_counts_each_sample_with_the_end_of_its_batch():
     assert figures.p99_s == pytest.approx(0.008)
 
 
+def test_the_first_batch_of_a_burst_takes_longer_after_a_pause():
+    times = times_by_threads([Point(1, 1, 0.002, (1.0,), 0.0, 1.0, 20, pause_s=0.003)])
+    play, setting = Player(times), Setting(1, 0.0, 1)
+    rare, busy = (
+        play(setting, read_scenario(text), sureness=0.0, is_rough=True)
+        for text in ("burst:2/50ms", "burst:2/4ms")
+    )
+    assert rare.mean_s == pytest.approx((0.005 + 0.007) / 2)
+    assert busy.mean_s == pytest.approx((0.002 + 0.004) / 2)  # there is no pause
+
+
 def test_bursts_of_many_batches_take_little_memory():
     tracemalloc.start()
     try:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.decide.deployment.formulas import take_all_mean_s
-from foretell.simulate.batching import play_batches, play_runs
+from foretell.simulate.batching import LONGEST_PAUSE_S, play_batches, play_runs
 
 
 def table(time_of, cap):
@@ -30,6 +30,19 @@ def test_spread_of_times_counts_as_in_the_formula_of_pollaczek_and_khinchine():
     run = play_runs(times, rate_per_s=60, n_arrivals=100_000)
     second_moment = (0.005**2 + 0.015**2) / 2
     assert run.mean_s == pytest.approx(0.01 + 60 * second_moment / 2 / 0.4, rel=0.03)
+
+
+@pytest.mark.parametrize("rate", [5, 30, 70])
+def test_what_comes_after_a_pause_is_the_queue_of_welch(rate):
+    """M/G/1 in which a job that finds the server idle takes longer, by how long that was idle."""
+    pause_s, longest = 0.006, LONGEST_PAUSE_S
+    run = play_runs(table(lambda b: 0.01, 1), rate_per_s=rate, pause_s=pause_s, n_arrivals=100_000)
+    a = rate * longest  # idle times are exponential
+    mean = pause_s * (1 - math.exp(-a)) / a
+    square = (pause_s / longest) ** 2 * 2 / rate**2 * (1 - math.exp(-a) * (1 + a))
+    expected = 0.01 + rate * 0.01**2 / 2 / (1 - rate * 0.01)
+    expected += (2 * mean + rate * square) / (2 * (1 + rate * mean))
+    assert run.mean_s == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("rate", [50, 200, 400, 600, 800, 1000])

@@ -51,6 +51,11 @@ from foretell.errors import Option, UsageError
     "--overhead", metavar="TIME", help="What the server adds to each batch: 0.5ms [default: none]."
 )
 @click.option(
+    "--pause", metavar="TIME",
+    help="What a batch takes longer after the server had nothing to do: 1ms [default: measured of "
+    "the network].",
+)  # fmt: skip
+@click.option(
     "--measure", metavar="WHICH", default="auto", show_default=True,
     help="auto: at most a quarter of the batch times, and for each number of threads no more than "
     "there are powers of two up to the largest batch, but up to three in any case; all: every one "
@@ -156,11 +161,12 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
     names = ("dtype", "minimize", "replicas", "measure", "power", "seed")
     found = {name: given[name] for name in names}
-    if given["overhead"] is not None:
-        try:
-            found["overhead_s"] = read_quantity(given["overhead"], TIME)
-        except UsageError as error:
-            raise UsageError(error.text, option=Option("overhead")) from None
+    for name in ("overhead", "pause"):
+        if given[name] is not None:
+            try:
+                found[f"{name}_s"] = read_quantity(given[name], TIME)
+            except UsageError as error:
+                raise UsageError(error.text, option=Option(name)) from None
     cache = given["cache"] if given["cache"] is not None else default_folder()
     found["progress"] = None if given["quiet"] else _tell
     found["cache"] = None if given["no_cache"] else cache

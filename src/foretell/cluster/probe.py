@@ -11,7 +11,7 @@ import tomli_w
 
 from foretell.decide.placement.cluster import Cluster, NodeTypeTable, read_cluster
 from foretell.errors import Option, UsageError
-from foretell.files.directory import check_new, make_folder, write_new
+from foretell.files.directory import check_free, make_folder, write_new
 from foretell.machines import read_amount
 from foretell.measure.measure import prepare_sweep
 from foretell.measure.probes import JOBS
@@ -104,7 +104,7 @@ def write_probes(
         total_s = n_runs * described["expected_s"]
         found.append(Probe(table.name, idle, sweep, n_runs, total_s, _targets(described)))
     for path in contents:
-        check_new(path, force=force)
+        check_free(path, force=force)
     make_folder(folder)
     for path, text in contents.items():
         write_new(path, text.encode(), force=force)

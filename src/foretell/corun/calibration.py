@@ -17,7 +17,8 @@ from foretell.decide.corun.jobs import CoJob
 PAIR, SHIFTED, RUNNING, TRIPLE, PINNED = "pair", "shifted", "running", "triple", "pinned"
 GROUPS = (PAIR, SHIFTED, RUNNING, TRIPLE, PINNED)
 CONFIDENCE = 0.9
-_LEAST_ERRORS = 8  # fewer say too little of their own; then those of all kinds count
+#: With fewer, even the smallest and the largest are no interval of 90 %: those of all kinds count.
+LEAST_ERRORS = 19
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Calibration:
     errors: Mapping[str, tuple[float, ...]]
     source: str
 
+    @property
+    def n_errors(self) -> int:
+        """How many errors of all kinds there are."""
+        return sum(map(len, self.errors.values()))
+
     def factors(self, group: str, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Return by what a prediction is multiplied for the ends of its interval.
 
@@ -45,7 +51,7 @@ class Calibration:
         (-0.46, 0.45)
         """
         own = sorted(self.errors.get(group, ()))
-        if len(own) < _LEAST_ERRORS:
+        if len(own) < LEAST_ERRORS:
             own = sorted(e for values in self.errors.values() for e in values)
         k = max(0, math.floor((len(own) + 1) * (1 - confidence) / 2) - 1)
         return math.exp(own[k]), math.exp(own[-1 - k])

@@ -14,6 +14,7 @@ from foretell.measure.running.machine import describe_machine
 from foretell.wording import counted, number
 
 _MOST_TEXT = 200
+_SAME_MEMORY = 0.02  # as a share: a kernel keeps more or less of it for itself than the last one
 Text = Annotated[str, pydantic.Field(max_length=_MOST_TEXT)]
 
 
@@ -39,6 +40,12 @@ class MachineFacts(pydantic.BaseModel):
     def most_memory(self) -> float:
         """The memory that jobs share; infinite if it is not known."""
         return math.inf if self.memory_bytes is None else float(self.memory_bytes)
+
+    def is_like(self, other: MachineFacts) -> bool:
+        """Whether both are facts of one machine, or of two that are alike."""
+        mine, theirs = self.most_memory, other.most_memory
+        alike = mine == theirs or math.isclose(mine, theirs, rel_tol=_SAME_MEMORY)
+        return alike and self.model_copy(update={"memory_bytes": other.memory_bytes}) == other
 
     def __str__(self) -> str:
         cores = f"{self.cpu}, {counted(self.n_usable, 'core')}"

@@ -162,6 +162,7 @@ def group_jobs(
             option=Option("max_slowdown", f"{limit:g}"),
         )
     profiles, apart = _profiles(jobs)
+    _check_jobs(profiles)
     needs, capacity, notes = on_one_machine(list(profiles.values()), chosen_machine(machine))
     return _grouping(list(profiles), needs, _Ends(needs, capacity, limit, apart), machines, notes)
 
@@ -174,17 +175,18 @@ def _profiles(
         return {n: replace(p, name=n) for n, p in source.items()}, frozenset()
     given = read_typed(source, JobFile, JOBS_FILE)
     home = Path(source).parent if isinstance(source, str | Path) else Path()
-    n_jobs = sum(entry.count for entry in given.job.values())
-    if n_jobs > _MOST_JOBS:
-        raise UsageError(
-            f"{n_jobs} jobs are more than the {_MOST_JOBS} that can be grouped at once"
-        )
+    _check_number(sum(entry.count for entry in given.job.values()))
     found: dict[str, Profile] = {}
     kinds: dict[str, list[str]] = {}
     for name, entry in given.job.items():
         profile = read_profile(home / entry.profile)
         kinds[name] = [name, *(f"{name}-{k}" for k in range(2, entry.count + 1))]
         for own in kinds[name]:
+            if own in found:
+                raise UsageError(
+                    f"two jobs are called '{own}': count = {entry.count} of '{name}' numbers its "
+                    "jobs; give one of them another name"
+                )
             found[own] = replace(profile, name=own)
     apart = set()
     for pair in given.apart:
@@ -192,13 +194,24 @@ def _profiles(
             if name not in kinds:
                 raise UsageError(f"apart: there is no job '{name}'. {suggest(name, kinds)}")
         apart |= {frozenset({a, b}) for a in kinds[pair[0]] for b in kinds[pair[1]] if a != b}
-    endless = [name for name, profile in found.items() if profile.is_endless]
+    return found, frozenset(apart)
+
+
+def _check_jobs(profiles: Mapping[str, Profile]) -> None:
+    _check_number(len(profiles))
+    endless = [name for name, profile in profiles.items() if profile.is_endless]
     if endless:
         raise UsageError(
             f"'{endless[0]}' runs without end, so what comes after it would never start; leave it "
             "out, and group the jobs that end"
         )
-    return found, frozenset(apart)
+
+
+def _check_number(n_jobs: int) -> None:
+    if n_jobs > _MOST_JOBS:
+        raise UsageError(
+            f"{n_jobs} jobs are more than the {_MOST_JOBS} that can be grouped at once"
+        )
 
 
 class _Ends:
@@ -228,7 +241,8 @@ class _Ends:
         if len(own) == 1 and memory > self._capacity.memory_bytes:
             raise NothingUsableError(
                 f"'{own[0].name}' does not fit into memory: it holds {memory / _GIB:.1f} GiB, and "
-                f"a machine has {self._capacity.memory_bytes / _GIB:.1f}"
+                f"a machine has {self._capacity.memory_bytes / _GIB:.1f}; leave it out, or use a "
+                "machine with more memory"
             )
         return GroupEnds(ends, is_allowed)
 

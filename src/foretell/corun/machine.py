@@ -18,7 +18,7 @@ from foretell.corun.facts import MachineFacts, machine_facts, usable_cpus
 from foretell.corun.running.together import JobOrder, RunTogether, run_together
 from foretell.decide.corun.jobs import Capacity
 from foretell.errors import NothingUsableError, Option, UsageError
-from foretell.files.directory import cache_folder, write_whole
+from foretell.files.directory import cache_folder, check_new, write_new, write_whole
 from foretell.files.text_file import FileKind, read_text
 from foretell.files.typed import validated
 from foretell.wording import number
@@ -131,7 +131,7 @@ def known_machine() -> Machine | None:
     if not path.exists():
         return None
     found = read_machine(path)
-    return found if found.facts == machine_facts() else None
+    return found if found.facts.is_like(machine_facts()) else None
 
 
 def chosen_machine(given: Machine | Path | str | None) -> Machine | None:
@@ -146,6 +146,7 @@ def measure_machine(
     *,
     seconds: float = _SECONDS,
     priority: bool = False,
+    force: bool = False,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Machine:
     """Measure what this machine has, and write it to a file.
@@ -161,23 +162,30 @@ def measure_machine(
         How long each of about twenty bubbles lasts.
     priority
         Whether bubbles run before other processes; it needs root.
+    force
+        Whether a file that is named and exists is written over.
     """
+    if output is not None:
+        check_new(Path(output), force=force)
     found = _Measuring(seconds, priority, progress).measure()
-    keep_machine(found, output)
+    keep_machine(found, output, force=force)
     return found
 
 
-def keep_machine(found: Machine, output: Path | str | None = None) -> None:
+def keep_machine(found: Machine, output: Path | str | None = None, *, force: bool = False) -> None:
     """Write what was measured; a disturbed measurement does not become that of this user."""
-    path = default_path() if output is None else Path(output)
-    if output is None:
+    content = (found.model_dump_json(indent=1) + "\n").encode()
+    if output is not None:
+        write_new(Path(output), content, force=force)
+    else:
+        path = default_path()
         if notes := found.notes():
             raise NothingUsableError(
                 f"{notes[0]}. Nothing was kept, as all predictions would use it",
                 remedy=("to write it anyway, name a file: ", Option("output", "this.machine")),
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, (found.model_dump_json(indent=1) + "\n").encode())
+        write_whole(path, content)
 
 
 def bubble(

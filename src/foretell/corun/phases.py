@@ -10,6 +10,8 @@ from foretell.traces import Trace
 
 Array = NDArray[np.float64]
 
+#: The column of a trace with the CPU time of all that is not the job.
+OTHERS = "other_cpu_time_s"
 _LEAST_BINS = 5  # in a phase
 _MOST_BINS = 600
 _LEAST_BIN_S = 0.1  # the kernel counts CPU time in steps of 0.01 s
@@ -18,7 +20,9 @@ _MOST_PHASES = 16
 _LEAST_NOISE = 0.1  # of the logarithm of a rate: smaller changes are none
 
 
-def job_phases(trace: Trace, wall_s: float, n_cores: float, bandwidth: float) -> list[Phase]:
+def job_phases(
+    trace: Trace, wall_s: float, n_cores: float, bandwidth: float, kernel_time_s: float = 0.0
+) -> list[Phase]:
     """Return the phases of a job, with what each needs.
 
     Parameters
@@ -29,8 +33,10 @@ def job_phases(trace: Trace, wall_s: float, n_cores: float, bandwidth: float) ->
         How many cores it could use: nothing needs more.
     bandwidth
         Bytes per second of memory bandwidth that it needs while it keeps one core busy.
+    kernel_time_s
+        CPU time of threads of the kernel that worked for it.
     """
-    edges, rates = _binned(trace, wall_s)
+    edges, rates = _binned(trace, wall_s, kernel_time_s)
     signals = np.log1p(np.array([rates["cpu"], rates["wait"], 10 * rates["disk"]]).T)
     penalty = _PENALTY * signals.shape[1]
     cuts = change_points(signals, penalty)
@@ -41,16 +47,16 @@ def job_phases(trace: Trace, wall_s: float, n_cores: float, bandwidth: float) ->
     for start, end in zip([0, *cuts], [*cuts, len(signals)], strict=True):
         weights = np.diff(edges)[start:end]
         mean = {n: float(np.average(v[start:end], weights=weights)) for n, v in rates.items()}
-        cpu = min(mean["cpu"], n_cores)
+        cpu = min(mean["cpu"] + mean["kernel"], n_cores)
         needs = {CPU: cpu, DISK: min(mean["disk"], 1.0)}
         if bandwidth > 0:
-            needs[BANDWIDTH] = bandwidth * cpu
+            needs[BANDWIDTH] = bandwidth * min(mean["cpu"], n_cores)
         seconds = float(edges[end] - edges[start])
         found.append(Phase(seconds, needs, max(mean["cpu"] + mean["wait"], 1e-3)))
     return found
 
 
-def _binned(trace: Trace, wall_s: float) -> tuple[Array, dict[str, Array]]:
+def _binned(trace: Trace, wall_s: float, kernel_time_s: float) -> tuple[Array, dict[str, Array]]:
     """Return the edges of bins of equal length, and mean rates within each."""
     n_bins = int(np.clip(wall_s / _LEAST_BIN_S, 1, _MOST_BINS))
     n_bins = min(n_bins, max(1, len(trace) - 1))
@@ -64,8 +70,12 @@ def _binned(trace: Trace, wall_s: float) -> tuple[Array, dict[str, Array]]:
 
     own = rate("read_bytes") + rate("written_bytes")
     share = np.minimum(1.0, own / np.maximum(rate("disk_bytes"), 1.0))
+    # When the kernel worked for the job is not sampled, only when others than the job did.
+    others = rate(OTHERS) if kernel_time_s > 0 else np.zeros(n_bins)
+    others_s = float(others @ np.diff(edges))
     return edges, {
         "cpu": rate("cpu_time_s"),
+        "kernel": others * min(1.0, kernel_time_s / others_s) if others_s > 0 else others,
         "wait": rate("wait_time_s"),
         "disk": share * rate("disk_busy_s"),
     }

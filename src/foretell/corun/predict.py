@@ -10,6 +10,7 @@ from typing import Any
 
 from foretell.corun.calibration import (
     CONFIDENCE,
+    LEAST_ERRORS,
     Calibration,
     group_of,
     n_measured,
@@ -21,11 +22,11 @@ from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
 from foretell.decide.corun.fluid import CoRun, play_together
-from foretell.decide.corun.jobs import CPU, Capacity, CoJob, JobNeeds, pinned
+from foretell.decide.corun.jobs import CPU, PINS, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import NothingUsableError, Option, UsageError, suggest
 from foretell.spaces.quantities import TIME, read_quantity
+from foretell.wording import counted
 
-PINS = ("packed", "spread")
 _GIB = 2.0**30
 
 
@@ -87,7 +88,10 @@ class Together:
         return max(job.end_s for job in self.jobs if math.isfinite(job.end_s))
 
     def __getitem__(self, name: str) -> JobEnd:
-        return next(job for job in self.jobs if job.name == name)
+        names = [job.name for job in self.jobs]
+        if name not in names:
+            raise UsageError(f"there is no job '{name}'. {suggest(name, names)}")
+        return self.jobs[names.index(name)]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; null stands for a job without end, and where no interval is."""
@@ -154,12 +158,12 @@ def predict_together(
         co_jobs = _pinned(co_jobs, pin, capacity)
     learned = read_fitted(model) if isinstance(model, str | Path) else model
     here = machine_facts() if known is None else known.facts
-    if learned is not None and learned.facts != here:
+    if learned is not None and not learned.facts.is_like(here):
         notes.append(
             f"the model was learned on another machine ({learned.facts}), so its intervals may not "
             f"hold for this one ({here})"
         )
-    cpus = usable_cpus() if here == machine_facts() else ()
+    cpus = usable_cpus() if here.is_like(machine_facts()) else ()
     return _together(co_jobs, capacity, notes, learned, cpus)
 
 
@@ -172,6 +176,7 @@ def slowdown(
     """Return how many times longer a job takes while some neighbors run on its machine."""
     profiles = list(_named([job, *neighbors]).values())
     needs, capacity, _ = on_one_machine(profiles, chosen_machine(machine))
+    _check_memory(needs, capacity)
     return slowdown_beside(needs[0], needs[1:], capacity)
 
 
@@ -209,7 +214,7 @@ def on_one_machine(
     needs = []
     for profile in profiles:
         speed = 1.0
-        if profile.facts != facts:
+        if not profile.facts.is_like(facts):
             speed = _speed(profile, machine, facts)
             if first[id(profile.trace)] is profile:
                 notes.append(
@@ -324,7 +329,9 @@ def _together(
     cpus: Sequence[int],
 ) -> Together:
     co_run = play_together(jobs, capacity)
-    _check_memory(jobs, co_run, capacity)
+    for stretch in co_run.stretches:
+        at_once = [job.job for job, s in zip(jobs, stretch.speeds, strict=True) if s > 0]
+        _check_memory(at_once, capacity)
     names = [job.job.name for job in jobs]
     alone = [_alone_end(job) for job in jobs]
     in_turn = _in_turn(jobs)
@@ -364,6 +371,11 @@ def _notes_on_intervals(
 ) -> list[str]:
     """Return where the errors were measured, unless that is the user's own, and what they lack."""
     notes = [] if is_own else [f"intervals are as wide as the errors of {calibration.source}"]
+    if calibration.n_errors < LEAST_ERRORS:
+        notes.append(
+            f"intervals rest on {counted(calibration.n_errors, 'error')}, and 90 % take "
+            f"{LEAST_ERRORS} or more: they may be too narrow; measure more co-runs"
+        )
     most = n_measured(group_of(jobs))
     if len(jobs) > most:
         notes.append(
@@ -383,7 +395,10 @@ def _factors(
     group = group_of(jobs)
     if learned.residual is not None and group in learned.residual_kinds:
         residual = learned.residual
-        logs = [residual.log_factor(features(jobs, co_run, k)) for k in range(len(jobs))]
+        logs = [
+            0.0 if job.job.is_endless else residual.log_factor(features(jobs, co_run, k))
+            for k, job in enumerate(jobs)
+        ]
     has_end = not any(job.job.is_endless for job in jobs)
     w = learned.gru_weights.get(group, 0.0)
     if w > 0 and learned.network is not None and has_end:
@@ -414,20 +429,19 @@ def _in_turn(jobs: Sequence[CoJob]) -> list[float]:
     return ends
 
 
-def _check_memory(jobs: Sequence[CoJob], co_run: CoRun, capacity: Capacity) -> None:
+def _check_memory(jobs: Sequence[JobNeeds], capacity: Capacity) -> None:
     """Refuse jobs that do not fit into memory at the same time: swapping has no fluid model."""
-    for stretch in co_run.stretches:
-        here = [job.job for job, s in zip(jobs, stretch.speeds, strict=True) if s > 0]
-        total = sum(job.memory_bytes for job in here)
-        if total > capacity.memory_bytes:
-            names = " and ".join(f"'{job.name}'" for job in here)
-            sizes = (
-                f"hold up to {total / _GIB:.1f} GiB, and the machine has "
-                f"{capacity.memory_bytes / _GIB:.1f}. No time is predicted"
-            )
-            raise NothingUsableError(
-                f"{names} does not fit into memory: its processes {sizes}; run it on a machine "
-                "with more memory." if len(here) == 1 else
-                f"{names} do not fit into memory together: they {sizes}; run them one after the "
-                "other, or on two machines."
-            )  # fmt: skip
+    total = sum(job.memory_bytes for job in jobs)
+    if total <= capacity.memory_bytes:
+        return
+    names = " and ".join(f"'{job.name}'" for job in jobs)
+    sizes = (
+        f"hold up to {total / _GIB:.1f} GiB, and the machine has "
+        f"{capacity.memory_bytes / _GIB:.1f}. No time is predicted"
+    )
+    raise NothingUsableError(
+        f"{names} does not fit into memory: its processes {sizes}; run it on a machine "
+        "with more memory." if len(jobs) == 1 else
+        f"{names} do not fit into memory together: they {sizes}; run them one after the "
+        "other, or on two machines."
+    )  # fmt: skip

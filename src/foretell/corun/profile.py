@@ -20,11 +20,11 @@ from foretell.corun.machine import (
     bubble_rate,
     inverted_bandwidth,
 )
-from foretell.corun.phases import job_phases
+from foretell.corun.phases import OTHERS, job_phases
 from foretell.corun.running.child import PAUSE
 from foretell.corun.running.together import JobOrder, JobRun, RunTogether, run_together
 from foretell.decide.corun.jobs import JobNeeds
-from foretell.errors import DatasetError, NothingUsableError, UsageError
+from foretell.errors import DatasetError, NothingUsableError, Option, UsageError
 from foretell.files.content import read_content
 from foretell.files.directory import write_new
 from foretell.traces import Trace
@@ -38,7 +38,7 @@ _LEAST_GAP_S = 0.5  # a busy machine may be late with a sample
 _FINE_S = 0.005
 _COLUMNS = ("cpu_time_s", "wait_time_s", "read_bytes", "written_bytes", "memory_bytes",
             "disk_busy_s", "disk_bytes")  # fmt: skip
-MOST_OVERHEAD, MOST_DISTURBED = 0.02, 0.1
+MOST_OVERHEAD, MOST_DISTURBED, MOST_THROTTLED = 0.02, 0.1, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,12 @@ class Profile:
     compute_rate
         How fast a core of that machine is, if that was measured.
     disturbed, overhead
-        Cores that others kept busy while it waited for one, and CPU time of sampling as a share
-        of its time.
+        Cores that others kept busy while it waited for one or that the host of a virtual machine
+        kept, and CPU time of sampling as a share of its time.
+    kernel_time_s
+        CPU time of threads of the kernel, which write to disks for it.
+    throttled
+        The share of the time in which a limit on CPU time held it back.
     """
 
     name: str
@@ -73,17 +77,23 @@ class Profile:
     compute_rate: float | None
     disturbed: float
     overhead: float
+    kernel_time_s: float = 0.0
+    throttled: float = 0.0
 
     @property
     def memory_bytes(self) -> float:
-        """The most memory it held."""
-        return float(np.max(self.trace.columns["memory_bytes"]))
+        """The most memory it held; what its processes share counts in each, so up to all there is.
+
+        It ran, and so it fits into the machine.
+        """
+        return min(float(np.max(self.trace.columns["memory_bytes"])), self.facts.most_memory)
 
     def needs(self, n_cores: int, *, speed: float = 1.0) -> JobNeeds:
         """Return what it needs, phase by phase, on a machine whose cores are faster or slower."""
-        phases = job_phases(self.trace, self.wall_s, n_cores, self.bandwidth)
-        if speed != 1.0:
-            phases = [type(p)(p.seconds / speed, p.needs, p.threads) for p in phases]
+        phases = job_phases(
+            self.trace, self.wall_s, self.facts.n_usable, self.bandwidth, self.kernel_time_s
+        )
+        phases = [phase.on_cores(n_cores, speed) for phase in phases]
         return JobNeeds(self.name, tuple(phases), self.memory_bytes, self.is_endless)
 
     def notes(self) -> list[str]:
@@ -97,6 +107,11 @@ class Profile:
             found.append(
                 f"others kept {self.disturbed:.2f} cores busy while '{self.name}' waited for one, "
                 "so alone it would be faster; profile it again on an idle machine"
+            )
+        if self.throttled > MOST_THROTTLED:
+            found.append(
+                f"a limit on CPU time held '{self.name}' back for {100 * self.throttled:.0f} % of "
+                "its time, so without it it would be faster; profile it again with a higher one"
             )
         return found
 
@@ -113,6 +128,8 @@ class Profile:
             "compute_rate": self.compute_rate,
             "disturbed": self.disturbed,
             "overhead": self.overhead,
+            "kernel_time_s": self.kernel_time_s,
+            "throttled": self.throttled,
             "foretell": __version__,
         }
         return Trace(self.trace.times_s, self.trace.columns, about).to_bytes()
@@ -152,6 +169,12 @@ def profile_job(
         raise UsageError("a profile needs a command to run, such as: python train.py")
     if bubbles and machine is None:
         raise UsageError("bubbles need the file of this machine; foretell corun machine makes it")
+    if machine is not None and not machine.facts.is_like(machine_facts()):
+        raise UsageError(
+            f"the file is of another machine ({machine.facts}) than this one ({machine_facts()}); "
+            "foretell corun machine measures this one",
+            option=Option("machine"),
+        )
     order = JobOrder(name or Path(words[0]).name, words, limit_s=seconds)
     whole = run_alone(order, priority=priority)
     job = whole.jobs[0]
@@ -173,7 +196,8 @@ def profile_job(
         bandwidth = _bandwidth(order, job, machine, priority)
     return Profile(
         order.name, words, job.trace, job.wall_s, job.was_stopped, bandwidth, machine_facts(),
-        None if machine is None else machine.compute_rate, whole.disturbed, whole.overhead,
+        None if machine is None else machine.compute_rate, whole.disturbed + whole.steal,
+        whole.overhead, whole.kernel_time_s, whole.throttled,
     )  # fmt: skip
 
 
@@ -224,7 +248,9 @@ def profile_of(trace: Trace) -> Profile:
     about = trace.about
     if about.get("profile") != 1:
         raise ValueError("its header does not say that it is one")
-    missing = [name for name in _COLUMNS if name not in trace.columns]
+    kernel_time_s = _number({"kernel_time_s": 0.0, **about}, "kernel_time_s", least=0.0)
+    needed = (*_COLUMNS, *((OTHERS,) if kernel_time_s else ()))
+    missing = [name for name in needed if name not in trace.columns]
     if missing:
         raise ValueError(f"it has no column '{missing[0]}'")
     wall_s = _number(about, "wall_time_s")
@@ -241,6 +267,7 @@ def profile_of(trace: Trace) -> Profile:
         facts_of(about.get("machine")),
         None if rate is None else _number(about, "compute_rate"),
         _number(about, "disturbed", least=0.0), _number(about, "overhead", least=0.0),
+        kernel_time_s, _number({"throttled": 0.0, **about}, "throttled", least=0.0),
     )  # fmt: skip
 
 
@@ -256,7 +283,7 @@ def check_samples(trace: Trace, wall_s: float) -> None:
     """Raise a ValueError if samples are too few, have gaps, or values that cannot be."""
     if len(trace) < LEAST_SAMPLES:
         raise ValueError(f"it has {len(trace)} samples, and {LEAST_SAMPLES} are needed")
-    for name in (*_COLUMNS, *({PAUSE} & trace.columns.keys())):
+    for name in (*_COLUMNS, *({PAUSE, OTHERS} & trace.columns.keys())):
         values = trace.columns[name]
         if not np.isfinite(values).all() or (values < 0).any() or values.max() > 1e18:
             raise ValueError(f"its column '{name}' has values that cannot be")

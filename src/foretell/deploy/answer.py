@@ -63,6 +63,7 @@ class Deployment:
             "p99_limit_s": self.question.limit_s,
             "minimize": self.question.goal,
             "overhead_s": self.question.overhead_s,
+            "pause_s": self.question.pause_s,
             "setting": self.setting.to_json(),
             "predicted": {**self.figures.to_json(), "p99_90_s": list(choice.p99_s)},
             "holds_to_per_s": choice.holds_to_per_s,

@@ -15,7 +15,7 @@ from foretell.errors import StorageError
 from foretell.files.directory import cache_folder, write_whole
 from foretell.measure.running.machine import describe_machine
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def default_folder() -> Path:
@@ -30,12 +30,19 @@ class PointCache:
     ----------
     folder
         None: nothing is kept.
+    largest
+        The largest batch that was computed before all others.
     """
 
     def __init__(
-        self, folder: Path | None, network: Network, description: Mapping[str, Any], effort: Effort
+        self,
+        folder: Path | None,
+        network: Network,
+        description: Mapping[str, Any],
+        effort: Effort,
+        largest: int = 0,
     ) -> None:
-        self.key = _key(network, description, effort)
+        self.key = _key(network, description, effort, largest)
         self._path = None if folder is None else folder / f"{self.key[:32]}.json"
         self._points = self._read()
 
@@ -71,7 +78,7 @@ class PointCache:
         return {(p.threads, p.batch): p for p in points} if is_sound else {}
 
 
-def _key(network: Network, description: Mapping[str, Any], effort: Effort) -> str:
+def _key(network: Network, description: Mapping[str, Any], effort: Effort, largest: int) -> str:
     machine = describe_machine()
     parts = {
         "graph": description["graph"],
@@ -82,5 +89,6 @@ def _key(network: Network, description: Mapping[str, Any], effort: Effort) -> st
         "python": platform.python_version(),
         "machine": {**machine, "node": platform.node()},
         "effort": vars(effort),
+        "largest": largest,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -22,6 +22,8 @@ _N_ROUNDS, _N_LEVELS = 8, 200
 #: Rounds that got less of the processor than this share of what the round with the second most got
 #: were disturbed by other work; others are made instead, up to so many in all.
 _DISTURBED, _MOST_ROUNDS = 0.9, 24
+#: A pause after which a processor has forgotten as much as it will: its caches, and its speed.
+_PAUSE_S = 0.03
 
 
 def main() -> None:
@@ -106,17 +108,26 @@ class _Network:
                 rounds = [self._round(samples, asked) for _ in range(n_rounds)]
                 while len(rounds) < _MOST_ROUNDS and len(_undisturbed(rounds)) < n_rounds:
                     rounds.append(self._round(samples, asked))
+                n_pauses = asked["n_pauses"] if asked["batch"] == 1 else 0
+                rested = [self._after_pause(samples) for _ in range(n_pauses)]
         except Exception as error:  # a network of the user's own may raise anything
             raise _FailedError(_said(error), "batch") from None
         finally:
             gc.enable()
-        return _summary(_undisturbed(rounds) or rounds, len(rounds))
+        return _summary(_undisturbed(rounds) or rounds, len(rounds), rested)
 
     def _warm_up(self, samples: Any, asked: dict[str, Any]) -> None:
         started, n = time.perf_counter(), 0
         while n < asked["n_warm_ups"] or time.perf_counter() - started < asked["warm_up_s"]:
             self.model(samples)
             n += 1
+
+    def _after_pause(self, samples: Any) -> float:
+        """Return the time of one call after a pause, as a server has them between requests."""
+        time.sleep(_PAUSE_S)
+        started = time.perf_counter()
+        self.model(samples)
+        return time.perf_counter() - started
 
     def _round(self, samples: Any, asked: dict[str, Any]) -> _Round:
         """Return the times of some calls, and the CPU seconds of all of them together."""
@@ -144,7 +155,8 @@ def _undisturbed(rounds: list[_Round]) -> list[_Round]:
     return [one for one, share in zip(rounds, busy, strict=True) if share >= least]
 
 
-def _summary(rounds: list[_Round], n_rounds: int) -> dict[str, Any]:
+def _summary(rounds: list[_Round], n_rounds: int, rested: list[float]) -> dict[str, Any]:
+    """Return what was found in rounds, and in calls after a pause."""
     import numpy as np
 
     times = np.concatenate([times for times, _ in rounds])
@@ -159,6 +171,7 @@ def _summary(rounds: list[_Round], n_rounds: int) -> dict[str, Any]:
         "busy_cores": sum(cpu for _, cpu in rounds) / float(times.sum()),
         "n_calls": len(times),
         "disturbed": 1 - len(rounds) / n_rounds,
+        "pause_s": max(0.0, float(np.median(rested)) - median) if rested else 0.0,
     }
 
 

@@ -51,6 +51,9 @@ class DeployOptions:
         At most so many; None for as many as it takes.
     overhead_s
         What the server adds to each batch.
+    pause_s
+        What a batch takes longer after the server had nothing to do; None for what is measured of
+        the network.
     measure
         ``auto``: at most a quarter of the batch times, and for each number of threads no more than
         there are powers of two up to the largest batch, but up to three in any case; ``all``: all.
@@ -66,6 +69,7 @@ class DeployOptions:
     minimize: str = P99
     replicas: int | None = None
     overhead_s: float = 0.0
+    pause_s: float | None = None
     measure: str = AUTO
     power: str | None = None
     cache: Path | None = field(default_factory=default_folder)
@@ -105,8 +109,8 @@ def choose_deployment(
     arguments
         Of the function that builds the network.
     options
-        Fields of ``DeployOptions``: dtype, minimize, replicas, overhead_s, measure, power, cache,
-        effort, seed, progress.
+        Fields of ``DeployOptions``: dtype, minimize, replicas, overhead_s, pause_s, measure, power,
+        cache, effort, seed, progress.
 
     >>> from foretell import choose_deployment
     >>> found = choose_deployment("net.py:build", (1, 28, 28), "poisson:120/s",
@@ -123,13 +127,14 @@ def choose_deployment(
         chosen.minimize,
         chosen.replicas,
         chosen.overhead_s,
+        chosen.pause_s,
     )
     _check_used(question, vary or {})
     power = _power(chosen.power)
     measured, description = _measure(network, question, chosen)
     if measured.most_batch is not None:
         question = replace(question, choices=_without(question.choices, measured.most_batch))
-    player = Player(measured.times, question.overhead_s, chosen.seed)
+    player = Player(measured.times, question.overhead_s, question.pause_s, chosen.seed)
     choice = choose(question, measured.times, player)
     return Deployment(network, question, choice, measured, description, power, chosen.seed)
 
@@ -153,8 +158,10 @@ def _options(given: Mapping[str, Any]) -> DeployOptions:
         )
     if found.seed < 0:
         raise UsageError(f"must be at least 0, not {found.seed}", option=Option("seed"))
-    if not 0 <= found.overhead_s < float("inf"):
-        raise UsageError(f"must be 0 s or more, not {found.overhead_s}", option=Option("overhead"))
+    for name in ("overhead", "pause"):
+        value = getattr(found, f"{name}_s")
+        if value is not None and not 0 <= value < float("inf"):
+            raise UsageError(f"must be 0 s or more, not {value}", option=Option(name))
     return found
 
 
@@ -245,7 +252,7 @@ def sizes_of(question: Question) -> list[int]:
 
 def wanted_points(question: Question, times: Times, seed: int) -> list[tuple[int, int]]:
     """Return what a rough choice depends on: its largest batch, and the usual one."""
-    player = Player(times, question.overhead_s, seed, n_rough=_N_WANTED)
+    player = Player(times, question.overhead_s, question.pause_s, seed, n_rough=_N_WANTED)
     # Where only one batch size counts, the one to try next is the one that may turn out best.
     is_offline = question.scenario.name == OFFLINE
 

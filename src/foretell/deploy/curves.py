@@ -27,9 +27,9 @@ class LatencyCurve:
 def latency_curve(found: Deployment, batch: int) -> LatencyCurve:
     """Play the chosen setting, or one with another batch size, at several rates."""
     setting = replace(found.setting, batch=batch, wait_s=found.setting.wait_s if batch > 1 else 0.0)
-    times, overhead_s = found.measured.times, found.question.overhead_s
-    player = Player(times, overhead_s, found.seed)
-    capacity = setting.replicas * times[setting.threads].per_s(batch, overhead_s)
+    times, question = found.measured.times, found.question
+    player = Player(times, question.overhead_s, question.pause_s, found.seed)
+    capacity = setting.replicas * times[setting.threads].per_s(batch, question.overhead_s)
     rates = capacity * np.array(_LOADS)
     played = [
         player(

@@ -21,7 +21,7 @@ _LARGE_DRIFT = 0.05
 #: Beyond it, it is a disturbance that the rounds did not show, and no interval would help.
 _MOST_DRIFT = 0.25
 #: Tells whether a batch size can be computed at all.
-_TRIAL = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=1, calls_s=0.0)
+_TRIAL = Effort(n_warm_ups=1, warm_up_s=0.0, n_calls=1, calls_s=0.0, n_pauses=0)
 #: Says which threads and batch sizes a choice by the times so far depends on.
 Wanted = Callable[[Times], list[tuple[int, int]]]
 
@@ -47,9 +47,19 @@ class Stopwatch:
         first = NetworkProcess(network, threads)
         self._processes = {threads: first}
         self._warm: set[int] = set()
-        self.largest = 0
+        self._folder = folder
         self.description: dict[str, Any] = first.description
-        self.cache = PointCache(folder, network, self.description, effort)
+        self.largest = 0
+
+    @property
+    def largest(self) -> int:
+        """The largest batch that processes compute first; times beside another are other times."""
+        return self._largest
+
+    @largest.setter
+    def largest(self, batch: int) -> None:
+        self._largest = batch
+        self.cache = PointCache(self._folder, self.network, self.description, self.effort, batch)
 
     def __enter__(self) -> Self:
         return self
@@ -220,4 +230,5 @@ def _smaller(
     found.notes = [f"Batches of {batch} and more cannot be computed: {error}."]
     found.points = [p for p in found.points if p.batch < batch]
     taken = {t: [s for s in own if s < batch] for t, own in plan.taken.items()}
+    stopwatch.largest = sizes[-1]
     return Points(sizes, plan.threads, plan.is_whole, taken)

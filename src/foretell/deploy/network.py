@@ -31,12 +31,16 @@ _MARK = "FORETELL_TIMES_A_NETWORK"
 
 @dataclass(frozen=True)
 class Effort:
-    """How long each batch size is timed; the defaults take 1.2 s or more."""
+    """How long each batch size is timed; the defaults take 1.2 s or more.
+
+    ``n_pauses``: single samples that are timed after a pause.
+    """
 
     n_warm_ups: int = 3
     warm_up_s: float = 0.2
     n_calls: int = 20
     calls_s: float = 1.0
+    n_pauses: int = 20
 
 
 @dataclass(frozen=True)

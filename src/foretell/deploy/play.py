@@ -12,7 +12,7 @@ from foretell.decide.deployment.batch_times import BatchTimes, Times
 from foretell.decide.deployment.formulas import parts_of
 from foretell.decide.deployment.scenario import MULTI_STREAM, OFFLINE, SERVER, Scenario
 from foretell.decide.deployment.settings import Figures, Setting
-from foretell.simulate.batching import N_ARRIVALS, N_RUNS, play_runs
+from foretell.simulate.batching import LONGEST_PAUSE_S, N_ARRIVALS, N_RUNS, play_runs
 
 Array = NDArray[np.float64]
 _N_ROUGH = 20_000
@@ -25,11 +25,13 @@ _N_BURSTS, _MOST_TIMES = 20_000, 2_000_000
 class Player:
     """Plays settings; the same seed for all, so that differences between them are their own.
 
+    ``pause_s``: what a batch takes longer after a pause; None for that of the network.
     ``n_arrivals``: of each run of a server that is played thoroughly; ``n_rough``: roughly.
     """
 
     times: Times
     overhead_s: float = 0.0
+    pause_s: float | None = None
     seed: int = 0
     n_arrivals: int = N_ARRIVALS
     n_rough: int = _N_ROUGH
@@ -54,6 +56,7 @@ class Player:
             table,
             rate_per_s=rate_per_s / setting.replicas,
             wait_s=setting.wait_s,
+            pause_s=self._pause_s(own),
             n_runs=n_runs,
             n_arrivals=n_arrivals,
             seed=self.seed,
@@ -61,6 +64,9 @@ class Player:
         counts = np.bincount(run.sizes, minlength=len(table))
         core_s = _core_s(own, table, counts)
         return Figures(run.mean_s, run.p99_s, rate_per_s, run.busy, run.mean_batch, core_s)
+
+    def _pause_s(self, own: BatchTimes) -> float:
+        return own.pause_s if self.pause_s is None else self.pause_s
 
     def _bursts(
         self, own: BatchTimes, table: Array, setting: Setting, scenario: Scenario
@@ -71,6 +77,8 @@ class Player:
         random = np.random.default_rng(self.seed)
         draws = random.integers(0, table.shape[1], (len(sizes), n_bursts))
         ends = np.cumsum(table[sizes[:, None], draws], axis=0)
+        idle_s = max(0.0, scenario.every_s - float(ends[-1].mean()))
+        ends += self._pause_s(own) * min(1.0, idle_s / LONGEST_PAUSE_S)
         mean_s = float(sizes @ ends.mean(axis=1)) / each
         counts = np.bincount(sizes, minlength=len(table))
         return Figures(

@@ -192,20 +192,23 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from None
 
 
-def check_new(path: Path, *, force: bool) -> None:
-    """Raise a StorageError if the user named a file that exists, unless forced."""
+def check_free(path: Path, *, force: bool) -> None:
+    """Raise a StorageError if something exists where the user wants to write, unless forced."""
     if path.exists() and not force:
         raise StorageError(
             f"{path} exists already", remedy=("name another file, or set ", Option("force"))
         )
 
 
-def write_new(path: Path, content: bytes, *, force: bool) -> None:
-    """Write a file that the user named; one that exists is kept unless forced."""
+def check_new(path: Path, *, force: bool) -> None:
+    """Raise a StorageError if a file that the user named cannot be made, or exists, unless forced.
+
+    To be called before the work, so that none is lost.
+    """
     try:
         if path.is_dir():
             raise StorageError(f"{path} is a directory; name a file to write")
-        check_new(path, force=force)
+        check_free(path, force=force)
         if not path.parent.is_dir():
             raise StorageError(
                 f"{path} cannot be written: there is no directory {path.parent}; make it first"
@@ -214,4 +217,9 @@ def write_new(path: Path, content: bytes, *, force: bool) -> None:
         raise StorageError(
             f"{path} cannot be written: {error.strerror}; name another file"
         ) from None
+
+
+def write_new(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file that the user named; one that exists is kept unless forced."""
+    check_new(path, force=force)
     write_whole(path, content)

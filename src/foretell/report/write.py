@@ -11,7 +11,7 @@ import pandas as pd
 
 from foretell._version import __version__
 from foretell.errors import Option, UsageError, suggest
-from foretell.files.directory import check_new, make_folder, write_new
+from foretell.files.directory import check_free, check_new, make_folder, write_new
 from foretell.report.document import Document
 from foretell.report.findings import Findings, read_findings
 from foretell.report.html import to_html
@@ -144,7 +144,7 @@ def write_document(document: Document, path: Path, form: str, *, force: bool) ->
         case _:
             folder = path.with_name(f"{path.stem}-pictures")
             text, pictures = to_markdown(document, folder.name)
-            check_new(folder, force=force)
+            check_free(folder, force=force)
             make_folder(folder)
             contents = {folder / name: svg.encode() for name, svg in pictures.items()}
             contents[path] = text.encode()

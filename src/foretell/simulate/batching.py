@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ Array = NDArray[np.float64]
 #: Of a run, the share at its start that is left out: it began with an empty queue.
 _WARM_UP = 0.05
 N_RUNS, N_ARRIVALS = 5, 200_000
+#: After as long without work a server is as slow as after any longer pause.
+LONGEST_PAUSE_S = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,13 @@ class BatchRun:
 
 
 def play_batches(
-    times: Array, *, rate_per_s: float, wait_s: float = 0.0, n_arrivals: int, seed: int
+    times: Array,
+    *,
+    rate_per_s: float,
+    wait_s: float = 0.0,
+    pause_s: float = 0.0,
+    n_arrivals: int,
+    seed: int,
 ) -> BatchRun:
     """Play requests through one server.
 
@@ -61,6 +70,8 @@ def play_batches(
     times
         One row per batch size from 0 to the cap: times of such batches at even levels of their
         distribution, of which each batch draws one.
+    pause_s
+        What a batch takes longer after the server had nothing to do; less after short pauses.
 
     >>> run = play_batches(np.full((2, 1), 0.5), rate_per_s=1e-3, n_arrivals=100, seed=0)
     >>> round(run.mean_s, 3), run.mean_batch
@@ -69,20 +80,21 @@ def play_batches(
     random = np.random.default_rng(seed)
     arrivals = np.cumsum(random.exponential(1 / rate_per_s, n_arrivals))
     draws = random.integers(0, times.shape[1], n_arrivals).tolist()
-    sizes, ends = _batches(arrivals.tolist(), times.tolist(), draws, wait_s)
+    sizes, starts, ends = _batches(arrivals.tolist(), times.tolist(), draws, wait_s, pause_s)
     counts = np.array(sizes, dtype=np.int64)
     latencies = np.repeat(np.array(ends), counts) - arrivals
-    spans = times[counts, np.array(draws[: len(sizes)])]
-    busy = float(spans.sum() / ends[-1])
+    busy = (math.fsum(ends) - math.fsum(starts)) / ends[-1]
     return BatchRun(latencies[int(_WARM_UP * n_arrivals) :], counts, busy)
 
 
 def _batches(
-    arrivals: list[float], times: list[list[float]], draws: list[int], wait_s: float
-) -> tuple[list[int], list[float]]:
-    """Return the size and the end of each batch, in order."""
+    arrivals: list[float], times: list[list[float]], draws: list[int], wait_s: float, pause_s: float
+) -> tuple[list[int], list[float], list[float]]:
+    """Return the size, the start and the end of each batch, in order."""
     cap, n = len(times) - 1, len(arrivals)
+    slower = pause_s / LONGEST_PAUSE_S
     sizes: list[int] = []
+    starts: list[float] = []
     ends: list[float] = []
     first, free, n_batches = 0, 0.0, 0
     while first < n:
@@ -94,12 +106,14 @@ def _batches(
             # The one that fills the batch may come before the oldest has waited long enough.
             start = min(due, max(start, arrivals[last - 1])) if last - first == cap else due
             after = bisect_right(arrivals, start, after, last)
-        free = start + times[after - first][draws[n_batches]]
+        pause = min(start - free, LONGEST_PAUSE_S)
+        free = start + times[after - first][draws[n_batches]] + slower * pause
         sizes.append(after - first)
+        starts.append(start)
         ends.append(free)
         first = after
         n_batches += 1
-    return sizes, ends
+    return sizes, starts, ends
 
 
 def play_runs(
@@ -107,6 +121,7 @@ def play_runs(
     *,
     rate_per_s: float,
     wait_s: float = 0.0,
+    pause_s: float = 0.0,
     n_runs: int = N_RUNS,
     n_arrivals: int = N_ARRIVALS,
     seed: int = 0,
@@ -114,7 +129,12 @@ def play_runs(
     """Play several runs, and put them one after the other."""
     runs = [
         play_batches(
-            times, rate_per_s=rate_per_s, wait_s=wait_s, n_arrivals=n_arrivals, seed=seed + k
+            times,
+            rate_per_s=rate_per_s,
+            wait_s=wait_s,
+            pause_s=pause_s,
+            n_arrivals=n_arrivals,
+            seed=seed + k,
         )
         for k in range(n_runs)
     ]

@@ -117,6 +117,19 @@ time.sleep(600)
     assert all(map(is_gone, pids))
 
 
+def test_cpu_time_of_a_job_that_was_stopped_counts():
+    (job,) = run_together([JobOrder("a", spin(600), limit_s=1.0)]).jobs
+    assert job.cpu_time_s > 0.3
+    assert job.ended_s - job.began_s == pytest.approx(1.0, abs=0.5)
+
+
+def test_jobs_can_be_interrupted_as_in_a_shell():
+    """The process that watches them ignores the signal, and they do not."""
+    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    (job,) = run_together([JobOrder("a", python(code))]).jobs
+    assert job.printed.strip() == "True"
+
+
 def test_jobs_end_when_the_process_that_asked_for_them_is_killed(tmp_path):
     mark = tmp_path / "pid"
     code = f"import os,time; open({str(mark)!r},'w').write(str(os.getpid())); time.sleep(600)"

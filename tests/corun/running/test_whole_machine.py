@@ -1,11 +1,13 @@
 """What the kernel counts of a machine: read as it is written, whatever the version."""
 
 import math
+import os
 
 import pytest
 
 from foretell.corun.running import whole_machine
 from foretell.corun.running.whole_machine import (
+    kernel_times,
     machine_times,
     network_bytes,
     pressures,
@@ -32,6 +34,41 @@ def test_times_of_the_machine_only_grow():
     first, second = machine_times(), machine_times()
     assert first.keys() == second.keys()
     assert all(second[name] >= first[name] for name in first if not math.isnan(first[name]))
+
+
+def test_threads_of_the_kernel_are_told_from_processes(tmp_path):
+    for pid, flags in ((7, 0x00208040), (8, 0x00400100)):
+        fields = ["S", 2, 0, 0, 0, -1, flags, *[0] * 4, 30, 20, *[0] * 30]
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) {' '.join(map(str, fields))}")
+    (tmp_path / "9").mkdir()  # it has just ended
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert kernel_times(tmp_path) == {7: 50 / ticks}
+    assert os.getpid() not in kernel_times()
+
+
+def test_the_busiest_disk_is_the_busiest_of_this_run(monkeypatch):
+    """Another one may have been busier before."""
+    busy = {"sda": 90_000_000, "sdb": 1_000}
+    monkeypatch.setattr(whole_machine, "_BUSY_BEFORE", {})
+    monkeypatch.setattr(whole_machine, "_disks", lambda: frozenset(busy))
+    monkeypatch.setattr(
+        whole_machine,
+        "_content",
+        lambda path: "\n".join(f"8 0 {n} {'0 ' * 9}{ms} 0" for n, ms in busy.items()).encode(),
+    )
+    before = whole_machine._disk_times()["disk_busy_s"]
+    busy["sdb"] += 700
+    assert whole_machine._disk_times()["disk_busy_s"] - before == pytest.approx(0.7)
+
+
+def test_volumes_made_of_other_disks_count_once(tmp_path):
+    for name in ("dm-0", "sda"):
+        (tmp_path / name / "slaves").mkdir(parents=True)
+    (tmp_path / "dm-0/slaves/sda").symlink_to(tmp_path / "sda")
+    assert whole_machine._has_slaves(tmp_path / "dm-0")
+    assert not whole_machine._has_slaves(tmp_path / "sda")
+    assert not whole_machine._has_slaves(tmp_path / "sdb")
 
 
 NETWORKS = """Inter-|   Receive                    |  Transmit

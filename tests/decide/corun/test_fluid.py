@@ -20,7 +20,7 @@ from foretell.decide.corun.jobs import (
 from foretell.errors import UsageError
 
 CAPACITY = Capacity(2, bandwidth=10.0, disk=1.0)
-fractions = st.floats(0.0, 1.0)
+fractions = st.just(0.0) | st.floats(0.0, 1.0)  # what a job does not need at all is special
 seconds = st.floats(0.1, 20.0)
 
 
@@ -137,6 +137,34 @@ def test_a_running_job_has_only_the_rest_to_do():
     first = JobNeeds("two", (Phase(6.0, {CPU: 1.0}), Phase(4.0, {DISK: 1.0})))
     co_run = play_together([CoJob(first, progress=0.7)], CAPACITY)
     assert co_run.ends_s == pytest.approx((3.0,))
+
+
+def test_ends_do_not_depend_on_which_resource_is_named_first():
+    """Two jobs that wait for two resources, and one that brings the second one up first."""
+    slow, fast = (
+        CoJob(JobNeeds(n, (Phase(10.0, {CPU: 1.0, DISK: 1.0}, threads),)))
+        for n, threads in (("slow", 1.0), ("fast", 2.0))
+    )
+    other = CoJob(JobNeeds("other", (Phase(10.0, {CPU: 0.0, DISK: 1e-4}),)))
+    capacity = Capacity(1, disk=1.0)
+    first = play_together([fast, slow, other], capacity).ends_s
+    assert play_together([other, fast, slow], capacity).ends_s[1:] == pytest.approx(first[:2])
+
+
+def test_a_load_without_end_is_what_it_needs_on_average_from_beginning_to_end():
+    """Its start-up, profiled once, does not come again and again."""
+    parts = (Phase(1.0, {CPU: 1.0}), Phase(3.0, {CPU: 0.0}))
+    service = CoJob(JobNeeds("service", parts, is_endless=True))
+    co_run = play_together([service, spin(seconds=30_000.0)], Capacity(1))
+    # A quarter of a core is less than its fair share, so the job has three quarters.
+    assert co_run.ends_s == (math.inf, pytest.approx(40_000.0))
+    assert len(co_run.stretches) == 1
+
+
+def test_late_starts_end():
+    """So late that the clock has no parts as small as what is left of a phase."""
+    late = spin(seconds=0.3, start_s=3e7)
+    assert play_together([spin(), late], CAPACITY).ends_s[1] == pytest.approx(3e7 + 0.3)
 
 
 def test_a_job_without_end_is_a_steady_load():

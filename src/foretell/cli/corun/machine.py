@@ -21,9 +21,12 @@ priority = click.option("--priority", is_flag=True, help="Run before other proce
     help="How long each of about twenty bubbles lasts.",
 )  # fmt: skip
 @priority
+@option.force
 @option.quiet
 @option.json("Print all figures as JSON.")
-def machine(output: Path | None, seconds: str, priority: bool, quiet: bool, as_json: bool) -> None:
+def machine(
+    output: Path | None, seconds: str, priority: bool, force: bool, quiet: bool, as_json: bool
+) -> None:
     """Measure cores, memory bandwidth and disk of this machine, once, with bubbles.
 
     A bubble is a small program that presses on one resource. The machine should do nothing else
@@ -37,7 +40,11 @@ def machine(output: Path | None, seconds: str, priority: bool, quiet: bool, as_j
             echo(f"running {what}", err=True)
 
     found = measure_machine(
-        output, seconds=read_seconds(seconds, "seconds"), priority=priority, progress=tell
+        output,
+        seconds=read_seconds(seconds, "seconds"),
+        priority=priority,
+        force=force,
+        progress=tell,
     )
     if as_json:
         echo_unchanged(found.model_dump_json(indent=1) + "\n")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from foretell.cli import _options as option
-from foretell.cli._output import echo, echo_json
+from foretell.cli._output import NOTHING_USABLE, echo, echo_json
 from foretell.wording import counted
 
 if TYPE_CHECKING:
-    from foretell.corun.measuring.measure import MeasureProgress
+    from foretell.corun.measuring.measure import MeasuredSet, MeasureProgress
 
 _MOST_SHOWN = 8
 
@@ -26,7 +27,8 @@ _MOST_SHOWN = 8
 def measure(programs: Path, output: Path, dry_run: bool, quiet: bool, as_json: bool) -> None:
     """Measure programs alone, in pairs, shifted, in triples and pinned.
 
-    Runs that others disturb are repeated. The same command continues where it was stopped.
+    Runs that others disturb are repeated. The same command continues where it was stopped, and
+    makes runs again that failed.
     """
     from foretell.cli._progress import shown_progress
     from foretell.corun.measuring.measure import measure_co_runs
@@ -44,7 +46,13 @@ def measure(programs: Path, output: Path, dry_run: bool, quiet: bool, as_json: b
         found = measure_co_runs(programs, output, progress=progress)
     if as_json:
         echo_json({**vars(found), "folder": str(found.folder), "failures": dict(found.failures)})
-        return
+    else:
+        _show(found)
+    if not found.n_ok:
+        sys.exit(NOTHING_USABLE)
+
+
+def _show(found: MeasuredSet) -> None:
     disturbed = f", {found.n_disturbed} disturbed by others" if found.n_disturbed else ""
     lost = f", {len(found.failures)} failed" if found.failures else ""
     echo(f"{counted(found.n_ok, 'usable run')}{disturbed}{lost}: {found.folder / 'runs.csv'}")

@@ -72,8 +72,8 @@ def predict(
 def _by_job(texts: tuple[str, ...], name: str) -> dict[str, str]:
     found = {}
     for text in texts:
-        job, sign, value = text.partition("=")
-        if not sign or not value:
+        job, _, value = text.rpartition("=")  # names of files may have more of them
+        if not job or not value:
             raise UsageError(
                 f"'{text}' must name a job and a value, such as b=30s", option=Option(name)
             )

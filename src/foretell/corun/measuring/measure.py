@@ -6,7 +6,7 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,20 +95,21 @@ def measure_co_runs(
             make_folder(folder / name)
         measuring = _Measuring(given, home, folder, journal)
         began = time.monotonic()
-        left = [run for run in runs if run.key not in measuring.done]
+        left = [run for run in runs if measuring.is_left(run)]
         for k, run in enumerate(left):
             measuring.make(run)
+            write_table(folder, measuring.done.values())  # so that a kill leaves one
             pace = (time.monotonic() - began) / (k + 1)
             n_left = len(left) - k - 1
             progress(
                 MeasureProgress(len(runs) - n_left, len(runs), measuring.n_failed, pace * n_left)
             )
-        write_table(folder, journal.records)
-        write_about(folder, journal.records)
+        write_table(folder, measuring.done.values())
+        write_about(folder, measuring.done.values())
         return measuring.outcome()
 
 
-def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
+def write_about(folder: Path, records: Collection[Mapping[str, Any]]) -> None:
     """Write what the table is of: the machine, versions, and when runs were made."""
     times = sorted(record["at"] for record in records if "at" in record)
     about = {**machine_facts().model_dump(), "versions": describe_versions()}
@@ -121,7 +122,8 @@ def write_about(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _fingerprint(given: CoRunSet) -> dict[str, str]:
-    text = json.dumps([given.model_dump(), machine_facts().model_dump()], sort_keys=True)
+    facts = machine_facts().model_dump(exclude={"memory_bytes"})  # which kernels tell differently
+    text = json.dumps([given.model_dump(), facts], sort_keys=True)
     return {"co-runs": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
@@ -132,6 +134,10 @@ class _Measuring:
         self._given, self._home, self._folder, self._journal = given, home, folder, journal
         self.done: dict[str, dict[str, Any]] = {r["key"]: r for r in journal.records}
         self._facts = machine_facts()
+
+    def is_left(self, run: Planned) -> bool:
+        """Whether a run was not made yet, or failed before: then it is made again."""
+        return run.key not in self.done or self.done[run.key]["status"] == FAILED
 
     @property
     def n_failed(self) -> int:
@@ -251,7 +257,7 @@ class _Measuring:
             words = self._given.program[job.name].command
             profile = Profile(
                 job.name, words, job.trace, job.wall_s, False, 0.0, self._facts, None,
-                done.disturbed, done.overhead,
+                done.disturbed + done.steal, done.overhead, done.kernel_time_s, done.throttled,
             )  # fmt: skip
             name = profile_name(job.name, run.repeat)
             write_whole(self._folder / PROFILES / name, profile.to_bytes())

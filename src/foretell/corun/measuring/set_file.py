@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import pydantic
 
 from foretell.corun.calibration import PAIR, PINNED, SHIFTED, TRIPLE
+from foretell.decide.corun.jobs import PINS
 from foretell.files.text_file import FileKind
 from foretell.files.typed import read_typed
 
@@ -151,6 +152,6 @@ def planned_runs(given: CoRunSet) -> list[Planned]:
         found.append(Planned(SHIFTED, pair, shift=round(drawing.draw.uniform(0.2, 0.8), 2)))
     found += [Planned(TRIPLE, triple) for triple in drawing.some(triples, given.triples)]
     for pair in drawing.some(list(combinations(names, 2)), given.pinned):
-        found += [Planned(PINNED, pair, pin=pin) for pin in ("packed", "spread")]
+        found += [Planned(PINNED, pair, pin=pin) for pin in PINS]
     drawing.draw.shuffle(found)
     return [*alone, *found]

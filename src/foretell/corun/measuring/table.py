@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.corun.measuring.set_file import NAME
-from foretell.errors import DatasetError
+from foretell.corun.calibration import PAIR, PINNED, SHIFTED, TRIPLE
+from foretell.corun.measuring.set_file import ALONE, NAME
+from foretell.decide.corun.jobs import PINS
+from foretell.errors import DatasetError, suggest
 from foretell.files.directory import write_whole
+from foretell.statuses import Status
+from foretell.wording import counted
 
 TABLE = "runs.csv"
+#: How many jobs a run of each kind has.
+_N_JOBS = {ALONE: 1, PAIR: 2, SHIFTED: 2, PINNED: 2, TRIPLE: 3}
 COLUMNS = (
     "key", "kind", "program", "place", "beside", "repeat", "shift", "pin", "start_s", "end_s",
     "wall_time_s", "alone_s", "slowdown", "cpu_time_s", "waited_s", "status", "disturbed",
@@ -111,7 +117,7 @@ def read_co_runs(folder: Path | str) -> list[MeasuredCoRun]:
     for line, row in enumerate(rows, start=2):
         _check(path, line, row)
         found.setdefault(row["key"], []).append(row)
-    return [_co_run(own) for own in found.values()]
+    return [_co_run(path, own) for own in found.values()]
 
 
 def _check(path: Path, line: int, row: Mapping[str, str]) -> None:
@@ -131,12 +137,27 @@ def _check(path: Path, line: int, row: Mapping[str, str]) -> None:
             is_time = False
         if not is_time:
             raise DatasetError(f"{path}, line {line}: {name} must be a time, not '{row[name]}'")
+    if row["status"] != Status.FAILED and float(row["end_s"]) <= float(row["start_s"]):
+        raise DatasetError(
+            f"{path}, line {line}: a job that starts at {row['start_s']} s ends later, not at "
+            f"{row['end_s']} s"
+        )
+    for name, known in (("kind", tuple(_N_JOBS)), ("pin", ("", *PINS))):
+        if row[name] not in known:
+            raise DatasetError(
+                f"{path}, line {line}: {name} cannot be '{row[name]}'. {suggest(row[name], known)}"
+            )
 
 
-def _co_run(rows: Sequence[Mapping[str, str]]) -> MeasuredCoRun:
+def _co_run(path: Path, rows: Sequence[Mapping[str, str]]) -> MeasuredCoRun:
+    first, n_jobs = rows[0], _N_JOBS[rows[0]["kind"]]
+    if len(rows) != n_jobs or {row["kind"] for row in rows} != {first["kind"]}:
+        raise DatasetError(
+            f"{path}: the run {first['key']} must have {counted(n_jobs, 'line')} of the kind "
+            f"{first['kind']}, and has {len(rows)}"
+        )
     jobs = tuple(
         CoRunJob(row["program"], float(row["start_s"]), float(row["end_s"])) for row in rows
     )
-    first = rows[0]
     repeat = int(first["repeat"])
     return MeasuredCoRun(first["key"], first["kind"], jobs, first["pin"], first["status"], repeat)

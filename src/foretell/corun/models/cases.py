@@ -99,7 +99,7 @@ def read_measurement(
         raise DatasetError(f"{folder} has no profile of any program; measure the set again")
     here = next(iter(profiles.values())).facts
     given = chosen_machine(machine)
-    if machine is None and given is not None and given.facts != here:
+    if machine is None and given is not None and not given.facts.is_like(here):
         given = None  # co-runs of another machine are judged by what they say of it
     found, capacity, _ = on_one_machine(list(profiles.values()), given, here)
     needs = dict(zip(profiles, found, strict=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,15 @@ class CoRunScores:
     def used(self) -> Predictions:
         """The predictions of the models to use, by question."""
         return {q: self.predictions[self.chosen[kind]][q] for q, kind in QUESTIONS.items()}
+
+    @property
+    def answered(self) -> Predictions:
+        """What a fitted model would have answered: the same, with the network where it joins."""
+        theirs, weights = self.predictions.get(_GRU, {}), self.gru_weights
+        return {
+            q: _blended(own, theirs.get(q, []), weights.get(QUESTIONS[q], 0.0))
+            for q, own in self.used.items()
+        }
 
     @property
     def gru_weights(self) -> dict[str, float]:
@@ -159,27 +169,34 @@ class CoRunScores:
 
 def _weight(ours: Sequence[Prediction], theirs: Sequence[Prediction]) -> float:
     """Return the weight of their predictions with which both together are best."""
-    own = dict(_numbered(ours))
-    both = [(own[key], p) for key, p in _numbered(theirs) if key in own]
-    if not both:
+    if not ours:
         return 0.0
-    errors = {
-        w: sum(abs(a.predicted_s ** (1 - w) * b.predicted_s**w / a.measured_s - 1) for a, b in both)
-        for w in (0.0, 0.25, 0.5, 0.75, 1.0)
-    }
+    errors = {w: mape(_blended(ours, theirs, w)) for w in (0.0, 0.25, 0.5, 0.75, 1.0)}
     best = min(errors, key=lambda w: errors[w])
-    return best if (errors[0.0] - errors[best]) / len(both) > _LEAST_GAIN else 0.0
+    return best if errors[0.0] - errors[best] > _LEAST_GAIN else 0.0
+
+
+def _blended(
+    ours: Sequence[Prediction], theirs: Sequence[Prediction], weight: float
+) -> list[Prediction]:
+    """Return both together: theirs count by a weight, in logarithms of times."""
+    if not weight:
+        return list(ours)
+    other = dict(_numbered(theirs))
+    return [
+        replace(p, predicted_s=p.predicted_s ** (1 - weight) * other[key].predicted_s ** weight)
+        for key, p in _numbered(ours)
+    ]
 
 
 def _numbered(
     predictions: Sequence[Prediction],
 ) -> Iterator[tuple[tuple[str, str, int], Prediction]]:
-    """Yield predictions with what tells them apart: the run, what was held out, and the job."""
-    counts: dict[tuple[str, str], int] = {}
+    """Yield predictions with what tells them apart: the run, the program, and which of its jobs."""
+    counts: Counter[tuple[str, str]] = Counter()
     for p in predictions:
-        k = counts.get((p.key, p.held_out), 0)
-        counts[p.key, p.held_out] = k + 1
-        yield (p.key, p.held_out, k), p
+        yield (p.key, p.program, counts[p.key, p.program]), p
+        counts[p.key, p.program] += 1
 
 
 def _change(gain: float) -> str:
@@ -247,7 +264,7 @@ def fit_co_runs(
     n_runs = len({case.key for case in data.cases})
     source = f"{n_runs} measured co-runs of {len(data.profiles)} programs"
     fitted = FittedCoRuns(
-        calibrated(scores.used, source),
+        calibrated(scores.answered, source),
         residual,
         facts,
         kinds,

@@ -52,7 +52,6 @@ class Prediction:
 
     key: str
     program: str
-    held_out: str
     predicted_s: float
     measured_s: float
 
@@ -81,21 +80,21 @@ def out_of_sample(
 
     Pairs that were seen: in folds by pair, so both programs are known from other pairs. All
     others: by leaving out programs with all their runs, by default one after the other; a model
-    that takes long to train leaves out several at once.
+    that takes long to train leaves out several at once. The jobs of a program are predicted by the
+    model that never saw it, so that each job of each case is predicted once.
     """
     found: Predictions = {question: [] for question in QUESTIONS}
     for train, test in _pair_folds(cases, n_folds):
-        found[SEEN] += _predicted(_fitted(make, train), test, "")
+        found[SEEN] += _predicted(_fitted(make, train), test)
     programs = sorted({name for case in cases for name in case.programs})
     order = [programs[k] for k in np.random.default_rng(1).permutation(len(programs))]
     for at in range(0, len(order), at_once):
         held = set(order[at : at + at_once])
         train = [c for c in cases if c.kind == PAIR and not held & set(c.programs)]
         model = _fitted(make, train)
-        for held_out in sorted(held):
-            for question, kind in UNSEEN.items():
-                own = [c for c in cases if c.kind == kind and held_out in c.programs]
-                found[question] += _predicted(model, own, held_out)
+        for question, kind in UNSEEN.items():
+            own = [c for c in cases if c.kind == kind and held & set(c.programs)]
+            found[question] += [p for p in _predicted(model, own) if p.program in held]
     return found
 
 
@@ -115,9 +114,9 @@ def _fitted(make: Callable[[], CoRunModel], train: Sequence[Case]) -> CoRunModel
     return model
 
 
-def _predicted(model: CoRunModel, test: Sequence[Case], held_out: str) -> list[Prediction]:
+def _predicted(model: CoRunModel, test: Sequence[Case]) -> list[Prediction]:
     return [
-        Prediction(case.key, name, held_out, predicted, measured)
+        Prediction(case.key, name, predicted, measured)
         for case in test
         for name, predicted, measured in zip(
             case.programs, model.predict(case), case.walls_s, strict=True
@@ -166,11 +165,15 @@ def calibrated(predictions: Predictions, source: str) -> Calibration:
 
 
 def covered(predictions: Sequence[Prediction], kind: str) -> float:
-    """Return the share of measured times inside intervals that programs held out did not shape."""
+    """Return the share of measured times inside intervals that runs of their program did not shape.
+
+    Not even by the times of its neighbors.
+    """
     inside = []
-    for held_out in sorted({p.held_out for p in predictions}):
-        own = [p for p in predictions if p.held_out == held_out]
-        others = tuple(p.log_ratio for p in predictions if held_out not in (p.held_out, p.program))
+    for program in sorted({p.program for p in predictions}):
+        own = [p for p in predictions if p.program == program]
+        keys = {p.key for p in own}
+        others = tuple(p.log_ratio for p in predictions if p.key not in keys)
         if not others:
             continue
         low, high = Calibration({kind: others}, "").factors(kind, CONFIDENCE)

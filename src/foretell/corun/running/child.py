@@ -19,13 +19,13 @@ import time
 from typing import Any
 
 from foretell.corun.running.tree import AMOUNTS, COUNTERS, Forest
-from foretell.corun.running.whole_machine import PRESSURES, machine_times
+from foretell.corun.running.whole_machine import PRESSURES, kernel_times, machine_times
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 #: Samples may take this share of the time of one core, or there are fewer. The first ones are free:
 #: a short job needs samples, too.
 _MOST_COST, _N_FREE = 0.01, 12
-_MOST_SAMPLES = 4096
+MOST_SAMPLES = 4096
 #: What is sampled of the whole machine beside its CPU time, by anyone.
 _OF_MACHINE = ("disk_busy_s", "disk_bytes", "network_bytes", *PRESSURES.values())
 #: How long the next sample was meant to wait, so that a pause that was meant is told from a gap.
@@ -81,8 +81,8 @@ class Runner:
 
     def run(self) -> dict[str, Any]:
         """Run all; return what became of them."""
-        machine = machine_times()
-        self._machine, cpu_before = machine, time.process_time()
+        kernel = kernel_times()
+        machine, cpu_before = machine_times(), time.process_time()
         next_sample = 0.0
         while not all(job.is_over for job in self._jobs):
             self._start_due()
@@ -98,11 +98,14 @@ class Runner:
             self._stop_late()
         self._end_leftovers()
         after = machine_times()
+        own_s = time.process_time() - cpu_before
+        kernel_s = sum(max(0.0, s - kernel.get(pid, 0.0)) for pid, s in kernel_times().items())
         return {
             "columns": COLUMNS,
             "jobs": [job.answer() for job in self._jobs],
             "machine": {name: after[name] - machine[name] for name in after},
-            "watch_cpu_s": time.process_time() - cpu_before,
+            "kernel_s": kernel_s,
+            "watch_cpu_s": own_s,
             "wall_s": self._now(),
         }
 
@@ -120,6 +123,7 @@ class Runner:
 
         def prepare() -> None:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # which only this process ignores
             if cpus:
                 os.sched_setaffinity(0, cpus)
             if priority:
@@ -153,7 +157,16 @@ class Runner:
         for job in living:
             assert job.process is not None
             self._keep(job, self._forest.reading(job.process.pid), machine)
+        self._thin(living)
         return time.thread_time() - began
+
+    def _thin(self, living: list[_Job]) -> None:
+        """Sample half as often from now on, once a job has as many samples as it may."""
+        full = [job for job in living if len(job.rows) >= MOST_SAMPLES]
+        for job in full:
+            job.rows = _thinned(job.rows)
+        if full:
+            self._interval_s *= 2
 
     def _keep_pause(self, pause_s: float) -> None:
         for job in self._jobs:
@@ -179,9 +192,6 @@ class Runner:
         row = [self._now() - job.began, *(reading[name] for name in COLUMNS)]
         if job.rows and row[0] <= job.rows[-1][0]:
             return
-        if len(job.rows) >= _MOST_SAMPLES:
-            job.rows = _thinned(job.rows)
-            self._interval_s *= 2
         job.rows.append(row)
 
     def _wait(self, until: float) -> None:
@@ -201,15 +211,18 @@ class Runner:
             self._end_leftovers()
             os._exit(1)
 
-    def _reap(self) -> None:
-        """Take the end of every process that has ended, also of those that lost their parent."""
+    def _reap(self) -> bool:
+        """Take the end of every process that has ended, also of those that lost their parent.
+
+        Return whether there are any left.
+        """
         while True:
             try:
                 pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             self._take_end(pid, status, used)
 
     def _take_end(self, pid: int, status: int, used: Any) -> None:
@@ -218,10 +231,11 @@ class Runner:
             if job.process is None:
                 continue
             if job.process.pid == pid:
-                job.exit = job.process.returncode = os.waitstatus_to_exitcode(status)
-                job.ended = self._now()
+                job.process.returncode = os.waitstatus_to_exitcode(status)
                 job.rusage = (seconds, 512.0 * used.ru_inblock, 512.0 * used.ru_oublock)
-                self._keep_last(job)
+                if not job.reason:  # one that was stopped had its end before
+                    job.exit, job.ended = job.process.returncode, self._now()
+                    self._keep_last(job)
             elif self._forest.members_known(pid) == job.process.pid:
                 job.reaped_s += seconds
 
@@ -252,9 +266,11 @@ class Runner:
     def _kill(self, job: _Job) -> None:
         assert job.process is not None
         self._forest.look()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(job.process.pid, signal.SIGKILL)
-        for pid in self._forest.members(job.process.pid):
+        members = self._forest.members(job.process.pid)
+        if members:  # while it has any, its number is that of no other group
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.process.pid, signal.SIGKILL)
+        for pid in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -264,10 +280,7 @@ class Runner:
             for job in self._jobs:
                 if job.process is not None:
                     self._kill(job)
-            try:
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    continue
-            except ChildProcessError:
+            if not self._reap():
                 return
             select.select([], [], [], 0.01)
 

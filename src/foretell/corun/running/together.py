@@ -95,8 +95,10 @@ class RunTogether:
 
     Attributes
     ----------
+    kernel_time_s
+        CPU time of threads of the kernel, which write to disks for these jobs.
     other_load
-        Cores that others kept busy, on average.
+        Cores that other processes kept busy, on average.
     disturbed
         Cores that others kept busy while these jobs wanted them and had fewer than there are, on
         average: what others have slowed them by.
@@ -110,6 +112,7 @@ class RunTogether:
 
     jobs: tuple[JobRun, ...]
     wall_s: float
+    kernel_time_s: float
     other_load: float
     disturbed: float
     steal: float
@@ -211,7 +214,8 @@ def _whole(
 ) -> RunTogether:
     wall_s, machine = max(answer["wall_s"], 1e-6), answer["machine"]
     used_s = sum(max(job.cpu_time_s, _last(job, "cpu_time_s")) for job in jobs)
-    other_s = max(0.0, machine["busy_s"] - used_s - answer["watch_cpu_s"])
+    own_s = used_s + answer["kernel_s"] + answer["watch_cpu_s"]
+    other_s = max(0.0, machine["busy_s"] - own_s)
     n_cores = usable_cores() or 1
     lost_s = 0.0
     for cpus in {order.cpus for order in orders}:
@@ -224,6 +228,7 @@ def _whole(
     return RunTogether(
         jobs,
         wall_s,
+        answer["kernel_s"],
         other_s / wall_s,
         min(other_s, lost_s) / wall_s,
         max(0.0, machine["steal_s"]) / wall_s,

@@ -73,6 +73,9 @@ class Forest:
         for pid in list(self._alive):
             if pid not in here or not self._read(pid):
                 self._forget(pid)
+        # The number of a process that is gone may soon be that of a stranger.
+        for pid in self._job_of.keys() - here - self._ended.keys():
+            del self._job_of[pid]
 
     def _meet(self, pid: int) -> None:
         """Find out whose process it is: that of a stranger, or of one of the trees."""
@@ -82,7 +85,7 @@ class Forest:
         parent, session = int(fields[1]), int(fields[3])
         # A session begins with a job: processes whose parent has ended keep it.
         job = self._job_of.get(parent, self._job_of.get(session))
-        if job is None:
+        if job is None or not self.members(job):
             self._strangers.add(str(pid))
         else:
             self._job_of[pid] = job

@@ -16,6 +16,9 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 PRESSURES = {"cpu": "cpu_pressure_s", "io": "io_pressure_s", "memory": "memory_pressure_s"}
 
 
+#: The flag of a thread of the kernel, in the ninth field of its ``stat``.
+_IS_KERNEL_THREAD = 0x00200000
+
 _OPEN: dict[str, int] = {}
 _MOST_BYTES = 1 << 16  # at a time; the kernel may give less
 
@@ -39,6 +42,20 @@ def machine_times() -> dict[str, float]:
     throttled = {"throttled_s": throttled_s(_cpu_statistics())}
     of_cpus = {"busy_s": busy, "steal_s": steal * _TICK_S, **throttled}
     return {**of_cpus, **_disk_times(), "network_bytes": network_bytes(), **pressures()}
+
+
+def kernel_times(proc: Path = Path("/proc")) -> dict[int, float]:
+    """Return the CPU time of each thread of the kernel so far, by its number.
+
+    They write to disks for processes, and count as part of none. A container may see none of them.
+    """
+    found = {}
+    for name in filter(str.isdigit, os.listdir(proc)):  # noqa: PTH208
+        with contextlib.suppress(OSError):
+            fields = Path(proc, name, "stat").read_bytes().rpartition(b") ")[2].split()
+            if int(fields[6]) & _IS_KERNEL_THREAD:
+                found[int(name)] = (int(fields[11]) + int(fields[12])) * _TICK_S
+    return found
 
 
 @cache
@@ -70,21 +87,38 @@ def throttled_s(file: Path | None) -> float:
 
 @cache
 def _disks() -> frozenset[str]:
-    """Return the names of whole disks."""
+    """Return the names of whole disks; not of volumes that are parts or sums of other disks."""
     try:
         names = os.listdir("/sys/block")  # noqa: PTH208
     except OSError:
         return frozenset()
-    return frozenset(name for name in names if not name.startswith(("loop", "ram")))
+    own = (name for name in names if not name.startswith(("loop", "ram")))
+    return frozenset(name for name in own if not _has_slaves(Path("/sys/block", name)))
+
+
+def _has_slaves(disk: Path) -> bool:
+    try:
+        return any((disk / "slaves").iterdir())
+    except OSError:
+        return False
+
+
+#: By disk, the milliseconds with requests before this process first looked.
+_BUSY_BEFORE: dict[str, int] = {}
 
 
 def _disk_times() -> dict[str, float]:
-    """Return the time that the busiest disk had requests, and the bytes of all of them."""
+    """Return the time that the busiest disk had requests, and the bytes of all of them.
+
+    The busiest since this process first looked: another one may have been busier before.
+    """
     busy_ms, n_bytes = 0, 0
     with contextlib.suppress(OSError):
         for fields in map(bytes.split, _content("/proc/diskstats").splitlines()):
-            if fields[2].decode() in _disks():
-                busy_ms = max(busy_ms, int(fields[12]))
+            name = fields[2].decode()
+            if name in _disks():
+                own_ms = int(fields[12])
+                busy_ms = max(busy_ms, own_ms - _BUSY_BEFORE.setdefault(name, own_ms))
                 n_bytes += 512 * (int(fields[5]) + int(fields[9]))
     return {"disk_busy_s": busy_ms / 1e3, "disk_bytes": float(n_bytes)}
 

@@ -6,7 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foretell.decide.corun.jobs import BANDWIDTH, CPU, DISK, Capacity, CoJob, JobNeeds, Phase
+from foretell.decide.corun.jobs import (
+    BANDWIDTH,
+    CPU,
+    DISK,
+    RESOURCES,
+    Capacity,
+    CoJob,
+    JobNeeds,
+    Phase,
+)
 from foretell.decide.corun.sharing import Demand, speeds
 from foretell.errors import UsageError
 
@@ -86,13 +95,17 @@ class _Running:
         return self.phases[self.place]
 
     def advance(self, seconds: float) -> None:
-        """Do some work, as long as it takes alone; an endless job begins again."""
+        """Do some work, as long as it takes alone; a load without end stays the same."""
+        if self.job.job.is_endless:
+            return
         self.left_s -= seconds
         while not self.is_over and self.left_s <= _NEAR * max(1.0, self.phase.seconds):
             self.place += 1
-            if self.is_over and self.job.job.is_endless:
-                self.place = 0
             self.left_s = 0.0 if self.is_over else self.phase.seconds
+
+    def needed_s(self, speed: float) -> float:
+        """Return when its phase ends at this speed."""
+        return math.inf if self.job.job.is_endless else self.left_s / speed
 
 
 def play_together(jobs: Sequence[CoJob], capacity: Capacity) -> CoRun:
@@ -117,11 +130,13 @@ def play_together(jobs: Sequence[CoJob], capacity: Capacity) -> CoRun:
         active = [k for k, r in enumerate(running) if not r.is_over and r.job.start_s <= now]
         starts = [r.job.start_s for r in running if not r.is_over and r.job.start_s > now]
         pace = _paces([running[k] for k in active], capacity)
-        steps = [running[k].left_s / speed for k, (speed, _) in zip(active, pace, strict=True)]
+        steps = [running[k].needed_s(speed) for k, (speed, _) in zip(active, pace, strict=True)]
         until = min([*(now + step for step in steps), *starts])
         stretches.append(_stretch(now, until, dict(zip(active, pace, strict=True)), len(jobs)))
-        for k, (speed, _) in zip(active, pace, strict=True):
-            running[k].advance((until - now) * speed)
+        for k, (speed, _), step in zip(active, pace, steps, strict=True):
+            # Late times have no small parts: what is left ends by what it takes, not by the clock.
+            is_done = now + step <= until
+            running[k].advance(running[k].left_s if is_done else (until - now) * speed)
         now = until
 
 
@@ -142,7 +157,8 @@ def _is_endless(job: CoJob) -> bool:
 
 
 def _begin(job: CoJob) -> _Running:
-    phases = [phase for phase in job.job.phases if phase.seconds > 0]
+    own = job.job.steady() if job.job.is_endless else job.job
+    phases = [phase for phase in own.phases if phase.seconds > 0]
     if not phases:
         raise UsageError(f"'{job.job.name}' takes no time; profile it again")
     done_s = job.progress * math.fsum(phase.seconds for phase in phases)
@@ -175,10 +191,11 @@ def _paces(active: Sequence[_Running], capacity: Capacity) -> list[tuple[float, 
                 threads = max(run.phase.threads, need, _LEAST_WEIGHT)
                 weight = threads**capacity.thread_power
             pools.setdefault((resource, cpus), (size, []))[1].append((j, need, weight))
-    names = [resource for resource, _ in pools]
+    # In one order, whichever job is named first: rounds of sharing begin with the first resource.
+    order = sorted(pools, key=lambda pool: (RESOURCES.index(pool[0]), sorted(pool[1] or ())))
     return [
-        (speed, names[k] if k >= 0 and speed < _TOLD else "")
-        for speed, k in speeds(len(active), list(pools.values()))
+        (speed, order[k][0] if k >= 0 and speed < _TOLD else "")
+        for speed, k in speeds(len(active), [pools[pool] for pool in order])
     ]
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 CPU, BANDWIDTH, DISK = "CPU time", "memory bandwidth", "disk"
 RESOURCES = (CPU, BANDWIDTH, DISK)
+#: Layouts of jobs that are pinned: all on few cores, or each on cores of its own.
+PINS = ("packed", "spread")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ class Phase:
             *RESOURCES
         }:
             raise ValueError(f"a phase needs finite numbers of zero or more: {self}")
+
+    def on_cores(self, n_cores: float, speed: float) -> Phase:
+        """Return the phase on cores of another speed; it takes longer where they are too few."""
+        longer = max(1.0, self.needs.get(CPU, 0.0) / n_cores)
+        needs = {resource: need / longer for resource, need in self.needs.items()}
+        return Phase(self.seconds * longer / speed, needs, self.threads)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ class Point:
         CPU seconds per second of a call.
     disturbed
         The share of rounds that were left out, as other work made them slow.
+    pause_s
+        What a call takes longer after a pause, in which the processor did something else or
+        nothing; 0 where that was not measured.
     """
 
     threads: int
@@ -49,6 +52,7 @@ class Point:
     busy_cores: float
     n_calls: int
     disturbed: float = 0.0
+    pause_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; without the levels, of which only the mean is told."""
@@ -61,6 +65,7 @@ class Point:
             "busy_cores": self.busy_cores,
             "n_calls": self.n_calls,
             "disturbed": self.disturbed,
+            "pause_s": self.pause_s,
         }
 
 
@@ -151,6 +156,11 @@ class BatchTimes:
         # Half-way in a gap of one octave, a quarter of the curvature is left; it grows with gaps.
         between = self.curvature * np.minimum(1.0, gap / 4) * 4 * share * (1 - share)
         return np.asarray(np.hypot(measured, between))
+
+    @property
+    def pause_s(self) -> float:
+        """What a batch takes longer after a pause: as much as the smallest one."""
+        return self._sorted[0].pause_s
 
     def mean_s(self, batches: Iterable[int] | int) -> Array:
         """Return mean times: medians, times the mean of their spread."""

@@ -32,6 +32,9 @@ class Question:
         None: as many as it takes.
     overhead_s
         What the server adds to each batch.
+    pause_s
+        What a batch takes longer after the server had nothing to do; None for what was measured of
+        the network.
     """
 
     scenario: Scenario
@@ -40,6 +43,7 @@ class Question:
     goal: str = P99
     most_replicas: int | None = None
     overhead_s: float = 0.0
+    pause_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.goal not in GOALS:

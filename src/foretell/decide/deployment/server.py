@@ -81,7 +81,8 @@ class _Search:
             threads, replicas = best[0].setting.threads, best[0].setting.replicas
             chosen = self._played([a for a in best if a.setting.threads == threads])
             if chosen is not None:
-                return self._with_fewer(chosen, broken.get(threads, replicas - 1))
+                chosen = self._with_fewer(chosen, broken.pop(threads, replicas - 1))
+                return self._on_fewer_cores(chosen, broken)
             broken[threads] = replicas
             if replicas < most and n_added[threads] < _N_ADDED:
                 more = min(replicas + 2 ** n_added[threads], most)
@@ -109,6 +110,27 @@ class _Search:
             else:
                 chosen, kept = fewer, self._found[threads]
         self._found[threads] = kept
+        return chosen
+
+    def _on_fewer_cores(
+        self, chosen: tuple[Setting, float], broken: dict[int, int]
+    ) -> tuple[Setting, float]:
+        """Return a setting with other threads on fewer cores, where numbers between were left out.
+
+        Parameters
+        ----------
+        broken
+            By threads, the most replicas known to break the limit.
+        """
+        for threads, least in broken.items():
+            most = (chosen[0].cores - 1) // threads
+            if most <= least:
+                continue
+            self._found[threads] = self._with_replicas(threads, most)
+            group = ranked(self._found[threads], self._question.goal, self._times)
+            fewer = self._played(group) if group else None
+            if fewer is not None:
+                chosen = self._with_fewer(fewer, least)
         return chosen
 
     def _with_replicas(self, threads: int, replicas: int) -> list[Assessed]:
@@ -255,10 +277,7 @@ def _check_limit(question: Question, times: Times) -> None:
     """Raise an error if not even one sample alone keeps the limit."""
     if question.limit_s is None:
         return
-    alone = {
-        threads: float(np.quantile(own.table(1, overhead_s=question.overhead_s)[1], 0.99))
-        for threads, own in times.items()
-    }
+    alone = {threads: _alone_p99(question, own) for threads, own in times.items()}
     threads = min(alone, key=lambda t: alone[t])
     if alone[threads] > question.limit_s:
         raise NothingUsableError(
@@ -267,6 +286,11 @@ def _check_limit(question: Question, times: Times) -> None:
             f"{threads_text(threads)}, which is the best attainable",
             option=Option("p99"),
         )
+
+
+def _alone_p99(question: Question, times: BatchTimes) -> float:
+    pause_s = times.pause_s if question.pause_s is None else question.pause_s
+    return float(np.quantile(times.table(1, overhead_s=question.overhead_s)[1], 0.99)) + pause_s
 
 
 def _no_setting(

@@ -57,6 +57,8 @@ def check_arrays(arrays: Mapping[str, NDArray[np.floating]]) -> dict[str, Array]
     for name, array in found.items():
         if array.shape != expected[name] or not np.isfinite(array).all():
             raise ValueError(f"'{name}' of its network cannot be")
+    if (found["scale"] <= 0).any():
+        raise ValueError("'scale' of its network cannot be")
     return found
 
 
