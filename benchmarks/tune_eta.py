@@ -134,7 +134,8 @@ def _row(
     median, lower, upper = said
     return {
         "library": record["library"], "scheduler": record["scheduler"],
-        "workload": record["workload"], "seed": record["seed"], "after": share, "basis": basis,
+        "workload": record["workload"], "seed": record["seed"], "trials": record["trials"],
+        "after": share, "basis": basis,
         "total_s": total_s, "said_s": median, "lower_s": lower, "upper_s": upper,
         "error": abs(median / total_s - 1),
         "bias": median / total_s - 1, "covered": bool(lower <= total_s <= upper),

@@ -45,6 +45,20 @@ def table_of_eta(rows: pd.DataFrame) -> str:
     )
 
 
+def table_of_measured_sizes(rows: pd.DataFrame) -> str:
+    """Return errors by the number of trials of recorded searches."""
+    cells = []
+    for n_trials, of in rows.groupby("trials"):
+        moments = [of[of["after"] == share] for share in (0.0, 0.1)]
+        told = [_told(own[own["basis"] == MODEL]) for own in moments]
+        chance = [_told(own[own["basis"] == OWN])[0] for own in moments]
+        n = len(moments[0][moments[0]["basis"] == MODEL])
+        cells.append([str(n_trials), str(n), *told[0], chance[0], *told[1], chance[1]])
+    header = ["trials", "searches", "error before the first trial", "held", "chance alone",
+              "error after a tenth", "held", "chance alone"]  # fmt: skip
+    return f"The same with a model, by the number of trials:\n\n{markdown(header, cells)}"
+
+
 def table_of_sizes(*, is_quick: bool = False) -> str:
     """Return errors by the number of trials, in made-up searches whose truth is known."""
     sizes, n_seeds = ((16,), 1) if is_quick else (SIZES, N_SEEDS)
