@@ -531,6 +531,7 @@ def report(callback, trial, *, n=1, seconds=60.0, trials=(), **more):
         (ASHAScheduler(max_t=27, grace_period=2), ("asha", Rules(27, 4, 2))),
         (ASHAScheduler(max_t=27, reduction_factor=3), ("asha", Rules(9, 3))),
         (HyperBandScheduler(max_t=27), ("hyperband", Rules(27))),
+        (HyperBandScheduler(max_t=81), ("hyperband", Rules(9, bracket_epochs=81))),
         (ResourceChangingScheduler(HyperBandScheduler(max_t=8)), ("hyperband", Rules(8))),
         (ASHAScheduler(max_t=600, time_attr="time_total_s"), ("random", Rules(9))),
         (FIFOScheduler(), ("random", Rules(9))),
@@ -584,6 +585,15 @@ def test_how_long_trials_train_is_also_known_from_what_stops_them(caplog):
             report(callback, Trial(), n=n)
         assert caplog.text.count("max_epochs") == 2 * told  # one line, which names it twice
         assert (callback._run.left is None) == bool(told)
+
+
+def test_what_stops_trials_before_the_last_rung_of_hyperband_counts():
+    callback = Callback(":memory:", scheduler=HyperBandScheduler(max_t=81), n_slots=1)
+    callback.setup(stop={"training_iteration": 27}, total_num_samples=5)
+    for n in range(1, 28):
+        report(callback, Trial(), n=n)
+    callback.on_trial_complete(99, [], Trial(last_result={"training_iteration": 27}))
+    assert callback._run.left.left()[0] == pytest.approx(4 * 27 * 60.0, rel=0.3)
 
 
 def test_a_callback_that_is_under_way_can_be_kept_in_a_file():
