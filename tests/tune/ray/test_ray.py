@@ -312,6 +312,27 @@ def test_a_trial_goes_back_once_from_a_lease_that_made_it_slower():
     assert leases == [2, 2, 1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "PAUSED", "PENDING"])
+def test_cpus_promised_to_a_trial_that_starts_anew_are_promised_to_no_other(status):
+    allocate = Allocate(known_store(":memory:", ratio=0.6), "job", cpus=(1, 2), max_epochs=9)
+    first, second = Trial(trial_id="first"), Trial(trial_id="second")
+
+    def asked(trial, n_cpus):
+        controller = Controller([first, second], n_cpus)
+        found = allocate(controller, trial, {"time_this_iter_s": 100.0}, None)
+        return found and found.required_resources["CPU"]
+
+    assert asked(first, 3) == 2
+    first.status = status  # and its lease is still the one from before
+    assert asked(second, 3) is None
+    assert asked(second, 4) == 2
+    second.status = "PAUSED"
+    first.status = "RUNNING"
+    first.placement_group_factory = tune.PlacementGroupFactory([{"CPU": 2}])
+    assert asked(first, 4) is None
+    assert set(allocate._promised) == {"second"}
+
+
 @pytest.mark.parametrize(("ratio", "expected"), [(0.6, 1), (0.45, 2)])
 def test_the_first_lease_has_the_fewest_core_seconds_known(ratio, expected):
     assert first_lease(known_store(":memory:", ratio), "job", cpus=(1, 2, 4)) == expected
