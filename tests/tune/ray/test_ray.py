@@ -411,13 +411,25 @@ def test_a_trainable_of_the_base_class_is_tuned_and_goes_on_after_a_failed_probe
     assert set(open_store(path).epochs("job")["s.prefetch"]) == {2}
 
 
-def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(monkeypatch, tmp_path):
+@pytest.fixture
+def in_this_process(monkeypatch, tmp_path):
+    """Trainables are made here, from what this returns."""
     from types import SimpleNamespace
 
     from foretell.tune.hook import steadiness
 
     monkeypatch.setattr(steadiness, "MOST_LOAD", 1e9)
     monkeypatch.setattr("ray.tune.trainable.trainable.DEFAULT_STORAGE_PATH", str(tmp_path))
+
+    def config(name, x=0.1):
+        info = SimpleNamespace(trial_id=name, trial_name=name, trial_resources=None)
+        return {"x": x, "__trial_info__": info}
+
+    return config
+
+
+def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(in_this_process):
+    config, ends = in_this_process, []
     store = open_store(":memory:")
 
     class Reused(PipelineTrainable):
@@ -430,19 +442,41 @@ def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(monkeypatch, tmp_p
         def reset_config(self, new_config):
             return True
 
-    def config(name, x):
-        info = SimpleNamespace(trial_id=name, trial_name=name, trial_resources=None)
-        return {"x": x, "__trial_info__": info}
+        def cleanup(self):
+            ends.append(self.trial_id)
+            super().cleanup()
 
     trainable = Reused(config("first", 0.1))
     trainable.train()
     assert trainable.reset(config("second", 0.2))
+    assert store.trainings() == []
     trainable.train()
     assert {(row.trial, row.hyper["x"]) for row in store.rows("job")} == {
         ("first", 0.1), ("second", 0.2),
     }  # fmt: skip
+    assert ends == []  # it is for the end of the process
     trainable.stop()
+    assert ends == ["second"]
     assert store.trainings() == []
+
+
+def test_workers_start_from_what_a_loader_in_setup_asks_for(in_this_process):
+    store = open_store(":memory:")
+
+    class Loading(PipelineTrainable):
+        job, settings = "job", {"workers": [0, 1]}
+        options = {"store": store, "strict": True}  # noqa: RUF012
+
+        def setup(self, config):
+            self.loader = self.knobs.loader([1, 2, 3], num_workers=1)
+
+        def train_epoch(self):
+            return {"workers": self.loader.num_workers}
+
+    trainable = Loading(in_this_process("trial"))
+    assert trainable.train()["workers"] == 1
+    trainable.stop()
+    assert [row.system["workers"] for row in store.rows("job")] == [1]
 
 
 SEARCH = """
