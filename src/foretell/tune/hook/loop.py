@@ -30,9 +30,9 @@ T = TypeVar("T")
 _LOADER_OPTIONS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 #: Why epochs are left out that were trained under another setting than the one chosen.
 _NO_BATCH, _FIXED = "there was no batch under its setting", "a knob turned out to change results"
-#: Trainings of this process that change what belongs to the process.
+#: Trainings of this process that change what belongs to the process. There is no lock: a loop may
+#: be collected, and leave, wherever a thread is, so that a lock could be waited for in a circle.
 _ACTIVE: dict[int, tuple[Pipeline, threading.Thread]] = {}
-_ACTIVE_LOCK = threading.RLock()  # a loop may be collected, and leave, while it is held
 
 
 class Pipeline:
@@ -129,9 +129,8 @@ class Pipeline:
         for other in _abandoned():
             other.is_aside = True
             other.leave()
-        with _ACTIVE_LOCK:
-            _ACTIVE[id(self)] = (self, threading.current_thread())
-            self._store.enter(self._context.job, self._clock.started_s)
+        _ACTIVE[id(self)] = (self, threading.current_thread())
+        self._tell_store()
         self._start = self.setting
         self._policy = self._make_policy()
         self._refuse_others()
@@ -178,12 +177,11 @@ class Pipeline:
 
     def leave(self) -> None:
         """Put settings back, and end; a second time does nothing."""
-        with _ACTIVE_LOCK:
-            if _ACTIVE.pop(id(self), None) is None:
-                return
+        if _ACTIVE.pop(id(self), None) is None:
+            return
         ends = (
             self._undo_report, self._keeper.end, lambda: self._apply(self._start),
-            self._end_lost_probe, self._leave_store,
+            self._end_lost_probe, self._tell_store,
         )  # fmt: skip
         for end in ends:
             try:
@@ -213,8 +211,7 @@ class Pipeline:
 
     def _refuse_company(self) -> None:
         """Step aside if another training of this process changes what belongs to the process."""
-        with _ACTIVE_LOCK:
-            threads = {thread for _, thread in _ACTIVE.values() if thread.is_alive()}
+        threads = {thread for _, thread in _active() if thread.is_alive()}
         around = Surroundings(len(threads), "another training runs in this process")
         for knob in self._knobs.values():
             why = knob.refusal(around)
@@ -288,16 +285,22 @@ class Pipeline:
         if n_gpu_failures() == self._n_gpu_failures and not ran_out():
             self._end_probe()
 
-    def _leave_store(self) -> None:
-        """Note that this process does not train any more, if no other training of it does."""
-        with _ACTIVE_LOCK:
-            if all(hook._store.path != self._store.path for hook, _ in list(_ACTIVE.values())):
+    def _tell_store(self) -> None:
+        """Note whether this process trains; what changes meanwhile is noted once more."""
+        told: bool | None = None
+        while (trains := self._trains_here()) != told:
+            if trains:
+                self._store.enter(self._context.job, self._clock.started_s)
+            else:
                 self._store.leave(os.getpid())
+            told = trains
+
+    def _trains_here(self) -> bool:
+        return any(hook._store.path == self._store.path for hook, _ in _active())
 
     def _n_here(self) -> int:
         """Return how many other trainings run in this process."""
-        with _ACTIVE_LOCK:
-            return sum(hook is not self and t.is_alive() for hook, t in list(_ACTIVE.values()))
+        return sum(hook is not self and t.is_alive() for hook, t in _active())
 
     def _start_from(self, options: Mapping[str, Any]) -> None:
         """Begin with what the first loader that says so would have without the hook."""
@@ -353,14 +356,18 @@ class Pipeline:
         self.reasons.append((self._moment.epoch, text))
 
 
+def _active() -> list[tuple[Pipeline, threading.Thread]]:
+    """Return the trainings of this process; the copy is made in one go, whatever threads do."""
+    return list(_ACTIVE.values())
+
+
 def _abandoned() -> list[Pipeline]:
     """Return the trainings that were left without an end: in this thread, or in one that ended.
 
     The loop of one that failed may live on in a traceback, as notebooks and searches keep them.
     """
     here = threading.current_thread()
-    with _ACTIVE_LOCK:
-        return [hook for hook, t in _ACTIVE.values() if t is here or not t.is_alive()]
+    return [hook for hook, t in _active() if t is here or not t.is_alive()]
 
 
 def _total(epochs: Iterable[Any]) -> int | None:
