@@ -85,6 +85,11 @@ def test_one_rung_fewer_is_offered_where_there_are_rungs():
     assert not [c for c in predicted().changes if c.kind == "epochs"]
 
 
+def test_one_rung_fewer_is_not_offered_by_other_schedulers_without_rungs(monkeypatch):
+    monkeypatch.setattr(SCHEDULERS.get("asha"), "has_eta", False)
+    assert not [c for c in predicted(scheduler="asha").changes if c.kind == "epochs"]
+
+
 def test_the_same_seed_gives_the_same_answer():
     assert predicted(seed=3).to_json() == predicted(seed=3).to_json()
     assert predicted(seed=3).to_json() != predicted(seed=4).to_json()

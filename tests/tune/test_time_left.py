@@ -42,6 +42,13 @@ def test_nothing_is_known_before_the_first_epoch_without_a_model():
     assert all(map(math.isnan, left.left()))
 
 
+def test_a_model_knows_nothing_before_the_first_epoch_without_a_space():
+    left, clock = time_left(model=KnownTimes())
+    assert all(map(math.isnan, left.left()))
+    run_trial(left, clock, 0)
+    assert left.left()[0] == pytest.approx(19 * 6.0, rel=0.5)
+
+
 def test_a_model_knows_before_the_first_epoch():
     left, _ = time_left(space=SPACE, model=KnownTimes())
     median, lower, upper = left.left()

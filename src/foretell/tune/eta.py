@@ -11,6 +11,7 @@ import numpy as np
 
 from foretell.decide.tuning.epoch_times import EpochTimes, PredictedEpochs
 from foretell.decide.tuning.rungs import Rules
+from foretell.decide.tuning.schedulers import SCHEDULERS
 from foretell.decide.tuning.search import Search, slots_of
 from foretell.decide.tuning.space import THREADS, Space, check_columns, read_space
 from foretell.errors import Option, UsageError, listing
@@ -245,7 +246,8 @@ class _Question:
         """Try one rung fewer: trials that end at the rung before the last."""
         rules = self.search.rules
         fewer = int(rules.max_epochs / rules.eta)
-        if self.search.scheduler == "random" or fewer < max(rules.min_epochs, 1):
+        has_rungs = SCHEDULERS.get(self.search.scheduler).has_eta
+        if not has_rungs or fewer < max(rules.min_epochs, 1):
             return
         found = self.play(with_epochs(self.search, fewer), pool)
         yield self.change("epochs", f"one rung fewer (at most {fewer} epochs)", base, found)

@@ -209,13 +209,15 @@ class TimeLeft:
     def left(self, n_draws: int = 100) -> tuple[float, float, float]:
         """Return the median and the ends of a 90 % interval of the time left, in seconds.
 
-        All are NaN while nothing is known: before the first epoch, without a model.
+        All are NaN while nothing is known: before the first epoch, without a model and the space
+        that it predicts for.
         """
         with self._lock:
             n_ended = sum(t.has_ended for t in self._trials.values())
             if n_ended >= self.n_trials:
                 return 0.0, 0.0, 0.0
-            if self._times is None and not any(t.seconds for t in self._trials.values()):
+            can_predict = self._times is not None and self._space is not None
+            if not can_predict and not any(t.seconds for t in self._trials.values()):
                 return math.nan, math.nan, math.nan
             ends = _Draws(self, self._clock()).play(n_draws)
         lower, median, upper = np.quantile(ends, (0.05, 0.5, 0.95))

@@ -26,6 +26,17 @@ from foretell.decide.impact.question import ImpactQuestion
         ("score_time_min", True),
         ("episode_reward_min", False),
         ("accuracy_loss_min", True),
+        ("cost_per_h", True),
+        ("energy_per_s", True),
+        ("errors_per_s", True),
+        ("throughput_error", True),
+        ("simulated_time_per_s", False),
+        ("time_to_accuracy", True),
+        ("epochs_to_accuracy", True),
+        ("steps_to_best_reward", True),
+        ("time_to_accuracy_80", True),
+        ("image_to_text_score", False),
+        ("rows_to_disk_per_s", False),
     ],
 )
 def test_of_targets_less_is_better_unless_the_name_says_otherwise(name, is_lower_better):
@@ -37,7 +48,9 @@ def test_of_targets_less_is_better_unless_the_name_says_otherwise(name, is_lower
     [("answer_accuracy", False), ("lower_bound_accuracy", False), ("val_loss", True),
      ("wer", True), ("r2", False), ("energy_j", True), ("latency_ms", True), ("p99_latency", True),
      ("peak_memory_bytes", True), ("images_per_s", False), ("reward", False),
-     ("episode_reward_min", False), ("val_loss_min", True), ("duration_min", True)],
+     ("episode_reward_min", False), ("val_loss_min", True), ("duration_min", True),
+     ("errors_per_s", True), ("cost_per_h", True), ("epochs_to_accuracy", True),
+     ("speech_to_text_wer", True), ("text_to_image_recall", False)],
 )  # fmt: skip
 def test_of_qualities_more_is_better_unless_they_are_losses(name, is_lower_better):
     found = ImpactQuestion(target="time_s", quality=name).outcomes[1]
@@ -46,7 +59,16 @@ def test_of_qualities_more_is_better_unless_they_are_losses(name, is_lower_bette
 
 @pytest.mark.parametrize(
     ("name", "high"),
-    [("time_s", 0.2), ("throughput", 0.2), ("accuracy", 0.05), ("iou", 0.05), ("val_loss", 0.05)],
+    [
+        ("time_s", 0.2),
+        ("throughput", 0.2),
+        ("accuracy", 0.05),
+        ("iou", 0.05),
+        ("val_loss", 0.05),
+        ("epochs_to_accuracy", 0.2),
+        ("cost_per_h", 0.2),
+        ("image_to_text_score", 0.05),
+    ],
 )
 def test_a_target_that_is_a_quality_has_the_levels_of_one(name, high):
     assert ImpactQuestion(target=name).outcomes[0].high == high

@@ -75,7 +75,7 @@ class RayTrial:
         self.trial_id, self.status, self.is_saving = str(number), "PENDING", False
 
 
-def epochs_by_ray_hyperband(qualities, max_epochs, eta):
+def epochs_by_ray_hyperband(qualities, max_epochs, eta, stop=math.inf):
     """Run trials one after another under the scheduler of Ray Tune; return the epochs of each."""
     real = tune_schedulers.HyperBandScheduler(
         metric="v", mode="max", max_t=max_epochs, reduction_factor=eta
@@ -91,7 +91,11 @@ def epochs_by_ray_hyperband(qualities, max_epochs, eta):
         while trial.status == "RUNNING":
             epochs[i] += 1
             result = {"training_iteration": epochs[i], "v": value_at(qualities[i], epochs[i])}
-            decision = real.on_trial_result(controller, trial, result)
+            # What stops trials comes before the scheduler, which does not hear of the result.
+            if epochs[i] >= stop:
+                decision = "STOP"
+            else:
+                decision = real.on_trial_result(controller, trial, result)
             if decision == "PAUSE":
                 trial.status = "PAUSED"
             elif decision == "STOP":
@@ -110,6 +114,19 @@ def test_hyperband_trains_the_epochs_that_ray_tune_does(qualities, eta, max_epoc
     ours = SCHEDULERS.get("hyperband")(len(qualities), Rules(max_epochs, eta))
     epochs = epochs_of(ours, qualities)
     assert epochs == epochs_by_ray_hyperband(qualities, max_epochs, eta)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.floats(0.01, 1), min_size=1, max_size=60, unique=True),
+    st.sampled_from([2, 3, 4]),
+    st.integers(1, 30),
+    st.integers(1, 30),
+)
+def test_hyperband_keeps_its_brackets_where_trials_are_stopped_before(qualities, eta, stop, rest):
+    rules = Rules(stop, eta, bracket_epochs=stop + rest)
+    epochs = epochs_of(SCHEDULERS.get("hyperband")(len(qualities), rules), qualities)
+    assert epochs == epochs_by_ray_hyperband(qualities, stop + rest, eta, stop)
 
 
 def epochs_of(scheduler, qualities):
@@ -212,8 +229,10 @@ def test_trials_that_wait_at_a_rung_go_on_from_there():
         (lambda: Rules(9, 1.5), "eta=1.5: must be at least 2"),
         (lambda: Rules(9, math.nan), "eta"),
         (lambda: Rules(9, 3, 10), "min_epochs: must be from 1 to 9"),
+        (lambda: Rules(9, bracket_epochs=8), "bracket_epochs: must be at least 9"),
         (lambda: Search("ahsa", 1, Rules(9)), "Did you mean 'asha'?"),
         (lambda: Search("asha", 0, Rules(9)), "trials: must be from 1"),
+        (lambda: Search("asha", 1, Rules(9, bracket_epochs=27)), "bracket_epochs: asha has none"),
         (lambda: slots_of(2, 4), "a trial has 4 threads, and there are 2 cores"),
         (lambda: slots_of(0, 1), "cores: must be at least 1"),
     ],

@@ -48,6 +48,17 @@ def test_a_fitted_model_compares_settings_inside_its_data_and_nowhere_else(tmp_p
     assert model.ratio({}, {"threads": 2}, {"threads": 1}, is_shared=False) is None
 
 
+def test_a_fitted_model_says_nothing_of_a_knob_that_it_does_not_know(tmp_path):
+    store = filled(tmp_path / "store")
+    (tmp_path / "store.models").mkdir()
+    model = load(fit_epochs(store.path, "job"))
+    settings = [{"threads": t, "workers": w} for t, w in ((1, 0), (1, 1), (2, 0))]
+    asked = {"hyper": {"batch": 16}, "is_shared": False}
+    assert model.ratio(setting=settings[1], than=settings[0], **asked) is None
+    assert model.ratio(setting=settings[2], than=settings[1], **asked) is None
+    assert model.ratio(setting=settings[2], than=settings[0], **asked).low > 1
+
+
 def test_only_one_fit_of_a_job_runs_at_a_time_and_its_lock_goes_with_it(tmp_path):
     store = filled(tmp_path / "store", n=4)
     first = start_fit(store.path, "job")

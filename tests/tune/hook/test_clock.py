@@ -82,6 +82,26 @@ def test_each_process_is_asked_for_its_parent_once(monkeypatch):
     assert (worker.n_asked, grandchild.n_asked) == (1, 1)
 
 
+def test_all_processes_are_looked_through_once_in_an_epoch(monkeypatch):
+    looks = []
+    monkeypatch.setattr(psutil, "process_iter", lambda: iter(looks.append(1) or ()))
+    monkeypatch.setattr("foretell.tune.hook.clock._JUST_NOW_S", 1e9)  # however slow this machine is
+    clock = Clock(Trainings(psutil.Process().parent()))
+    clock.start()
+    for epoch in range(3):
+        clock.read()  # before the search hears of it
+        clock.read()
+        assert len(looks) == epoch + 2
+        clock.start()
+    assert len(looks) == 4
+    monkeypatch.setattr("foretell.tune.hook.clock._JUST_NOW_S", 0.0)  # it was long ago
+    clock.read()
+    assert len(looks) == 5
+    clock.read()
+    clock.start()
+    assert len(looks) == 7
+
+
 class Alone:
     """A store in which no other training is noted."""
 

@@ -314,6 +314,47 @@ def is_compared(study, trial, step):
     return "completed_rung_0" in study.get_trials()[trial.number].system_attrs
 
 
+class Odd(optuna.pruners.BasePruner):
+    """A pruner of another package, of which nothing else can be asked."""
+
+    def prune(self, study, trial):
+        return False
+
+    def __getattr__(self, name):
+        raise RuntimeError("it is not there")
+
+
+def test_a_pruner_or_a_storage_that_cannot_be_read_does_not_end_a_training(monkeypatch):
+    study = optuna.create_study(study_name="s", pruner=Odd())
+    knobs = pipeline(study.ask(), BOTH, store=":memory:")
+    assert (knobs._context.job, knobs._context.rungs) == ("s", None)
+    trial = study.ask()
+    monkeypatch.setattr(optuna.Study, "study_name", property(broken), raising=False)
+    knobs = pipeline(trial, BOTH, store=":memory:")
+    assert list(knobs.epochs(range(3))) == [0, 1, 2]
+    assert (knobs._context.job, knobs.is_aside) == ("optuna", False)
+
+
+def test_a_training_can_leave_while_another_one_tells_its_store(monkeypatch):
+    first = pipeline("first", {"prefetch": [2]}, store=":memory:", strict=True)
+    epochs, has_left = first.epochs(range(2)), []
+    next(epochs)
+
+    def enter(store, *args):
+        leaving = threading.Thread(target=first.leave, daemon=True)
+        leaving.start()
+        leaving.join(timeout=20)  # it takes no time, unless both wait for one another
+        has_left.append(not leaving.is_alive())
+
+    monkeypatch.setattr("foretell.tune.store.Store.enter", enter)
+    second = pipeline("second", {"prefetch": [2]}, store=":memory:", strict=True)
+    thread = threading.Thread(target=lambda: list(second.epochs(range(1))))
+    thread.start()
+    thread.join()
+    assert has_left
+    assert all(has_left)
+
+
 def leave_in_a_probe(store, error=None, before=lambda: None):
     """Leave a training in the epoch that tries another setting: by a break, or by an error."""
     knobs = pipeline("job", BOTH, store=store, strict=True)

@@ -99,6 +99,23 @@ def test_a_setting_whose_probe_never_ended_is_not_tried_again():
     assert n_probes == 0
 
 
+def test_a_setting_that_is_given_up_counts_as_one_that_was_tried():
+    grid = Grid({"threads": Fake(2)}, {"threads": [1, 2, 4]})
+    policy = ProductPolicy(
+        open_store(":memory:"), grid, Objective("throughput"), job="j", trial="t", hyper={}
+    )
+    phases = []
+    for epoch in range(5):  # one of which may be a probe
+        moment = Moment(epoch, 5, 5 - epoch, epoch == 0, False)
+        choice = policy.choose(moment)
+        phases.append(choice.phase)
+        if choice.phase == "probe":
+            grid.refuse(choice.setting)  # no batch came under it, and so nothing is observed
+        else:
+            policy.observe(choice, moment, Measured(1.0, 1.0, 0.0, 0))
+    assert phases.count("probe") == 1
+
+
 def test_hyperparameters_decide_which_setting_is_best():
     store, rng = open_store(":memory:"), np.random.default_rng(0)
     for i, batch in enumerate(rng.choice([16, 32, 64, 128, 256], 25)):

@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing
+import threading
 import weakref
 
 import pytest
@@ -91,6 +92,54 @@ def test_workers_start_from_what_a_loader_asks_for():
     assert loader.num_workers == 1
 
 
+def test_each_loader_has_its_own_workers_where_they_are_not_tuned():
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True)
+    mine = knobs.loader(Mine(digits()), num_workers=2)
+    other, third = knobs.loader(digits()), knobs.loader(digits(), num_workers=1)
+    for _ in knobs.epochs(range(2)):
+        assert [loader.num_workers for loader in (mine, other, third)] == [2, 0, 1]
+
+
+def test_each_loader_has_its_own_workers_once_settings_are_left_alone():
+    knobs = pipeline("cnn", {"workers": [0, 1], "prefetch": [2, 4]}, store=":memory:")
+    before = knobs.loader(digits())
+    knobs.step_aside("of a test")
+    after = knobs.loader(digits(), num_workers=1, prefetch_factor=3)
+    assert (before.num_workers, after.num_workers, after.prefetch_factor) == (0, 1, 3)
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+@pytest.mark.parametrize("more", [{"workers": [0, 1]}, {}])
+def test_prefetch_is_not_tried_where_there_are_no_workers(more, is_early):
+    settings = {**more, "prefetch": [2, 4]}
+    knobs = pipeline("cnn", settings, store=":memory:", strict=True, rungs=[40])
+    if is_early:
+        knobs.loader(Mine(digits()))
+    for _ in knobs.epochs(range(9)):
+        knobs.loader(Mine(digits()))
+    assert not any("trying" in why for _, why in knobs.reasons)
+    assert str(knobs).count("prefetch is not tuned") == 1
+
+
+def test_prefetch_is_tuned_where_a_loader_has_workers():
+    knobs = pipeline("cnn", {"workers": [0, 1], "prefetch": [2, 4]}, store=":memory:", strict=True)
+    for n in (0, 1):
+        knobs.loader(Mine(digits()), num_workers=n)
+    list(knobs.epochs(range(2)))
+    assert "workers is not tuned" in str(knobs)
+    assert "prefetch is not tuned" not in str(knobs)
+
+
+def test_loaders_side_by_side_have_the_orders_of_torch():
+    def batches(make_loader):
+        torch.manual_seed(5)
+        loaders = [make_loader(list(range(12)), batch_size=4, shuffle=True) for _ in range(2)]
+        return [[batch.tolist() for batch in pair] for pair in zip(*loaders, strict=True)]
+
+    knobs = pipeline("cnn", {"workers": [0]}, store=":memory:", strict=True)
+    assert batches(knobs.loader) == batches(torch.utils.data.DataLoader)
+
+
 class Stream(torch.utils.data.IterableDataset):
     def __iter__(self):
         return iter(range(3))
@@ -149,6 +198,67 @@ def test_loaders_that_fail_under_a_value_go_on_with_the_one_before_and_it_is_giv
     (trial,) = set(store.epochs("cnn")["trial"])
     assert store.infeasible("cnn", trial) == [{"workers": 1}]
     assert set(store.epochs("cnn")["s.workers"]) == {0}
+
+
+def given_up(knobs, loaders, n_epochs=5):
+    """Go through loaders side by side, of which some fail with workers; return all batches."""
+    found = [
+        [[batch.tolist() for batch in batches] for batches in zip(*loaders, strict=True)]
+        for _ in knobs.epochs(range(n_epochs))
+    ]
+    assert sum("workers=1 is given up" in why for _, why in knobs.reasons) == 1
+    return found
+
+
+class Numbers(Alone):
+    """The numbers from 0 to 11, in this process alone."""
+
+    def __init__(self):
+        super().__init__(list(range(12)))
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda: {"sampler": torch.utils.data.RandomSampler(range(12), generator=seeded())},
+        lambda: {"batch_sampler": torch.utils.data.BatchSampler(
+            torch.utils.data.SubsetRandomSampler(range(12), generator=seeded()), 1, False)},
+        lambda: {"shuffle": True, "generator": seeded()},
+    ],
+)  # fmt: skip
+def test_after_a_loader_failed_its_order_is_that_of_torch_with_any_generator(options):
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40],
+                     changes_results=True)  # fmt: skip
+    found = given_up(knobs, [knobs.loader(Numbers(), **options())])
+    plain = torch.utils.data.DataLoader(Numbers(), **options())
+    assert found == [[[batch.tolist()] for batch in plain] for _ in range(5)]
+
+
+def test_loaders_side_by_side_that_fail_under_a_value_all_go_on_with_the_one_before():
+    def loaders(make_loader):
+        return [make_loader(Numbers(), shuffle=True, generator=seeded(n)) for n in range(2)]
+
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40],
+                     changes_results=True)  # fmt: skip
+    found = given_up(knobs, loaders(knobs.loader))
+    plain = loaders(torch.utils.data.DataLoader)
+    assert found == [
+        [[batch.tolist() for batch in pair] for pair in zip(*plain, strict=True)] for _ in range(5)
+    ]
+
+
+def test_a_dataset_that_cannot_be_sent_to_workers_stays_here():
+    data = Numbers()
+    data.lock = threading.Lock()  # cannot be pickled
+    knobs = pipeline("cnn", {"workers": [0, 1]}, store=":memory:", strict=True, rungs=[40],
+                     changes_results=True)  # fmt: skip
+    loader = knobs.loader(data, shuffle=True, generator=seeded(), multiprocessing_context="spawn")
+    plain = torch.utils.data.DataLoader(Numbers(), shuffle=True, generator=seeded())
+    assert given_up(knobs, [loader]) == [[[batch.tolist()] for batch in plain] for _ in range(5)]
 
 
 def test_workers_of_a_loader_that_failed_end_at_once():
@@ -259,7 +369,15 @@ def test_a_loader_made_within_the_loop_keeps_the_workers_of_a_dataset_that_is_no
         (torch.utils.data.ConcatDataset([[1], [2]]), {}, set()),
         (torch.utils.data.ConcatDataset([[1], Mine([2])]), {}, {"workers"}),
         ([1, 2], {"sampler": torch.utils.data.RandomSampler([1, 2])}, set()),
-        ([1, 2], {"sampler": iter([1, 0])}, {"workers"}),
+        ([1, 2], {"sampler": [1, 0]}, set()),
+        ([1, 2], {"sampler": iter([1, 0])}, {"workers", "prefetch"}),
+        ([1, 2], {"batch_sampler": torch.utils.data.BatchSampler(range(2), 1, False)}, set()),
+        (
+            [1, 2],
+            {"batch_sampler": torch.utils.data.BatchSampler(iter([1, 0]), 1, False)},
+            {"workers", "prefetch"},
+        ),
+        (Mine([1]), {"batch_sampler": [[0]]}, {"workers"}),
         ([1, 2], {"collate_fn": list}, {"workers"}),
         ([1, 2], {"persistent_workers": True}, {"workers", "prefetch"}),
     ],

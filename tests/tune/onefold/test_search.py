@@ -533,7 +533,10 @@ def test_a_stored_search_goes_on_for_the_same_deployment_and_machine_only(tmp_pa
         run()
 
 
-def test_a_deployable_tells_what_its_latencies_depend_on():
+def test_a_deployable_tells_what_its_latencies_depend_on(tmp_path, monkeypatch):
+    (tmp_path / "net.py").touch()
+    monkeypatch.chdir(tmp_path)
+
     def told(*asked, **options):
         return foretell.Deployable("net.py:build", *asked, **options).depends_on
 

@@ -312,6 +312,27 @@ def test_a_trial_goes_back_once_from_a_lease_that_made_it_slower():
     assert leases == [2, 2, 1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "PAUSED", "PENDING"])
+def test_cpus_promised_to_a_trial_that_starts_anew_are_promised_to_no_other(status):
+    allocate = Allocate(known_store(":memory:", ratio=0.6), "job", cpus=(1, 2), max_epochs=9)
+    first, second = Trial(trial_id="first"), Trial(trial_id="second")
+
+    def asked(trial, n_cpus):
+        controller = Controller([first, second], n_cpus)
+        found = allocate(controller, trial, {"time_this_iter_s": 100.0}, None)
+        return found and found.required_resources["CPU"]
+
+    assert asked(first, 3) == 2
+    first.status = status  # and its lease is still the one from before
+    assert asked(second, 3) is None
+    assert asked(second, 4) == 2
+    second.status = "PAUSED"
+    first.status = "RUNNING"
+    first.placement_group_factory = tune.PlacementGroupFactory([{"CPU": 2}])
+    assert asked(first, 4) is None
+    assert set(allocate._promised) == {"second"}
+
+
 @pytest.mark.parametrize(("ratio", "expected"), [(0.6, 1), (0.45, 2)])
 def test_the_first_lease_has_the_fewest_core_seconds_known(ratio, expected):
     assert first_lease(known_store(":memory:", ratio), "job", cpus=(1, 2, 4)) == expected
@@ -390,13 +411,25 @@ def test_a_trainable_of_the_base_class_is_tuned_and_goes_on_after_a_failed_probe
     assert set(open_store(path).epochs("job")["s.prefetch"]) == {2}
 
 
-def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(monkeypatch, tmp_path):
+@pytest.fixture
+def in_this_process(monkeypatch, tmp_path):
+    """Trainables are made here, from what this returns."""
     from types import SimpleNamespace
 
     from foretell.tune.hook import steadiness
 
     monkeypatch.setattr(steadiness, "MOST_LOAD", 1e9)
     monkeypatch.setattr("ray.tune.trainable.trainable.DEFAULT_STORAGE_PATH", str(tmp_path))
+
+    def config(name, x=0.1):
+        info = SimpleNamespace(trial_id=name, trial_name=name, trial_resources=None)
+        return {"x": x, "__trial_info__": info}
+
+    return config
+
+
+def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(in_this_process):
+    config, ends = in_this_process, []
     store = open_store(":memory:")
 
     class Reused(PipelineTrainable):
@@ -409,19 +442,41 @@ def test_a_trainable_that_is_reused_has_a_hook_for_each_trial(monkeypatch, tmp_p
         def reset_config(self, new_config):
             return True
 
-    def config(name, x):
-        info = SimpleNamespace(trial_id=name, trial_name=name, trial_resources=None)
-        return {"x": x, "__trial_info__": info}
+        def cleanup(self):
+            ends.append(self.trial_id)
+            super().cleanup()
 
     trainable = Reused(config("first", 0.1))
     trainable.train()
     assert trainable.reset(config("second", 0.2))
+    assert store.trainings() == []
     trainable.train()
     assert {(row.trial, row.hyper["x"]) for row in store.rows("job")} == {
         ("first", 0.1), ("second", 0.2),
     }  # fmt: skip
+    assert ends == []  # it is for the end of the process
     trainable.stop()
+    assert ends == ["second"]
     assert store.trainings() == []
+
+
+def test_workers_start_from_what_a_loader_in_setup_asks_for(in_this_process):
+    store = open_store(":memory:")
+
+    class Loading(PipelineTrainable):
+        job, settings = "job", {"workers": [0, 1]}
+        options = {"store": store, "strict": True}  # noqa: RUF012
+
+        def setup(self, config):
+            self.loader = self.knobs.loader([1, 2, 3], num_workers=1)
+
+        def train_epoch(self):
+            return {"workers": self.loader.num_workers}
+
+    trainable = Loading(in_this_process("trial"))
+    assert trainable.train()["workers"] == 1
+    trainable.stop()
+    assert [row.system["workers"] for row in store.rows("job")] == [1]
 
 
 SEARCH = """
@@ -531,6 +586,7 @@ def report(callback, trial, *, n=1, seconds=60.0, trials=(), **more):
         (ASHAScheduler(max_t=27, grace_period=2), ("asha", Rules(27, 4, 2))),
         (ASHAScheduler(max_t=27, reduction_factor=3), ("asha", Rules(9, 3))),
         (HyperBandScheduler(max_t=27), ("hyperband", Rules(27))),
+        (HyperBandScheduler(max_t=81), ("hyperband", Rules(9, bracket_epochs=81))),
         (ResourceChangingScheduler(HyperBandScheduler(max_t=8)), ("hyperband", Rules(8))),
         (ASHAScheduler(max_t=600, time_attr="time_total_s"), ("random", Rules(9))),
         (FIFOScheduler(), ("random", Rules(9))),
@@ -584,6 +640,15 @@ def test_how_long_trials_train_is_also_known_from_what_stops_them(caplog):
             report(callback, Trial(), n=n)
         assert caplog.text.count("max_epochs") == 2 * told  # one line, which names it twice
         assert (callback._run.left is None) == bool(told)
+
+
+def test_what_stops_trials_before_the_last_rung_of_hyperband_counts():
+    callback = Callback(":memory:", scheduler=HyperBandScheduler(max_t=81), n_slots=1)
+    callback.setup(stop={"training_iteration": 27}, total_num_samples=5)
+    for n in range(1, 28):
+        report(callback, Trial(), n=n)
+    callback.on_trial_complete(99, [], Trial(last_result={"training_iteration": 27}))
+    assert callback._run.left.left()[0] == pytest.approx(4 * 27 * 60.0, rel=0.3)
 
 
 def test_a_callback_that_is_under_way_can_be_kept_in_a_file():

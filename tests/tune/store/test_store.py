@@ -198,6 +198,26 @@ def test_a_forked_process_opens_the_file_for_itself(tmp_path):
     assert {r.trial for r in store.rows("lenet")} == {"parent", "child"}
 
 
+def test_what_a_training_writes_that_is_collected_within_a_transaction_comes_after_it(tmp_path):
+    store, seen = open_store(tmp_path / "store.sqlite"), []
+
+    class Interrupted:
+        """A number; whoever asks for it in a transaction lets a training be collected."""
+
+        def __conform__(self, protocol):
+            store.leave(os.getpid())
+            store.add_end("lenet", "collected", 1, "complete")
+            seen.append(store.trainings())
+            return 3
+
+    store.enter("lenet", 1.0)
+    store.add_end("lenet", "t", Interrupted(), "complete")
+    assert store.path is not None
+    assert seen == [[(os.getpid(), 1.0)]]
+    assert store.trainings() == []
+    assert store.ends("lenet") == {"t": (3, "complete"), "collected": (1, "complete")}
+
+
 def test_rungs_are_where_trials_of_the_job_were_stopped():
     store = open_store(":memory:")
     for trial in range(6):

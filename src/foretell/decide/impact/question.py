@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from typing import Any
 
 from foretell.errors import Option, UsageError, listing, suggest
@@ -20,8 +21,17 @@ _QUALITY_WORDS = {
     "miou", "dice", "bleu", "rouge", "ndcg", "psnr", "ssim", "silhouette", "reward", "return",
 }  # fmt: skip
 #: Words in names of qualities of which less is better, and of what a run takes.
-_LOSS_WORDS = {"loss", "logloss", "error", "rmse", "mse", "mae", "perplexity", "wer", "regret"}
-_COST_WORDS = {"time", "duration", "latency", "energy", "cost"}
+_LOSS_WORDS = {
+    "loss", "losses", "logloss", "error", "errors", "rmse", "mse", "mae", "perplexity", "wer",
+    "regret",
+}  # fmt: skip
+_COST_WORDS = {"time", "duration", "latency", "energy", "cost", "costs"}
+#: What may be needed to get somewhere, as in time_to_accuracy.
+_EFFORT_WORDS = _COST_WORDS | {
+    "seconds", "minutes", "hours", "epoch", "epochs", "step", "steps", "iteration", "iterations",
+    "iters", "updates", "rounds", "trials", "episodes", "samples", "examples", "tokens",
+    "evaluations",
+}  # fmt: skip
 #: How names of rates end, and names of what a run takes, of which less is always better.
 _RATES = re.compile(r"(_per_s|_per_sec|_per_second|_per_min|_per_h|/s)$")
 _UNITS = {
@@ -59,7 +69,8 @@ def _rises(name: str) -> bool:
     >>> [_rises(name) for name in ("samples_per_s", "time_per_step_s", "test_accuracy", "energy_j")]
     [True, False, True, False]
     """
-    return _is_rate(name) or (_has(_QUALITY_WORDS, name) and not _has(_LOSS_WORDS, name))
+    is_quality = _has(_QUALITY_WORDS, name) and not _has(_LOSS_WORDS, name)
+    return _is_rate(name) or (is_quality and not _is_effort(name))
 
 
 def _falls(name: str) -> bool:
@@ -69,13 +80,30 @@ def _falls(name: str) -> bool:
     [True, True, True, False, False]
     """
     words = _words(name)
-    is_cost = words[-1] in _UNITS if words else False
+    is_cost = _is_effort(name) or (words[-1] in _UNITS if words else False)
     return not _rises(name) and (is_cost or bool((_LOSS_WORDS | _COST_WORDS) & set(words)))
 
 
 def _is_rate(name: str) -> bool:
+    """Whether a name is that of a rate of which more is better; time per second is a speed.
+
+    >>> [_is_rate(name) for name in ("images_per_s", "errors_per_s", "simulated_time_per_s")]
+    [True, False, True]
+    """
     words = set(_words(name))
-    return bool(_RATES.search(name.lower()) or (_RATE_WORDS & words and not _COST_WORDS & words))
+    bad = (_COST_WORDS | _LOSS_WORDS) & words
+    if _RATES.search(name.lower()):
+        return bad <= {"time"}
+    return bool(_RATE_WORDS & words) and not bad
+
+
+def _is_effort(name: str) -> bool:
+    """Whether a name is that of what it takes to get somewhere: what follows is not judged.
+
+    >>> [_is_effort(name) for name in ("epochs_to_accuracy", "image_to_text_score")]
+    [True, False]
+    """
+    return any(word in _EFFORT_WORDS and to == "to" for word, to in pairwise(_words(name)))
 
 
 def _has(words: set[str], name: str) -> bool:
@@ -232,7 +260,8 @@ class ImpactQuestion:
 
     def _judged(self) -> list[Outcome]:
         """Return the target and the quality as their names tell."""
-        is_quality = _has(_QUALITY_WORDS | _LOSS_WORDS, self.target) and not _is_rate(self.target)
+        is_other = _is_rate(self.target) or _is_effort(self.target)
+        is_quality = _has(_QUALITY_WORDS | _LOSS_WORDS, self.target) and not is_other
         levels = QUALITY_LEVELS if is_quality else USUAL_LEVELS
         found = [Outcome(self.target, not _rises(self.target), *levels)]
         if self.quality is not None:

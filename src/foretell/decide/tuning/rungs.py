@@ -20,6 +20,9 @@ class Rules:
         Of so many trials one goes on to the next rung, which has so many times the epochs.
     min_epochs
         No trial is stopped before it.
+    bracket_epochs
+        For how many epochs a scheduler with brackets lays them out, if a search ends trials before
+        their last rung; by default for the most epochs.
 
     >>> Rules(max_epochs=9, eta=1)
     Traceback (most recent call last):
@@ -29,6 +32,7 @@ class Rules:
     max_epochs: int
     eta: float = 3
     min_epochs: int = 1
+    bracket_epochs: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_epochs < 1:
@@ -44,6 +48,11 @@ class Rules:
             raise UsageError(
                 f"must be from 1 to {self.max_epochs}, the most epochs, not {self.min_epochs}",
                 option=Option("min_epochs"),
+            )
+        if self.bracket_epochs is not None and self.bracket_epochs < self.max_epochs:
+            raise UsageError(
+                f"must be at least {self.max_epochs}, the most epochs, not {self.bracket_epochs}",
+                option=Option("bracket_epochs"),
             )
 
 

@@ -66,6 +66,8 @@ class Search:
                 f"must be a whole number, as Optuna has it, with {self.scheduler}",
                 option=Option("eta", f"{rules.eta:g}"),
             )
+        if not kind.has_bracket_epochs and rules.bracket_epochs is not None:
+            raise UsageError(f"{self.scheduler} has none", option=Option("bracket_epochs"))
 
     def make(self, seed: int = 0) -> Scheduler:
         """Make a scheduler that knows all trials, none of which has run."""

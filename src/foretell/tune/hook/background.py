@@ -54,6 +54,10 @@ class EpochModel:
     ) -> Ratio | None:
         import pandas as pd
 
+        setting, than = settings
+        known = self._model.columns
+        if any(setting[name] != than[name] and f"s.{name}" not in known for name in setting):
+            return None  # both would be the same row, and the knob never tried
         rows = [fitting_row(hyper, s, is_warm_up=False, is_shared=is_shared) for s in settings]
         table = pd.DataFrame(rows)
         if not set(self._model.columns) <= set(table.columns):

@@ -14,6 +14,10 @@ import psutil
 
 from foretell.tune.store import Store
 
+#: For so long, what was seen of all processes is taken to hold: between the end of an epoch and the
+#: beginning of the next, but never from one end of an epoch to the other.
+_JUST_NOW_S = 0.2
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -64,7 +68,8 @@ class Clock:
     def start(self) -> None:
         """Begin an epoch."""
         self._n_siblings, self._waited_s = self.look_around(), 0.0
-        self._used, self._begun_s = self._cpu_s(), time.perf_counter()
+        self._used = self._cpu_s(seen_s=time.perf_counter() - _JUST_NOW_S)
+        self._begun_s = time.perf_counter()
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -77,21 +82,29 @@ class Clock:
 
     def read(self) -> Measured:
         """Return what the epoch took up to now."""
-        wall_s = time.perf_counter() - self._begun_s
-        busy, own, siblings = (
-            now - then for now, then in zip(self._cpu_s(), self._used, strict=True)
-        )
+        now_s = time.perf_counter()
+        wall_s = now_s - self._begun_s
+        used = self._cpu_s(seen_s=max(self._begun_s, now_s - _JUST_NOW_S))
+        busy, own, siblings = (now - then for now, then in zip(used, self._used, strict=True))
         others = max(0.0, busy - own - max(0.0, siblings)) / max(wall_s, 1e-3)
         epoch_s = max(wall_s - self._waited_s, 1e-6)
         return Measured(epoch_s, max(own, 0.0), round(others, 3), self._n_siblings)
 
-    def _cpu_s(self) -> tuple[float, float, float]:
-        """Return the CPU time so far of all processes, of this training, and of the others."""
+    def _cpu_s(self, seen_s: float) -> tuple[float, float, float]:
+        """Return the CPU time so far of all processes, of this training, and of the others.
+
+        Parameters
+        ----------
+        seen_s
+            When the processes of others must have been looked for, or later.
+        """
         busy, ended = busy_s(), resource.getrusage(resource.RUSAGE_CHILDREN)
         children = {p.pid for p in multiprocessing.active_children() if p.pid} | self.own_pids
         own = time.process_time() + ended.ru_utime + ended.ru_stime
         own += sum(map(_used_of, children))
-        siblings = self._families.of(self._siblings.values(), besides={self._own.pid, *children})
+        siblings = self._families.of(
+            self._siblings.values(), besides={self._own.pid, *children}, seen_s=seen_s
+        )
         return busy, own, sum(map(_used_s, siblings))
 
 
@@ -114,26 +127,34 @@ class _Families:
 
     def __init__(self) -> None:
         self._parents: dict[psutil.Process, int] = {}
+        self._children: dict[int, list[psutil.Process]] = {}
+        self._seen_s = float("-inf")
 
-    def of(self, roots: Iterable[psutil.Process], besides: Collection[int]) -> list[psutil.Process]:
+    def of(
+        self, roots: Iterable[psutil.Process], besides: Collection[int], seen_s: float
+    ) -> list[psutil.Process]:
         """Return all that belong to some processes.
 
         Parameters
         ----------
         besides
             Processes of this training, which another one may have started.
+        seen_s
+            When they must have been looked for, or later: it means asking all processes.
         """
         left, found = list(roots), dict[int, psutil.Process]()
-        children = self._look() if left else {}  # one look, however many the roots are
+        if left and self._seen_s < seen_s:  # one look, however many the roots are
+            self._look()
         while left:
             process = left.pop()
             if process.pid not in found:
                 found[process.pid] = process
-                left += children.get(process.pid, [])
+                left += self._children.get(process.pid, [])
         return [process for pid, process in found.items() if pid not in besides]
 
-    def _look(self) -> dict[int, list[psutil.Process]]:
-        """Return the processes that each process has started; each is asked for its parent once."""
+    def _look(self) -> None:
+        """Note which processes each process has started; each is asked for its parent once."""
+        self._seen_s = time.perf_counter()
         parents: dict[psutil.Process, int] = {}
         children: dict[int, list[psutil.Process]] = {}
         for process in psutil.process_iter():
@@ -141,8 +162,7 @@ class _Families:
                 known = self._parents.get(process)
                 parents[process] = process.ppid() if known is None else known
                 children.setdefault(parents[process], []).append(process)
-        self._parents = parents
-        return children
+        self._parents, self._children = parents, children
 
 
 def _used_of(pid: int) -> float:

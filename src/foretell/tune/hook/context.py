@@ -124,19 +124,29 @@ def _ray_session() -> Any:
 
 
 def _in_optuna(trial: Any, params: Mapping[str, Any] | None) -> Context:
-    study = getattr(trial, "study", None)
-    name = str(getattr(study, "study_name", "optuna"))
+    study: Any = getattr(trial, "study", None)
+    number = getattr(trial, "number", 0)
+    name = str(_read(lambda: study.study_name) or "optuna")
     return Context(
         OPTUNA,
         name,
         # Studies of one name may begin again, and count their trials from 0.
-        f"{name}-{getattr(trial, 'number', 0)}-{_start_of(trial)}",
+        f"{name}-{number}-{_start_of(trial)}",
         params=dict(params if params is not None else trial.params),
-        rungs=_optuna_rungs(study, getattr(trial, "number", 0)),
+        rungs=_read(lambda: _optuna_rungs(study, number)),
         reporter=trial,
         # With n_jobs > 1 Optuna runs every trial in a thread of a pool.
         is_threaded="ThreadPoolExecutor" in threading.current_thread().name,
     )
+
+
+def _read(what: Callable[[], Any]) -> Any:
+    """Return what a study tells; None if that fails, for a training goes on without it."""
+    try:
+        return what()
+    except Exception as error:  # pruners and storages of other packages may raise anything
+        LOG.debug("a study of Optuna cannot be read: %s", error)
+        return None
 
 
 def _start_of(trial: Any) -> str:
@@ -159,10 +169,7 @@ def _optuna_rungs(study: Any, number: int) -> tuple[int, ...] | None:
     most = getattr(pruner, "_max_resource", _MANY_EPOCHS)
     if not isinstance(most, int):  # it is not known before a first trial is complete
         return None
-    try:
-        search = recognized(pruner, Search("random", 1, Rules(most)))
-    except UsageError:  # Optuna checks less: it takes a reduction factor of 2.5
-        return None
+    search = recognized(pruner, Search("random", 1, Rules(most)))
     if search.scheduler not in ("optuna-halving", "optuna-hyperband"):
         return None
     kind = SCHEDULERS.get(search.scheduler)

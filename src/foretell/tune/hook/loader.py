@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from foretell.errors import Option, UsageError, error_lines
@@ -13,6 +14,7 @@ from foretell.errors import Option, UsageError, error_lines
 _OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 _ANEW = "workers that persist draw other random numbers once they are started anew"
 _RANDOM = "the dataset may draw random numbers, and other workers draw others"
+_SAMPLER = "the sampler may remember what it gave, and workers ask it for more in advance"
 
 
 class TunedLoader:
@@ -59,21 +61,55 @@ class TunedLoader:
         return self._made[1]
 
     def __iter__(self) -> Iterator[Any]:
-        """Go through the batches; a setting under which none comes is given up."""
+        """Go through the batches; a setting under which none comes is given up.
+
+        Torch draws a number as soon as it is asked, and so does this: only batches come later.
+        """
         put_back = self._keep_generators()
+        loader: Any = None
         try:
-            batches, first = self._begin()
+            loader = self.loader
+            batches = iter(loader)
         except Exception as error:
-            if not self._fall_back():
+            note = self._fallen_back(error, loader)
+            if note is None:
                 raise
-            why = error_lines(error)[-1]  # errors in workers begin with where they were
-            traceback.clear_frames(error.__traceback__)  # they keep the workers that failed alive
             put_back()
-            batches, first = self._begin()
-            self._give_up(why)
+            loader = self.loader
+            return self._go_through(iter(loader), loader, put_back, note)
+        return self._go_through(batches, loader, put_back, _nothing)
+
+    def _go_through(
+        self, batches: Iterator[Any], loader: Any, put_back: Callable[[], None],
+        note: Callable[[], None],
+    ) -> Iterator[Any]:  # fmt: skip
+        """Yield batches of a loader; note something when the first has come."""
+        try:
+            first = list(itertools.islice(batches, 1))
+        except Exception as error:
+            other = self._fallen_back(error, loader)
+            if other is None:
+                raise
+            del batches  # with the workers that failed
+            put_back()
+            batches, note = iter(self.loader), other
+            first = list(itertools.islice(batches, 1))
+        note()
         while first:  # a batch that was used is let go
             yield first.pop()
         yield from batches
+
+    def _fallen_back(self, error: Exception, loader: Any) -> Callable[[], None] | None:
+        """Go back to other options after an error; return what to do once they gave a batch."""
+        note: Callable[[], None] = _nothing
+        if self._fall_back():
+            # Errors in workers begin with where they were.
+            note = partial(self._give_up, error_lines(error)[-1])
+        elif loader is None or self.loader is loader:  # no other loader has done so meanwhile
+            return None
+        # Frames keep the workers that failed alive.
+        traceback.clear_frames(error.__traceback__)
+        return note
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -83,34 +119,53 @@ class TunedLoader:
             raise AttributeError(name)
         return getattr(self.loader, name)
 
-    def _begin(self) -> tuple[Iterator[Any], list[Any]]:
-        batches = iter(self.loader)
-        return batches, list(itertools.islice(batches, 1))
-
     def _keep_generators(self) -> Callable[[], None]:
         """Remember the random generators that give batches their order; return what resets them."""
         import torch
 
-        own, state = self._options.get("generator"), torch.get_rng_state()
-        own_state = own.get_state() if own is not None else None
+        state = torch.get_rng_state()
+        givers: list[Any] = [self._options.get("generator")]
+        givers += [getattr(sampler, "generator", None) for sampler in _samplers(self._options)]
+        own = [(g, g.get_state()) for g in givers if isinstance(g, torch.Generator)]
 
         def put_back() -> None:
             torch.set_rng_state(state)
-            if own is not None:
-                own.set_state(own_state)
+            for giver, its_state in own:
+                giver.set_state(its_state)
 
         return put_back
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def changes_results(dataset: Any, options: Mapping[str, Any]) -> dict[str, str]:
     """Return the knobs under which training with such a loader would learn otherwise, and why."""
     if options.get("persistent_workers"):
         return {"workers": _ANEW, "prefetch": _ANEW}
-    samplers = (options.get(name) for name in ("sampler", "batch_sampler"))
-    is_of_torch = all(s is None or type(s).__module__.startswith("torch.") for s in samplers)
-    if is_of_torch and options.get("collate_fn") is None and _is_fixed(dataset):
+    if not all(map(_is_stateless, _samplers(options))):
+        return {"workers": _SAMPLER, "prefetch": _SAMPLER}
+    if options.get("collate_fn") is None and _is_fixed(dataset):
         return {}
     return {"workers": _RANDOM}
+
+
+def _samplers(options: Mapping[str, Any]) -> list[Any]:
+    """Return the samplers of a loader that were given, and those inside of these."""
+    left = [options.get(name) for name in ("sampler", "batch_sampler")]
+    found: list[Any] = []
+    while left:
+        sampler = left.pop()
+        if sampler is not None and not any(sampler is each for each in found):
+            found.append(sampler)
+            left.append(getattr(sampler, "sampler", None))
+    return found
+
+
+def _is_stateless(sampler: Any) -> bool:
+    """Tell whether a sampler is known to draw from nothing but generators of Torch."""
+    return type(sampler) in (list, tuple, range) or type(sampler).__module__.startswith("torch.")
 
 
 def _is_fixed(dataset: Any) -> bool:

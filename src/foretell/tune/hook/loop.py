@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
 from foretell.decide.tuning.probing import epochs_to_rung
@@ -30,9 +30,11 @@ T = TypeVar("T")
 _LOADER_OPTIONS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 #: Why epochs are left out that were trained under another setting than the one chosen.
 _NO_BATCH, _FIXED = "there was no batch under its setting", "a knob turned out to change results"
-#: Trainings of this process that change what belongs to the process.
+_ALLOWED = "changes_results=True allows that"
+_NO_WORKERS = "loaders have no workers that could prepare batches ahead"
+#: Trainings of this process that change what belongs to the process. There is no lock: a loop may
+#: be collected, and leave, wherever a thread is, so that a lock could be waited for in a circle.
 _ACTIVE: dict[int, tuple[Pipeline, threading.Thread]] = {}
-_ACTIVE_LOCK = threading.RLock()  # a loop may be collected, and leave, while it is held
 
 
 class Pipeline:
@@ -63,6 +65,7 @@ class Pipeline:
         self._start: Setting = {}
         self._given: set[str] = set()
         self._fixed: set[str] = set()
+        self._with_workers: set[bool] = set()
         self._given_up: Setting = {}
         self._probed: Setting | None = None
         self._n_gpu_failures = 0
@@ -95,14 +98,17 @@ class Pipeline:
         """Return a DataLoader of Torch whose workers are tuned, if they are among the knobs.
 
         Those that ``options`` name are where tuning starts, if the loader is made before the loop.
+        Where they are not tuned, each loader has its own.
         """
         if self._policy is None:
             self.step(self._start_from, options)
-        fixed = {} if self._may_change else changes_results(dataset, options)
         loader = TunedLoader(
-            dataset, options, lambda: self._loader_options(besides=fixed),
+            dataset, options, self._loader_options,
             fall_back=self._fall_back, give_up=lambda why: self.step(self._give_up, why),
         )  # fmt: skip
+        fixed = {} if self._may_change else changes_results(dataset, options)
+        fixed = {name: f"{why}; {_ALLOWED}" for name, why in fixed.items()}
+        self._with_workers.add(bool(options.get("num_workers")))
         self.step(self._fix, fixed)
         return loader
 
@@ -129,9 +135,8 @@ class Pipeline:
         for other in _abandoned():
             other.is_aside = True
             other.leave()
-        with _ACTIVE_LOCK:
-            _ACTIVE[id(self)] = (self, threading.current_thread())
-            self._store.enter(self._context.job, self._clock.started_s)
+        _ACTIVE[id(self)] = (self, threading.current_thread())
+        self._tell_store()
         self._start = self.setting
         self._policy = self._make_policy()
         self._refuse_others()
@@ -178,12 +183,11 @@ class Pipeline:
 
     def leave(self) -> None:
         """Put settings back, and end; a second time does nothing."""
-        with _ACTIVE_LOCK:
-            if _ACTIVE.pop(id(self), None) is None:
-                return
+        if _ACTIVE.pop(id(self), None) is None:
+            return
         ends = (
             self._undo_report, self._keeper.end, lambda: self._apply(self._start),
-            self._end_lost_probe, self._leave_store,
+            self._end_lost_probe, self._tell_store,
         )  # fmt: skip
         for end in ends:
             try:
@@ -213,8 +217,7 @@ class Pipeline:
 
     def _refuse_company(self) -> None:
         """Step aside if another training of this process changes what belongs to the process."""
-        with _ACTIVE_LOCK:
-            threads = {thread for _, thread in _ACTIVE.values() if thread.is_alive()}
+        threads = {thread for _, thread in _active() if thread.is_alive()}
         around = Surroundings(len(threads), "another training runs in this process")
         for knob in self._knobs.values():
             why = knob.refusal(around)
@@ -288,16 +291,22 @@ class Pipeline:
         if n_gpu_failures() == self._n_gpu_failures and not ran_out():
             self._end_probe()
 
-    def _leave_store(self) -> None:
-        """Note that this process does not train any more, if no other training of it does."""
-        with _ACTIVE_LOCK:
-            if all(hook._store.path != self._store.path for hook, _ in list(_ACTIVE.values())):
+    def _tell_store(self) -> None:
+        """Note whether this process trains; what changes meanwhile is noted once more."""
+        told: bool | None = None
+        while (trains := self._trains_here()) != told:
+            if trains:
+                self._store.enter(self._context.job, self._clock.started_s)
+            else:
                 self._store.leave(os.getpid())
+            told = trains
+
+    def _trains_here(self) -> bool:
+        return any(hook._store.path == self._store.path for hook, _ in _active())
 
     def _n_here(self) -> int:
         """Return how many other trainings run in this process."""
-        with _ACTIVE_LOCK:
-            return sum(hook is not self and t.is_alive() for hook, t in list(_ACTIVE.values()))
+        return sum(hook is not self and t.is_alive() for hook, t in _active())
 
     def _start_from(self, options: Mapping[str, Any]) -> None:
         """Begin with what the first loader that says so would have without the hook."""
@@ -307,41 +316,57 @@ class Pipeline:
                 self._knobs[name].apply(value)
                 self._given.add(name)
 
-    def _loader_options(self, besides: Collection[str] = ()) -> dict[str, Any]:
+    def _loader_options(self) -> dict[str, Any]:
+        """Return the options of loaders that are tuned now."""
+        if self.is_aside:
+            return {}
         return {
             option: self._knobs[name].read()
             for name, option in _LOADER_OPTIONS.items()
-            if name in self._knobs and name not in besides
+            if name in self._knobs and name not in self._fixed
         }
 
     def _fix(self, fixed: Mapping[str, str]) -> None:
         """Leave knobs alone that would change what is learned with a loader, and say why."""
-        new = sorted(fixed.keys() & self._knobs.keys() - self._fixed)
-        for name in new:
-            text = f"{name} is not tuned: {fixed[name]}; changes_results=True allows that"
+        n_before = len(self._fixed)
+        self._leave_alone(fixed)
+        self._refuse_others()
+        if len(self._fixed) > n_before and self._fall_back():
+            self._why_not = _FIXED
+
+    def _leave_alone(self, whys: Mapping[str, str]) -> None:
+        for name in sorted(whys.keys() & self._knobs.keys() - self._fixed):
+            text = f"{name} is not tuned: {whys[name]}"
             LOG.warning("%s: %s", self._context.job, text)
             self.reasons.append((0, text))
-        self._fixed.update(new)
-        self._refuse_others()
-        if new and self._fall_back():
-            self._why_not = _FIXED
+            self._fixed.add(name)
 
     def _refuse_others(self) -> None:
         """Keep the values of knobs that are left alone."""
         if self._policy is None:
             return
         grid = self._policy.grid
+        if not self._may_have_workers():
+            self._leave_alone({"prefetch": _NO_WORKERS})
         for name in self._fixed:
             for value in {setting[name] for setting in grid.settings} - {grid.start[name]}:
                 grid.refuse({name: value})
+
+    def _may_have_workers(self) -> bool:
+        """Tell whether a loader has workers or may get some; those to come may, too."""
+        if "workers" in self._knobs and "workers" not in self._fixed:
+            return True
+        return self._with_workers != {False}
 
     def _fall_back(self) -> bool:
         """Let loaders be as before tuning; return whether they were not."""
         start = self._policy.grid.start if self._policy is not None else {}
         now = {name: self._knobs[name].read() for name in start if name in _LOADER_OPTIONS}
-        self._given_up = {name: value for name, value in now.items() if value != start[name]}
-        self._apply({name: start[name] for name in self._given_up})
-        return bool(self._given_up)
+        others = {name: value for name, value in now.items() if value != start[name]}
+        self._apply({name: start[name] for name in others})
+        if others:
+            self._given_up = others
+        return bool(others)
 
     def _give_up(self, why: str) -> None:
         """Choose no more what loaders fell back from, for they gave no batch."""
@@ -353,14 +378,18 @@ class Pipeline:
         self.reasons.append((self._moment.epoch, text))
 
 
+def _active() -> list[tuple[Pipeline, threading.Thread]]:
+    """Return the trainings of this process; the copy is made in one go, whatever threads do."""
+    return list(_ACTIVE.values())
+
+
 def _abandoned() -> list[Pipeline]:
     """Return the trainings that were left without an end: in this thread, or in one that ended.
 
     The loop of one that failed may live on in a traceback, as notebooks and searches keep them.
     """
     here = threading.current_thread()
-    with _ACTIVE_LOCK:
-        return [hook for hook, t in _ACTIVE.values() if t is here or not t.is_alive()]
+    return [hook for hook, t in _active() if t is here or not t.is_alive()]
 
 
 def _total(epochs: Iterable[Any]) -> int | None:

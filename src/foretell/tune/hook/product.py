@@ -74,6 +74,7 @@ class ProductPolicy:
             return Choice(self._now, _phase(moment))
         with single_blas_thread():
             found = self._choose(moment)
+        self._n_probed += found.phase == PROBE  # even if it is given up, and never observed
         self._last = (moment.n_left, moment.is_shared, found.phase == PROBE)
         return found
 
@@ -108,7 +109,6 @@ class ProductPolicy:
 
     def observe(self, choice: Choice, moment: Moment, measured: Measured) -> None:
         """Take note of an epoch of this training."""
-        self._n_probed += choice.phase == PROBE
         self._n_own += 1
         weight = 1.0 if measured.load_others <= MOST_LOAD else _DISTURBED
         epochs = Epochs(

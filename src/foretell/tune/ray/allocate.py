@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ray.tune import PlacementGroupFactory
 
@@ -81,7 +81,7 @@ class Allocate:
             )
         self.store, self.job, self.cpus = open_store(store), job, tuple(int(c) for c in cpus)
         self._max_epochs, self._rungs = max_epochs, tuple(rungs)
-        self._leaving: dict[str, float] = {}
+        self._promised: dict[str, _Promise] = {}
         self._seen: dict[str, dict[int, float]] = {}
         self._told: set[str] = set()
 
@@ -125,7 +125,7 @@ class Allocate:
         _, process = known_epochs(self.store, self.job, self.cpus)
         hyper = plain_values(trial.config)
         known = self._known(process, hyper, comparison) | seen
-        is_waiting, n_free = _pool(controller)
+        is_waiting, n_free = self._pool(controller)
         choices = [c for c in self.cpus if c != now and c - has <= n_free]
         best = comparison.best({c: known[c] for c in choices if c in known}, is_waiting=is_waiting)
         if best is None and now in seen and not is_waiting:
@@ -135,9 +135,23 @@ class Allocate:
             if not known.keys() - {now}:
                 self._tell_once(_NOTHING_KNOWN)
             return None
-        self._leaving[trial.trial_id] = time.time()
+        self._promised[trial.trial_id] = _Promise(best, time.time())
         LOG.info("%s: %s: %s", self.job, trial, comparison.words(best, known.get(best)))
         return PlacementGroupFactory([{**factory.bundles[0], "CPU": best}], factory.strategy)
+
+    def _pool(self, controller: Any) -> tuple[bool, float]:
+        """Return whether trials wait for CPUs, and how many CPUs are neither used nor promised."""
+        is_waiting, used = False, 0.0
+        for trial in controller.get_live_trials():
+            has = trial.placement_group_factory.required_resources.get("CPU", 0)
+            promise = self._promised.get(trial.trial_id)
+            if promise is not None:  # it may be starting anew, and has its CPUs nevertheless
+                used += max(promise.cpus, has)
+            elif trial.status == "RUNNING":
+                used += has
+            else:
+                is_waiting = is_waiting or trial.status == "PENDING"
+        return is_waiting, controller._resource_updater.get_num_cpus() - used
 
     def _known(
         self, process: EpochProcess, hyper: Mapping[str, float | str], now: _Comparison
@@ -148,10 +162,11 @@ class Allocate:
 
     def _learn_restart(self, trial: Any, epoch_s: float) -> bool:
         """Note how long a restart took; return whether there was one before this epoch."""
-        left_s = self._leaving.pop(trial.trial_id, None)
-        if left_s is not None:
-            self.store.add_restart(max(0.1, time.time() - left_s - epoch_s))
-        return left_s is not None
+        promise = self._promised.pop(trial.trial_id, None)
+        if promise is None:
+            return False
+        self.store.add_restart(max(0.1, time.time() - promise.at_s - epoch_s))
+        return True
 
     def _n_left(self, trial: Any, result: dict[str, Any], scheduler: Any) -> int:
         """Return how many epochs are left to the next rung.
@@ -169,6 +184,13 @@ class Allocate:
         if text not in self._told:
             self._told.add(text)
             LOG.warning("%s: %s", self.job, text)
+
+
+class _Promise(NamedTuple):
+    """How many CPUs a trial gets that starts anew for them, and when it was told."""
+
+    cpus: int
+    at_s: float
 
 
 @dataclass(frozen=True)
@@ -254,18 +276,6 @@ def known_ratio(
         if found.is_inside:
             return math.sqrt(found.low * found.high)
     return None
-
-
-def _pool(controller: Any) -> tuple[bool, float]:
-    """Return whether trials wait for CPUs, and how many CPUs are free."""
-    trials = controller.get_live_trials()
-    used = sum(
-        t.placement_group_factory.required_resources.get("CPU", 0)
-        for t in trials
-        if t.status == "RUNNING"
-    )
-    is_waiting = any(t.status == "PENDING" for t in trials)
-    return is_waiting, controller._resource_updater.get_num_cpus() - used
 
 
 def _epoch_s(result: dict[str, Any]) -> float:

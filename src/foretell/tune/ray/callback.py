@@ -83,7 +83,8 @@ class Callback(tune.Callback):  # type: ignore[misc]
         `max_epochs`, the time left is told after each trial. Under one that is not known all trials
         are taken to train to the end.
     max_epochs
-        How long a trial trains at most, if neither the scheduler nor what stops trials says so.
+        How long a trial trains at most, if neither the scheduler nor what stops trials says so, or
+        if that is less than the scheduler says.
     n_slots
         How many trials run at the same time; by default as many as the cluster has room for.
     metric, mode

@@ -25,7 +25,8 @@ def recognized(
     scheduler
         A scheduler of Ray, None, or a name that is known here.
     max_epochs
-        How long a trial trains at most, if the scheduler does not say.
+        How long a trial trains at most, if the scheduler does not say, or what stops trials comes
+        before its last rung.
     eta, min_epochs
         The rules of a scheduler that is given by its name.
     """
@@ -38,7 +39,9 @@ def recognized(
             least = int(base._brackets[0]._rungs[-1][0])
             return "asha", Rules(most, base._reduction_factor, min(least, most))
         if isinstance(base, HyperBandScheduler):
-            return "hyperband", Rules(int(base._max_t_attr), base._eta)
+            last = int(base._max_t_attr)
+            most = min(last, max_epochs or last)
+            return "hyperband", Rules(most, base._eta, bracket_epochs=last if most < last else None)
     return "random", Rules(_known(max_epochs))
 
 

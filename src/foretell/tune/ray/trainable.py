@@ -36,6 +36,7 @@ class PipelineTrainable(tune.Trainable):  # type: ignore[misc]
     max_epochs: ClassVar[int | None] = None
 
     _knobs: Pipeline | None = None
+    _has_entered: bool = False
 
     def train_epoch(self) -> dict[str, Any]:
         """Train one epoch, and return what is reported of it."""
@@ -43,13 +44,15 @@ class PipelineTrainable(tune.Trainable):  # type: ignore[misc]
 
     @property
     def knobs(self) -> Pipeline:
-        """The hook; its ``loader`` makes loaders whose workers are tuned."""
+        """The hook; its ``loader`` makes loaders whose workers are tuned.
+
+        It begins with the first step, so that loaders made in ``setup`` say where tuning starts.
+        """
         if self._knobs is None:
             resources = self.trial_resources
             lease = resources.required_resources.get("CPU") if resources is not None else None
             context = Context(RAY, self.job, str(self.trial_id), dict(self.config), lease)
             self._knobs = make_pipeline(context, self.settings, self.options)
-            self._knobs.step(self._knobs.enter)
         return self._knobs
 
     def step(self) -> dict[str, Any]:
@@ -59,6 +62,9 @@ class PipelineTrainable(tune.Trainable):  # type: ignore[misc]
         on from its checkpoint.
         """
         knobs = self.knobs
+        if not self._has_entered:
+            self._has_entered = True
+            knobs.step(knobs.enter)
         knobs.step(knobs.before, self.iteration, self.max_epochs)
         try:
             result = self.train_epoch()
@@ -69,9 +75,13 @@ class PipelineTrainable(tune.Trainable):  # type: ignore[misc]
         return result
 
     def reset(self, new_config: dict[str, Any], storage: Any = None) -> bool:
-        """Leave the hook of the trial before: with ``reuse_actors``, each trial has its own."""
-        self.cleanup()
-        self._knobs = None
+        """Leave the hook of the trial before: with ``reuse_actors``, each trial has its own.
+
+        What subclasses do in ``cleanup`` is for the end of the process.
+        """
+        if self._knobs is not None:
+            self._knobs.leave()
+        self._knobs, self._has_entered = None, False
         return bool(super().reset(new_config, storage))
 
     def cleanup(self) -> None:

@@ -12,6 +12,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from typing import Any
 from foretell.errors import StorageError
 
 LOG = logging.getLogger("foretell.tune")
+
+#: Statements of SQL with their values, which belong together.
+Statements = Sequence[tuple[str, Sequence[Any]]]
 
 VERSION = 1
 #: How long to wait for other processes; a training should not wait longer.
@@ -60,6 +64,7 @@ class Database:
     def __init__(self, path: Path | None, *, is_needed: bool = False) -> None:
         self.path, self._is_needed = path, is_needed
         self._lock = threading.RLock()
+        self._put_off: deque[Statements] = deque()
         self._open()
 
     @property
@@ -71,20 +76,30 @@ class Database:
         """Run one statement by itself, and return its rows."""
         return self.run_many([(statement, values)])[-1]
 
-    def run_many(
-        self, statements: Sequence[tuple[str, Sequence[Any]]]
-    ) -> list[list[tuple[Any, ...]]]:
-        """Run statements in one transaction, and return the rows of each."""
+    def run_many(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one transaction, and return the rows of each.
+
+        A training that is collected ends wherever its thread is, even in the midst of a
+        transaction. What it writes then comes after that, and returns no rows.
+        """
         with self._lock:
             if self._pid != os.getpid():  # a connection must not cross a fork
                 self._open()
             try:
-                return self._transact(statements)
+                if self._connection.in_transaction:
+                    if _is_reading(statements):
+                        return self._execute(statements)
+                    self._put_off.append(statements)
+                    return [[] for _ in statements]
+                found = self._transact(statements)
             except sqlite3.Error as error:
                 if self.is_in_memory:
                     raise
                 self._forget(error)
-                return self._transact(statements)
+                found = self._transact(statements)
+            while self._put_off:
+                self.run_many(self._put_off.popleft())
+            return found
 
     def close(self) -> None:
         """Close the file."""
@@ -92,14 +107,14 @@ class Database:
             if self._pid == os.getpid():
                 self._connection.close()
 
-    def _transact(
-        self, statements: Sequence[tuple[str, Sequence[Any]]]
-    ) -> list[list[tuple[Any, ...]]]:
-        is_reading = all(words.lstrip().startswith("SELECT") for words, _ in statements)
+    def _transact(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
         with self._connection:
-            if not is_reading:
+            if not _is_reading(statements):
                 self._connection.execute("BEGIN IMMEDIATE")
-            return [self._connection.execute(*each).fetchall() for each in statements]
+            return self._execute(statements)
+
+    def _execute(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
+        return [self._connection.execute(*each).fetchall() for each in statements]
 
     def _open(self) -> None:
         self._pid = os.getpid()
@@ -123,6 +138,10 @@ class Database:
         )  # fmt: skip
         self.path = None
         self._connection = _connect(None)
+
+
+def _is_reading(statements: Statements) -> bool:
+    return all(words.lstrip().startswith("SELECT") for words, _ in statements)
 
 
 def is_store(path: Path) -> bool:

@@ -29,6 +29,8 @@ class Scheduler(ABC):
     pauses = False
     #: Whether it has a least number of epochs, a share of trials that goes on, any such share.
     has_min_epochs = has_eta = has_any_eta = True
+    #: Whether its brackets may be laid out for more epochs than trials have.
+    has_bracket_epochs = False
 
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None

@@ -20,11 +20,11 @@ class _Bracket:
     def is_done(self) -> bool:
         return all(epochs >= self.epochs for epochs, _ in self.trials.values())
 
-    def halve(self, rules: Rules) -> list[int]:
+    def halve(self, eta: float, most_epochs: int) -> list[int]:
         """Keep the best; return those that end."""
         self.n_halvings -= 1
-        self.size = math.ceil(self.size / rules.eta)
-        self.epochs = int(min(self.epochs * rules.eta, rules.max_epochs))
+        self.size = math.ceil(self.size / eta)
+        self.epochs = int(min(self.epochs * eta, most_epochs))
         by_value = sorted(self.trials, key=lambda t: self.trials[t][1])
         bad = by_value[: -self.size]
         for trial in bad:
@@ -42,13 +42,15 @@ class Hyperband(Scheduler):
 
     pauses = True
     has_min_epochs = False  # its brackets say after how many epochs trials are first compared
+    has_bracket_epochs = True
 
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None
     ) -> None:
         super().__init__(n_trials, rules, seed, study)
+        self._most_epochs = rules.bracket_epochs or rules.max_epochs
         self._bracket_of: list[_Bracket] = []
-        most = int(np.round(np.log(rules.max_epochs) / np.log(rules.eta))) + 1
+        most = int(np.round(np.log(self._most_epochs) / np.log(rules.eta))) + 1
         while len(self._bracket_of) < n_trials:
             for s in range(most):
                 self._fill(s, most)
@@ -57,18 +59,21 @@ class Hyperband(Scheduler):
             bracket.trials[trial] = (0, math.nan)
 
     def _fill(self, s: int, most: int) -> None:
-        epochs = int(self.rules.max_epochs * self.rules.eta**-s)
+        epochs = int(self._most_epochs * self.rules.eta**-s)
         if epochs:
             size = math.ceil(most / (s + 1) * self.rules.eta**s)
             self._bracket_of += [_Bracket(s, size, epochs)] * size
 
     def until(self, trial: int, epochs: int) -> int:
-        """Return the epochs of the rung of its bracket."""
-        return self._bracket_of[trial].epochs
+        """Return the epochs of the rung of its bracket, unless the search ends it before."""
+        return min(self._bracket_of[trial].epochs, self.rules.max_epochs)
 
     def reached(self, trial: int, epochs: int, value: float) -> str:
         """Let a trial wait for its bracket, or halve it if all are there."""
         bracket = self._bracket_of[trial]
+        if self.rules.max_epochs < self._most_epochs and epochs >= self.rules.max_epochs:
+            self.left(trial)
+            return STOP
         bracket.trials[trial] = (epochs, value)
         if epochs < bracket.epochs:
             return GO_ON
@@ -80,7 +85,7 @@ class Hyperband(Scheduler):
             return PAUSE
         if not bracket.n_halvings:
             return STOP
-        bad = bracket.halve(self.rules)
+        bad = bracket.halve(self.rules.eta, self._most_epochs)
         self.waiting += [t for t in bracket.trials if t != last]
         return STOP if last in bad else GO_ON
 
