@@ -241,7 +241,7 @@ def speed():
 def sandboxes():
     from foretell.tasks.isolation.sandbox import Sandbox
 
-    sandbox = Sandbox("kernels", Path(kernels.__file__).resolve())
+    sandbox = Sandbox("kernels", Path(kernels.__file__).resolve()).start()
     owner = OwnerKey()
     try:
 

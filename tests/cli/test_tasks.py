@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli._main import cli
+from foretell.tasks.declare import PROTECTION
+from foretell.tasks.isolation.confine import missing_restrictions
 
 PROGRAM = """
 from foretell.errors import UsageError
@@ -37,6 +39,28 @@ def interrupted(k: int):
     main()
     if k == 2:
         raise KeyboardInterrupt
+
+@task(writes="x")
+def raises(x, error):
+    raise error
+
+def ends(k: int, kind: str):
+    main()
+    if k == 2:
+        with Graph(workers=1) as g:
+            raises("x", {"ctrl-c": KeyboardInterrupt(), "exit": SystemExit(7)}[kind])
+
+def exits(k: int):
+    main()
+    if k == 2:
+        raise SystemExit(7)
+
+@task(isolation="sandbox")
+def apart(): ...
+
+def kept_apart():
+    with Graph(workers=1):
+        apart()
 
 def refused(k: int):
     main()
@@ -118,6 +142,18 @@ def test_forecast_stands_beside_the_outcome(program):
     assert json.loads(Path("f.json").read_text())["traceEvents"]
 
 
+def test_what_a_sandbox_protects_from_is_told_in_every_form(program):
+    pytest.importorskip("cryptography")
+    if missing_restrictions():
+        pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
+    done = invoke("run", "an_app.py:kept_apart", "-q")
+    assert PROTECTION in done.stdout
+    done = invoke("run", "an_app.py:kept_apart", "--json", "-q")
+    assert json.loads(done.stdout)["notes"] == [PROTECTION]
+    done = invoke("run", program, "--json", "-q")
+    assert json.loads(done.stdout)["notes"] == []
+
+
 def test_failed_task_ends_with_code_1_and_says_why(program):
     done = invoke("run", "an_app.py:broken")
     assert done.exit_code == 1
@@ -139,6 +175,23 @@ def test_ctrl_c_keeps_the_runs_that_ended(program):
     done = invoke("run", "an_app.py:interrupted", "--vary", "k=1,2,3", "-o", "runs.csv", "-q")
     assert done.exit_code == 130
     assert "interrupted. 1/3 runs." in done.stderr
+    assert "k=1" in done.stdout
+    assert "k=2" not in done.stdout
+    assert len(pd.read_csv("runs.csv")) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "code"),
+    [
+        ("an_app.py:ends", ("--set", "kind=ctrl-c"), 130),
+        ("an_app.py:ends", ("--set", "kind=exit"), 7),
+        ("an_app.py:exits", (), 7),
+    ],
+)
+def test_a_body_that_ends_the_program_keeps_the_runs_that_ended(program, source, given, code):
+    done = invoke("run", source, "--vary", "k=1,2,3", *given, "-o", "runs.csv", "-q")
+    assert done.exit_code == code
+    assert ("interrupted. 1/3 runs." in done.stderr) == (code == 130)
     assert "k=1" in done.stdout
     assert "k=2" not in done.stdout
     assert len(pd.read_csv("runs.csv")) == 3

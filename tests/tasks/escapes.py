@@ -1,11 +1,14 @@
 """Tasks that try to leave their sandbox; each does something real that fails if it is stopped."""
 
+import contextlib
 import ctypes
+import fcntl
 import gc
 import os
 import signal
 import socket
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +60,27 @@ def write_file(path):
 @task(**SANDBOX)
 def remove_file(path):
     Path(path).unlink()
+
+
+@task(**SANDBOX)
+def empty_own_file():
+    """Empty a file that may be read, by opening it for reading."""
+    os.close(os.open(__file__, os.O_RDONLY | os.O_TRUNC))
+
+
+@task(**SANDBOX)
+def signal_by_descriptor(pid):
+    """Have the kernel signal another process when something arrives on a descriptor."""
+    fcntl.fcntl(2, fcntl.F_SETOWN, pid)
+
+
+@task(**SANDBOX)
+def copy_descriptor():
+    """Do what is allowed with descriptors."""
+    copy = os.dup(2)
+    os.set_inheritable(copy, os.get_inheritable(copy))
+    os.close(copy)
+    return fcntl.fcntl(2, fcntl.F_GETFL) & os.O_ACCMODE
 
 
 @task(**SANDBOX)
@@ -186,11 +210,35 @@ def channel():
     return next(one for one in gc.get_objects() if type(one).__name__ == "_Server")
 
 
+@task(**SANDBOX)
+def answer_with_a_header(header):
+    """Answer with something that is described as a value and is none."""
+    channel()._sealing.pack = lambda value: [header]
+
+
+@task(**SANDBOX)
+def answer_without_end():
+    """Send the first argument of an answer, which never ends."""
+    server, prefix = channel(), struct.pack("<QIBB", 1, 0, 3, 0)
+    while True:
+        sealed = server._send.seal(prefix, bytes(2**20))
+        left = memoryview(struct.pack("<I", len(prefix + sealed)) + prefix + sealed)
+        while left:
+            left = left[os.write(server._descriptor, left) :]
+
+
+@task(**SANDBOX)
+def reserve(n_bytes):
+    return np.empty(n_bytes, dtype=np.uint8).size
+
+
 @task(isolation="sandbox", sealed=True)
 def sealed_answer(a, kind, forge):
     answers = {
         "result": {"result": a + 0.5, "changes": []},
         "sealed as text": {"sealed": f"secret {a}"},
+        "sealed as bytes": {"sealed": b"secret %d" % a},
+        "sealed by another": {"sealed": channel()._sealing.OwnerKey().seal(a).content},
         "number": a,
         "error": {"error": f"secret {a}", "text": f"and {a}"},
         "errors": {"error": [f"secret {a}"], "text": f"and {a}"},
@@ -207,12 +255,45 @@ def sealed_number_of_chunks(a, kind):
     os.write(server._descriptor, b"".join(sent) + last[:-1] + bytes([last[-1] ^ 1]))
 
 
+def within(value):
+    """Return a value and all that dicts, lists, tuples and keys in it hold."""
+    found = [value]
+    for part in found:
+        if isinstance(part, dict):
+            found += part.values()
+        elif isinstance(part, list | tuple):
+            found += part
+        elif isinstance(getattr(part, "key", None), bytes):
+            found.append(part.key)
+    return found
+
+
+@task(isolation="sandbox", sealed=True)
+def sealed_open_another(a, other):
+    """Try all that could be a key, of whoever called this, on a sealed value of another task."""
+    sealing, frame, names = channel()._sealing, sys._getframe(), []
+    while frame is not None:
+        names += frame.f_locals.values()
+        frame = frame.f_back
+    keys = [k for k in within([n for n in names if n is not names]) if isinstance(k, bytes)]
+    opened = []
+    for key in keys:
+        with contextlib.suppress(sealing.IntegrityError, sealing.UsageError):
+            opened.append(sealing.OwnerKey(key).open(sealing.Sealed(other)))
+    return len(keys), opened
+
+
 @task(isolation="sandbox", sealed=True, writes="b")
 def sealed_write(b): ...
 
 
 @task(isolation="process", writes="x")
 def in_process(x):
+    x[0] = os.getpid()
+
+
+@task(isolation="process", writes="x", reads="other")
+def in_process_too(x, other):
     x[0] = os.getpid()
 
 

@@ -1,5 +1,7 @@
 """Data of tasks: which parts of arrays overlap, compared with the elements themselves."""
 
+from itertools import count, product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +46,49 @@ def test_dependencies_never_miss_a_shared_element(one, other, transpose, order):
         return
     if np.shares_memory(first, second):
         assert before(first, second)
+
+
+RECORD = np.dtype([("a", np.float32), ("b", np.float64), ("c", np.float32)])
+KINDS = {
+    "whole": lambda part: part,
+    "real": lambda part: part.real,
+    "imaginary": lambda part: part.imag,
+    "field a": lambda part: part["a"],
+    "field b": lambda part: part["b"],
+    "fields": lambda part: part[["a", "c"]],
+}
+OF_TYPE = {
+    np.dtype(complex): ("whole", "real", "imaginary"),
+    np.dtype(np.complex64): ("whole", "real", "imaginary"),
+    RECORD: ("whole", "field a", "field b", "fields"),
+}
+
+
+@given(data=st.data(), kind=st.sampled_from(list(OF_TYPE)), order=st.sampled_from("CF"))
+def test_dependencies_never_miss_a_shared_part_of_an_element(data, kind, order):
+    array = np.zeros(SHAPE, dtype=kind, order=order)
+    names = st.sampled_from(OF_TYPE[kind])
+    one = np.s_[1 : 1 + data.draw(st.integers(1, 2)), 2:3]  # few elements: nothing else overlaps
+    parts = st.sampled_from([data.draw(indices), one])
+    views = [KINDS[data.draw(names)](array[data.draw(parts)]) for _ in range(3)]
+    if not all(isinstance(view, np.ndarray) for view in views):
+        return
+    known, tasks = Dependencies(), [Doer(k) for k in range(3)]
+    found = [known.add(one, [], [view]) for one, view in zip(tasks, views, strict=True)]
+    if np.shares_memory(views[0], views[1]):
+        assert tasks[0] in found[1]
+    if np.shares_memory(views[0], views[2]):  # if need be, by way of the second
+        assert tasks[0] in found[2] or (tasks[0] in found[1] and tasks[1] in found[2])
+    if np.shares_memory(views[1], views[2]):
+        assert tasks[1] in found[2]
+
+
+def test_part_of_an_element_and_the_element_are_not_taken_for_each_other():
+    array = np.zeros(4, dtype=complex)
+    known, tasks = Dependencies(), [Doer(k) for k in range(3)]
+    assert known.add(tasks[0], [], [array[:1].real]) == []
+    assert known.add(tasks[1], [], [array[:1]]) == [tasks[0]]
+    assert known.add(tasks[2], [], [array[:1].imag]) == [tasks[1]]
 
 
 @given(one=indices)
@@ -102,6 +147,20 @@ def test_keys_are_the_same_data_when_they_are_equal_and_of_one_type():
     assert not before(1, True)
 
 
+def test_numbers_and_texts_of_numpy_are_the_same_data_as_those_that_they_equal():
+    assert before(np.int64(3), 3)
+    assert all(before(one, other) for one, other in zip(np.arange(3), np.arange(3), strict=True))
+    assert before(("block", np.int32(1), np.float64(0.5)), ("block", 1, 0.5))
+    assert before(np.str_("x"), "x")
+    assert before(np.float64(0.5), 0.5)
+    assert before(np.bool_(True), True)
+    assert before(np.datetime64("2026-01-01"), np.datetime64("2026-01-01"))
+    assert not before(np.int64(3), np.int64(4))
+    assert not before(np.int64(1), np.bool_(True))
+    records = np.zeros(2, dtype=[("a", int)])
+    assert not before(records[0], records[1])
+
+
 def test_objects_are_known_by_identity():
     one, other = [1], [1]
     assert before(one, one)
@@ -151,6 +210,53 @@ def test_readers_do_not_wait_for_one_another_and_a_writer_waits_for_all():
     for reader in tasks[1:4]:
         assert known.add(reader, ["x"], []) == [tasks[0]]
     assert known.add(tasks[4], ["x"], ["x"]) == tasks[:4]
+
+
+steps = st.lists(
+    st.tuples(st.lists(indices, max_size=2), st.lists(indices, max_size=2)), min_size=2, max_size=12
+)
+
+
+@given(steps=steps, order=st.sampled_from("CF"))
+def test_tasks_that_share_elements_which_one_writes_are_ordered_if_by_way_of_others(steps, order):
+    array = np.zeros(SHAPE, order=order)
+    known, done = Dependencies(), []
+    for number, names in enumerate(steps):
+        reads, writes = ([part for name in some if isinstance(part := array[name], np.ndarray)]
+                         for some in names)  # fmt: skip
+        one = Doer(number)
+        found = known.add(one, reads, writes)
+        one.before = set(found).union(*(other.before for other in found))
+        for other, other_reads, other_writes in done:
+            pairs = [*product(reads, other_writes), *product(writes, other_reads + other_writes)]
+            if any(np.shares_memory(a, b) for a, b in pairs):
+                assert other in one.before
+        done.append((one, reads, writes))
+
+
+def most_readers(known):
+    return max(len(entry.readers) for base in known._arrays.values()
+               for entry in base._entries.values())  # fmt: skip
+
+
+def test_readers_of_parts_are_forgotten_once_all_of_them_is_written():
+    a, known, number = np.zeros((8, 8)), Dependencies(), count()
+    for _ in range(20):
+        for i in range(4):
+            known.add(Doer(next(number)), [a[2 * i : 2 * i + 2]], [])
+        known.add(Doer(next(number)), [], [a[:, :4]])
+        assert len(known.add(Doer(next(number)), [], [a])) <= 6
+    assert most_readers(known) == 0
+
+
+def test_readers_of_parts_with_borders_are_forgotten_once_they_are_read_again():
+    now, then, known, number = np.zeros(40), np.zeros(40), Dependencies(), count()
+    for _ in range(30):
+        for i in range(2, 38, 4):
+            found = known.add(Doer(next(number)), [now[i - 1 : i + 5]], [then[i : i + 4]])
+            assert len(found) <= 12
+        now, then = then, now
+    assert most_readers(known) <= 2
 
 
 def test_empty_views_depend_on_nothing():

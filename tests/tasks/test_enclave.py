@@ -16,13 +16,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
+from foretell.errors import UsageError
 from foretell.tasks import IntegrityError
 from foretell.tasks.isolation.enclave import Gramine, Manifest
 from foretell.tasks.isolation.quotes import Expected, Quote, verify_quote
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NONCE = b"n" * 32
-ENCLAVE, SIGNER, SVN = b"e" * 32, b"s" * 32, bytes(range(16))
+ENCLAVE, SIGNER, MAKER, SVN = b"e" * 32, b"s" * 32, b"m" * 32, bytes(range(16))
 
 
 def certificate(name, key, issuer, issuer_key, *, is_issuer=True):
@@ -67,12 +68,12 @@ def report(*, flags=0b101, data=b"", enclave=ENCLAVE, signer=SIGNER, svn=SVN):
     return bytes(found)
 
 
-def quote(*, chain=CHAIN, attestation=ATTESTATION, leaf=LEAF, vouched=None, **shown):
+def quote(*, chain=CHAIN, attestation=ATTESTATION, leaf=LEAF, vouched=None, quoting=None, **shown):
     point = attestation.public_key().public_numbers()
     key = point.x.to_bytes(32, "big") + point.y.to_bytes(32, "big")
     authentication = b"a" * 32
     bound = vouched or hashlib.sha256(key + authentication).digest()
-    quoting = report(data=bound)
+    quoting = report(data=bound, **{"signer": MAKER, **(quoting or {})})
     header = struct.pack("<HHI", 3, 2, 0) + bytes(40)
     signed = header + report(**{"data": NONCE, **shown})
     signature = raw(attestation, signed) + key + quoting + raw(leaf, quoting)
@@ -84,7 +85,7 @@ def quote(*, chain=CHAIN, attestation=ATTESTATION, leaf=LEAF, vouched=None, **sh
 def expected(**changed):
     given = {
         "mrenclave": ENCLAVE, "mrsigner": SIGNER, "nonce": NONCE, "roots": pem(ROOT_CERTIFICATE),
-        "tcb": {SVN.hex(): "UpToDate"},
+        "tcb": {SVN.hex(): "UpToDate"}, "quoting_signer": MAKER,
     }  # fmt: skip
     return Expected(**{**given, **changed})
 
@@ -117,6 +118,8 @@ FALSE_ISSUER = certificate("middle", MIDDLE, "root", ROOT, is_issuer=False)
         (quote(), {"roots": pem(certificate("root", OTHER, "root", OTHER))}, "chain"),
         (quote(leaf=OTHER), {}, "quoting enclave"),
         (quote(vouched=b"x" * 32), {}, "attestation key"),
+        (quote(quoting={"signer": b"x" * 32}), {}, "quoting enclave is signed by another"),
+        (quote(quoting={"flags": 0b111}), {}, "quoting enclave runs in debug mode"),
         (quote(chain=pem(certificate("leaf", LEAF, "middle", MIDDLE), FALSE_ISSUER,
                          ROOT_CERTIFICATE)), {}, "may not issue"),
         (quote(chain=b"not a certificate"), {}, "chain"),
@@ -136,6 +139,21 @@ def test_expired_certificates_are_refused():
 
 
 GOOD = quote()
+
+
+@pytest.mark.parametrize("length", [0, 16, 31, 65])
+def test_nonces_that_could_be_guessed_or_do_not_fit_are_refused(length):
+    with pytest.raises(UsageError, match="32 to 64 bytes"):
+        expected(nonce=NONCE[:1] * length)
+
+
+def test_quoting_enclave_must_be_that_of_intel_unless_another_is_named():
+    intel = bytes.fromhex("8c4f5775d796503e96137f77c68a829a0056ac8ded70140b081b094490c57bff")
+    given = expected()
+    of_intel = Expected(given.mrenclave, given.mrsigner, NONCE, given.roots, given.tcb)
+    verify_quote(Quote(quote(quoting={"signer": intel})), of_intel, NOW)
+    with pytest.raises(IntegrityError, match="quoting enclave"):
+        verify_quote(Quote(GOOD), of_intel, NOW)
 
 
 @example(place=len(GOOD) - len(CHAIN) - 4, bit=0)  # the length of the chain

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from foretell.tasks import DependencyFailed, Graph, UndeclaredWrite, task
+from foretell.tasks.runtime import Runtime
+from foretell.tasks.submitted import DONE, Task
 
 from ..conftest import PATIENCE_S
 from .test_graph import once
@@ -89,6 +91,96 @@ def test_parent_can_catch_what_its_children_raise():
     assert y == [3]
 
 
+def test_parent_learns_of_the_failures_of_all_within_it_and_leaves_others_alone():
+    caught, x, y = [], [3], [0]
+
+    @task()
+    def child():
+        fail([0])
+
+    @task(writes="x")
+    def parent(x):
+        child()
+        try:
+            g.wait()
+        except ExceptionGroup as error:
+            caught.append(error)
+
+    with pytest.raises(ExceptionGroup) as others, Graph(workers=1) as g:
+        fail("other")
+        copy("other", [0])
+        handle = parent(x)
+        copy(x, y)
+    assert [[str(e) for e in one.exceptions] for one in caught] == [["no luck"]]
+    assert (handle.error, y) == (None, [3])
+    assert str(others.value).startswith("1 task failed, and 1 after it did not run")
+
+
+def test_parent_that_catches_the_error_of_a_call_in_place_has_not_failed():
+    @task(writes="x")
+    def parent(x):
+        with pytest.raises(ValueError, match="no luck"):
+            fail.with_options(when=False)(x)
+
+    x, y = [3], [0]
+    with Graph(workers=1):
+        handle = parent(x)
+        copy(x, y)
+    assert (handle.error, y) == (None, [3])
+
+
+def test_error_that_is_caught_does_not_hide_that_of_another_child():
+    @task(writes="x")
+    def parent(x):
+        with pytest.raises(ValueError, match="no luck"):
+            fail([0]).result()
+        with pytest.raises(ValueError, match="no luck"):
+            fail.with_options(when=False)(x)
+
+    x, y = [3], [0]
+    with pytest.raises(ExceptionGroup, match="1 task failed"), Graph(workers=1):
+        parent(x)
+        after = copy(x, y)
+    assert isinstance(after.error, DependencyFailed)
+
+
+def test_task_has_its_error_before_it_can_be_seen_to_have_ended(monkeypatch):
+    seen = []
+
+    class Watched(Task):
+        def __setattr__(self, name, value):
+            if name == "state" and value > DONE:
+                seen.append(self.error)
+            super().__setattr__(name, value)
+
+    monkeypatch.setattr("foretell.tasks.graph.Task", Watched)
+
+    @task(writes="x")
+    def parent(x):
+        fail([0])
+
+    with pytest.raises(ExceptionGroup), Graph(workers=1):
+        fail("x")
+        copy("x", "y")
+        parent("z")
+    assert [type(error) for error in seen] == [ValueError, DependencyFailed] * 2
+
+
+def test_failures_are_forgotten_under_the_lock(monkeypatch):
+    unlocked = []
+
+    class Watched(Runtime):
+        def __setattr__(self, name, value):
+            if name == "failed" and name in vars(self):
+                unlocked.append(not self.lock.locked())
+            super().__setattr__(name, value)
+
+    monkeypatch.setattr("foretell.tasks.graph.Runtime", Watched)
+    with Graph(workers=1), pytest.raises(ValueError, match="no luck"):
+        fail.with_options(when=False)([1])
+    assert unlocked == [False]
+
+
 def test_error_in_the_block_drops_what_has_not_begun():
     ran, release, started = [], threading.Event(), threading.Event()
 
@@ -112,6 +204,38 @@ def test_error_in_the_block_drops_what_has_not_begun():
     with pytest.raises(KeyError, match="mine"):
         leave()
     assert ran == []
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_task_that_runs_when_its_graph_is_dropped_submits_and_waits_for_nothing_more(waits):
+    ran, caught, release, started = [], [], threading.Event(), threading.Event()
+
+    @task(writes="x")
+    def child(x):
+        ran.append(x)
+
+    @task(writes="x")
+    def parent(x):
+        if waits:
+            child(x)
+        started.set()
+        assert release.wait(PATIENCE_S)
+        try:
+            g.wait() if waits else child(x)
+        except DependencyFailed as error:
+            caught.append(error)
+
+    def leave():
+        parent("x")
+        dropped = child("x")
+        assert started.wait(PATIENCE_S)
+        once(lambda: dropped.is_ended, release.set)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"), Graph(workers=1) as g:
+        leave()
+    assert (len(caught), ran) == (1, [])
+    assert all(one.is_ended for one in g.tasks if one.function is child)
 
 
 INTERRUPTED = """
@@ -145,6 +269,33 @@ def test_ctrl_c_drops_the_queue_and_lets_what_runs_end(launch, tmp_path):
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(PATIENCE_S) == 0
     assert run.text.split() == ["started", "ended", "interrupted"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_body_that_whoever_submits_runs_ends_the_program_when_it_is_interrupted(error):
+    started, release, ran = threading.Event(), threading.Event(), []
+
+    @task()
+    def hold():
+        started.set()
+        assert release.wait(PATIENCE_S)
+
+    @task()
+    def end():
+        release.set()
+        raise error
+
+    @task()
+    def later():
+        ran.append(1)
+
+    with pytest.raises(error), Graph(workers=1, max_open=1) as g:
+        hold()
+        assert started.wait(PATIENCE_S)
+        end()  # the worker is busy, so this runs it
+        later()
+    assert ran == []
+    assert isinstance(g.tasks[1].error, error)
 
 
 @task(reads="a")
@@ -274,6 +425,46 @@ def test_check_reads_an_array_once_before_and_once_after():
     assert CountedArray.n_reads == 2
 
 
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        (lambda x: x[:3], lambda x: x[1:4]),
+        (lambda x: [x[:3], 5], lambda x: x[1:4]),
+        (lambda x: x[:3], lambda x: [x[1:4]]),
+        (lambda x: x.reshape(2, 3), lambda x: x),
+    ],
+)
+def test_check_allows_what_is_read_to_change_with_what_is_written(read, written):
+    @task(reads="a", writes="b")
+    def count_up(a, b):
+        for part in b if isinstance(b, list) else [b]:
+            part += 1
+
+    x = np.arange(6)
+    with Graph(workers=1, check=True):
+        count_up(read(x), written(x))
+        writes_both(x[:3], x[3:])
+    same = [1]
+    with Graph(workers=1, check=True):
+        grow(same, same)
+    assert same == [1, 2]
+    with pytest.raises(ExceptionGroup) as caught, Graph(workers=1, check=True):
+        writes_both(x[:3], x[2:])  # by the argument that it only reads
+    assert isinstance(caught.value.exceptions[0], UndeclaredWrite)
+
+
+@task(reads="a", writes="b")
+def writes_both(a, b):
+    b[:] = 0
+    if np.shares_memory(a, b):
+        a[0] = 7
+
+
+@task(reads="a", writes="b")
+def grow(a, b):
+    b.append(2)
+
+
 def test_check_leaves_declared_writes_alone():
     array = np.zeros(3)
     with Graph(workers=1, check=True):
@@ -341,6 +532,44 @@ def test_ctrl_c_ends_what_runs_in_other_processes(on, isolation, launch, tmp_pat
     run = launch(sys.executable, "program.py")
     assert run.reaches(lambda: "started\n" in run.text), run.text
     run.interrupt()
+    assert run.wait() == 0
+    assert run.text.split() == ["started", "interrupted"]
+    assert run.leaves_nobody_behind()
+
+
+ENDLESS = """
+import time
+from foretell.tasks import Graph, task
+
+if __name__ != "__main__":
+    while True:
+        time.sleep(1)
+
+@task(isolation="sandbox")
+def never(): ...
+
+if __name__ == "__main__":
+    try:
+        with Graph(workers=1) as g:
+            handle = never()
+            while not handle.start_s:
+                time.sleep(0.001)
+            print("started", flush=True)
+            g.wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_sandbox_whose_module_does_not_finish_loading(launch, tmp_path):
+    from foretell.tasks.isolation.confine import missing_restrictions
+
+    if missing_restrictions():
+        pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
+    (tmp_path / "program.py").write_text(ENDLESS)
+    run = launch(sys.executable, "program.py")
+    assert run.reaches(lambda: "started\n" in run.text), run.text
+    run.process.send_signal(signal.SIGINT)
     assert run.wait() == 0
     assert run.text.split() == ["started", "interrupted"]
     assert run.leaves_nobody_behind()

@@ -91,6 +91,26 @@ def test_small_tasks_are_told_to_spend_much_on_overhead():
     assert any("20 % on overhead" in note for note in found.notes)
 
 
+def test_labels_whose_tasks_are_small_are_told_to_spend_much_on_overhead():
+    tiny = task(writes="b", size="size", label="tiny")(lambda b, size: None)
+
+    def both(n):
+        with Graph() as g:
+            for k in range(10):
+                step("a", f"{k}", 10.0)
+            for _ in range(n):
+                tiny("b", 0.02)
+            g.wait()
+
+    models = {"step": Seconds(), "tiny": Seconds()}
+    found = foresee(both, model=models, workers=[1, 2], vary={"n": [0, 5]}, overhead_s=0.005)
+    assert [note for note in found.notes if "overhead" in note] == [
+        "With n=5, tasks of some labels spend much on overhead: tiny 20 %."
+    ]
+    assert found.cells[-1].overheads == pytest.approx({"step": 0.0005, "tiny": 0.2}, rel=1e-3)
+    assert found.to_json()["cells"][-1]["overheads"]["tiny"] == pytest.approx(0.2)
+
+
 def test_interval_is_as_wide_as_errors_that_tasks_share_make_it():
     sure = foresee(chains, model=Seconds(1.0), workers=2, overhead_s=0.0).best
     unsure = foresee(chains, model=Seconds(1.5), workers=2, overhead_s=0.0).best

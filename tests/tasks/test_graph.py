@@ -91,6 +91,23 @@ def test_waiting_on_data_waits_for_their_writer_only():
         release.set()
 
 
+def test_waiting_on_a_key_that_is_a_tuple_waits_for_its_writer():
+    release, found = threading.Event(), []
+
+    @task(writes="key")
+    def note(key):
+        assert release.wait(PATIENCE_S)
+        found.append(key)
+
+    with Graph(workers=1) as g:
+        handle = note(("block", 1))
+        once(lambda: handle.waiters or g.is_closed, release.set)
+        g.wait(on=("block", 1))
+        seen = list(found)
+        release.set()
+    assert seen == [("block", 1)]
+
+
 def test_priorities_go_first_under_every_policy():
     for policy in ("critical", "breadth", "work"):
         order, started, release = [], threading.Event(), threading.Event()
@@ -305,6 +322,16 @@ def test_wrong_calls_are_refused_where_they_are_made():
             urgent([])
 
 
+@pytest.mark.parametrize("size", ["float('nan')", "float('inf')", "10**400", "'large'", "None"])
+def test_sizes_that_are_no_finite_numbers_are_refused(size, tmp_path):
+    sized = task(writes="a", size=f"{size} if a else 3.0")(lambda a: None)
+    with Graph(workers=1) as g:
+        with pytest.raises(UsageError, match="its size must be a number, not"):
+            sized("a")
+        sized("")
+    g.trace(tmp_path / "run.csv")
+
+
 def test_size_counts_arrays_and_those_in_a_list_but_no_deeper():
     sized = task(reads="a")(lambda a: None)
     endless = [1.5]
@@ -354,6 +381,36 @@ def test_cpu_time_of_a_task_leaves_out_what_it_waits():
         handle = wait()
     assert handle.end_s - handle.start_s >= 0.05
     assert handle.cpu_s < 0.04
+
+
+def test_cpu_time_of_a_task_leaves_out_the_tasks_that_it_runs_while_it_waits():
+    def compute(seconds):
+        until_s = time.thread_time() + seconds
+        while time.thread_time() < until_s:
+            pass
+
+    @task()
+    def inner():
+        compute(0.05)
+
+    @task()
+    def middle():
+        inner().result()
+        compute(0.02)
+
+    @task()
+    def outer():
+        middle().result()
+        with Graph(workers=1):
+            inner().result()
+
+    with Graph(workers=1) as g:
+        outer()
+        g.wait()
+    by_name = {one.label: one.cpu_s for one in g.tasks}
+    assert 0.05 <= by_name["inner"] < 0.08
+    assert 0.02 <= by_name["middle"] < 0.05
+    assert by_name["outer"] < 0.05
 
 
 @pytest.mark.parametrize("on", ["threads", "processes"])

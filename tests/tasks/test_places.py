@@ -17,7 +17,7 @@ from foretell.errors import UsageError
 from foretell.tasks import Graph, WorkerLost, task
 from foretell.tasks.copies import Written, run_copied
 from foretell.tasks.places import Processes
-from foretell.tasks.runtime import keep_lock, share_lock, switching
+from foretell.tasks.threads import keep_lock, share_lock, switching
 
 from .random_programs import State, assert_same, play, programs
 
@@ -348,6 +348,19 @@ def test_body_that_other_processes_do_not_find_is_refused_when_it_is_called():
         inner(np.zeros(1))
 
 
+def helper(x):
+    x[0] = 1
+
+
+renamed = task(writes="x")(helper)
+
+
+@pytest.mark.parametrize(("on", "isolation"), [("processes", "none"), ("threads", "process")])
+def test_task_that_is_not_found_by_its_name_is_refused_when_it_is_called(on, isolation):
+    with Graph(workers=1, on=on), pytest.raises(UsageError, match="write @task above"):
+        renamed.with_options(isolation=isolation)(np.zeros(1))
+
+
 def test_written_object_that_cannot_come_back_is_refused():
     told = "do not come back .* use an array, a list, a dict or a bytearray"
     with Graph(workers=1, on="processes"), pytest.raises(UsageError, match=told):
@@ -394,6 +407,43 @@ def span(x, pause_s):
     started_s = time.time()
     time.sleep(pause_s)
     return os.getpid(), started_s, time.time()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_blocks_of_one_matrix_go_to_other_processes(order):
+    a = np.zeros((8, 8), order=order)
+    a[:4] = 1
+    with Graph(workers=1, on="processes") as g:
+        handles = [double(a[:4, :4], a[:4, 4:]), double(a[:4, ::2], a[4:, 1::2])]
+        handles.append(double(a[:4, :4], a[3:7, :4]))  # these share a row, so they run here
+        g.wait()
+    assert [handle.value == os.getpid() for handle in handles] == [False, False, True]
+    assert a[:4, 4:].tolist() == [[2] * 4] * 4
+
+
+@task(isolation="process", reads="a", writes="b")
+def double_apart(a, b):
+    b[:] = 2 * a
+
+
+def test_parts_that_alternate_are_not_taken_for_shared():
+    z = np.ones(4, dtype=complex)
+    x = np.arange(12.0)
+    with Graph(workers=1) as g:
+        double_apart(z.real, z.imag)
+        double_apart(x[::3], x[1::3])
+        with pytest.raises(UsageError, match="another argument"):
+            double_apart(x[::3], x[6::-2][:4])
+        g.wait()
+    assert z.tolist() == [1 + 2j] * 4
+    assert x[1::3].tolist() == [0, 6, 12, 18]
+
+
+def test_numbers_of_numpy_are_keys_of_tasks_on_processes():
+    with Graph(workers=2, on="processes") as g:
+        first, second = (span(one, 0.0) for one in (np.int64(3), 3))
+        g.wait()
+    assert second.before == (first.id,)
 
 
 @task(writes="x")

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from foretell.errors import UsageError
 from foretell.tasks import IntegrityError, OwnerKey, Sealed
-from foretell.tasks.isolation.sealing import CHUNK, Cipher, FrameReader, KeyPair, frames
+from foretell.tasks.isolation.sealing import CHUNK, Cipher, FrameReader, KeyPair, frames, unpack
 
 pytest.importorskip("cryptography")
 
@@ -122,6 +122,58 @@ def test_frames_of_another_task_argument_or_type_are_refused():
         reader = channel()[1]
         with pytest.raises(IntegrityError):
             reader.add(prefix.pack(*changed) + frame[prefix.size :])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"f": "0x1p99999"}',  # an OverflowError
+        b'{"a": "(1 2)f8", "shape": [1], "order": "C"}',  # a SyntaxError
+        b'{"a": "f8", "shape": [1], "order": "C"}',  # without its content
+        b"[" * 100_000,
+        b"\xff",
+        b'{"t": 1}',
+        b"{}",
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_whatever_arrives_instead_of_a_value_is_an_integrity_error(header):
+    with pytest.raises(IntegrityError, match="not a value"):
+        unpack([header])
+
+
+def frame(cipher, chunk, part, flags):
+    prefix = struct.pack("<QIBB", 1, part, 2, flags)
+    return prefix + cipher.seal(prefix, chunk)
+
+
+@pytest.mark.parametrize("is_last", [False, True])  # of its argument: one without end, or many
+def test_value_that_does_not_end_is_refused_when_it_is_too_large(is_last):
+    cipher, most = Cipher(b"c" * 32, 1), 100_000
+    reader = FrameReader(Cipher(b"c" * 32, 1), most)
+    with pytest.raises(IntegrityError, match="more than 100,000 bytes"):
+        for k in range(most):
+            reader.add(frame(cipher, bytes(1000 * (not is_last)), k * is_last, int(is_last)))
+    assert 1000 * len(reader._chunks) <= most
+    assert len(reader._parts) <= most / 30
+
+
+def test_description_of_a_value_has_a_limit_of_its_own(monkeypatch):
+    monkeypatch.setattr("foretell.tasks.isolation.sealing._MOST_HEADER", 1000)
+    with pytest.raises(UsageError, match="put numbers into arrays"):
+        OWNER.seal(list(range(1000)))
+    assert OWNER.open(OWNER.seal(np.arange(1000))).sum() == 499_500
+    cipher, reader = channel()
+    reader.add(frame(cipher, bytes(CHUNK), 0, 0))
+    with pytest.raises(IntegrityError, match="more than"):
+        reader.add(frame(cipher, bytes(2000), 0, 0))
+
+
+def test_value_that_ends_within_an_argument_is_refused():
+    cipher, reader = channel()
+    reader.add(frame(cipher, b"1", 0, 1))
+    with pytest.raises(IntegrityError, match="within an argument"):
+        reader.add(frame(cipher, b"more", 1, 2))
 
 
 def test_keys_differ_by_exchange_and_by_code():

@@ -9,7 +9,7 @@ import pytest
 import foretell
 from foretell.errors import DatasetError, StorageError, UsageError
 from foretell.tasks import Graph, foresee, task
-from foretell.tasks.trace import COLUMNS, read_rows, rows_of, rows_of_dask
+from foretell.tasks.trace import COLUMNS, Row, read_rows, rows_of, rows_of_dask
 
 
 @task(reads="a", writes="b", size="n")
@@ -156,6 +156,37 @@ def test_tasks_within_others_end_before_what_follows_these(tmp_path):
 def rows_of_without_times(graph, like):
     return [replace(row, time_s=other.time_s) for row, other in
             zip(rows_of(graph), like, strict=True)]  # fmt: skip
+
+
+class CountedList(list):
+    n_times = 0
+
+    def __iter__(self):
+        CountedList.n_times += 1
+        return super().__iter__()
+
+
+class CountedRow(Row):
+    n_times = 0
+
+    def __getattribute__(self, name):
+        CountedRow.n_times += name == "before"
+        return super().__getattribute__(name)
+
+
+def test_traces_with_many_waits_take_one_look_at_each(tmp_path, monkeypatch):
+    CountedList.n_times = CountedRow.n_times = 0
+    monkeypatch.setattr("foretell.tasks.trace.Row", CountedRow)
+    with Graph(workers=1) as g:
+        for _ in range(100):
+            step("a", "b", 1)
+            g.wait()
+    g.waits = CountedList(g.waits)
+    g.trace(tmp_path / "run.csv")
+    rows, _ = read_rows(tmp_path / "run.csv")
+    assert CountedList.n_times == 1
+    assert CountedRow.n_times <= 10 * len(rows)
+    assert [row.before for row in rows[-3:]] == [(195,), (196, 195), (197,)]
 
 
 def test_dask_graphs_are_read_with_their_dependencies():

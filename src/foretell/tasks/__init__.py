@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from foretell.tasks.isolation.sealing import OwnerKey as OwnerKey
     from foretell.tasks.isolation.sealing import Sealed as Sealed
     from foretell.tasks.places import WorkerLost as WorkerLost
-    from foretell.tasks.runtime import DependencyFailed as DependencyFailed
-    from foretell.tasks.runtime import Task as Task
+    from foretell.tasks.submitted import DependencyFailed as DependencyFailed
+    from foretell.tasks.submitted import Task as Task
 
 #: The public names by module. They are imported on first use: a confined process needs few of them.
 _NAMES = {
@@ -31,7 +31,7 @@ _NAMES = {
     "isolation.sandbox": ("SandboxMissing", "TaskError"),
     "isolation.sealing": ("IntegrityError", "OwnerKey", "Sealed"),
     "places": ("WorkerLost",),
-    "runtime": ("DependencyFailed", "Task"),
+    "submitted": ("DependencyFailed", "Task"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from foretell.errors import ForetellError
+from foretell.tasks.copies import shares_parts
 from foretell.tasks.data import KEYS
 from foretell.tasks.declare import TaskFunction
 
@@ -29,6 +30,9 @@ def checked_call(
     written = set(function.write_places)
     spared = [k for k in range(len(values)) if k not in written]
     given = tuple(value if k in written else _locked(value) for k, value in enumerate(values))
+    others = [values[k] for k in written]
+    # What shares memory with a written argument changes with it.
+    spared = [k for k in spared if not shares_parts(values[k], others)]
     watched = [(k, values[k]) for k in spared]
     # A list of arrays is given as another list, which may change as well.
     watched += [

@@ -21,12 +21,14 @@ _HOLDERS = (np.ndarray, list, dict)
 _RESTORED = (*_CHANGED, tuple)
 #: Values that cannot change, or that are sent by name.
 _FIXED = (*KEYS, complex, range, type, FunctionType, BuiltinFunctionType, np.generic)
+#: How long to look whether arrays share an element: blocks take no look, odd steps a few.
+_MOST_WORK = 1_000
 
 
 def check_sendable(function: TaskFunction, values: tuple[Any, ...]) -> None:
     """Raise a UsageError unless what a function writes can come back from another process."""
     for k in function.write_places:
-        if not isinstance(values[k], (*_CHANGED, *KEYS, tuple)):
+        if not isinstance(values[k], (*_CHANGED, *KEYS, tuple, np.generic)):
             raise UsageError(
                 f"task '{function.label}' writes a {type(values[k]).__name__}, whose changes do "
                 "not come back from another process; use an array, a list, a dict or a bytearray"
@@ -39,6 +41,8 @@ def have_common_memory(function: TaskFunction, values: tuple[Any, ...]) -> bool:
     Copies of such arguments in another process would no longer be the same data.
     """
     written = set(function.write_places)
+    if not written:
+        return False
     arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
     seen: dict[int, int] = {}
     for k, value in enumerate(values):
@@ -49,10 +53,39 @@ def have_common_memory(function: TaskFunction, values: tuple[Any, ...]) -> bool:
                 return True
             seen.setdefault(id(part), k)
     return any(
-        (i in written or k in written) and np.may_share_memory(a, b)
+        (i in written or k in written) and share_memory(a, b)
         for n, (i, a) in enumerate(arrays)
         for k, b in arrays[n + 1 :]
     )
+
+
+def share_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether arrays have an element in common; blocks of a matrix have none, side by side."""
+    if not np.may_share_memory(one, other):  # which looks only at where they begin and end
+        return False
+    try:
+        return np.shares_memory(one, other, max_work=_MOST_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def shares_parts(value: Any, others: Iterable[Any]) -> bool:
+    """Whether something in a value that may change is in others as well, in part at least."""
+    theirs = _all_parts(others)
+    arrays = [part for part in theirs.values() if isinstance(part, np.ndarray)]
+    for key, part in _all_parts([value]).items():
+        if key in theirs:
+            return True
+        if isinstance(part, np.ndarray) and any(share_memory(part, other) for other in arrays):
+            return True
+    return False
+
+
+def _all_parts(values: Iterable[Any]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for part in _parts(values, found.keys()):
+        found[id(part)] = part
+    return found
 
 
 def _parts(values: Iterable[Any], known: Container[int] = ()) -> Iterator[Any]:

@@ -19,14 +19,24 @@ _FIRST_ROOM = 8
 
 
 class _Entry:
-    """A part of some data: who wrote it last, who read it since, and the parts that overlap it."""
+    """A part of some data: who wrote it last, who read it since, and the parts that overlap it.
 
-    __slots__ = ("others", "readers", "writer")
+    Attributes
+    ----------
+    is_past
+        Whether a later task, which wrote a part of it, waits for all of its readers.
+    inside
+        The parts that lie within it.
+    """
+
+    __slots__ = ("inside", "is_past", "others", "readers", "writer")
 
     def __init__(self) -> None:
         self.writer: Any = None
         self.readers: list[Any] = []
+        self.is_past = False
         self.others: list[_Entry] = []
+        self.inside: list[_Entry] = []
 
 
 class _Base:
@@ -45,7 +55,7 @@ class _Base:
         """Return the entry of a view; one that is new learns which others overlap it."""
         whole = view is self.array
         key = (None, None) if whole else (view.__array_interface__["data"][0], view.strides)
-        key = (*key, view.shape)
+        key = (*key, view.shape, view.itemsize)
         found = self._entries.get(key)
         return self._added(key, view) if found is None else found
 
@@ -61,6 +71,10 @@ class _Base:
                 if _may_overlap(box, other_box):
                     own.others.append(other)
                     other.others.append(own)
+                    if _contains(box, other_box):
+                        own.inside.append(other)
+                    if _contains(other_box, box):
+                        other.inside.append(own)
             if n == len(self._low):
                 self._low = np.concatenate([self._low, np.zeros_like(self._low)])
                 self._high = np.concatenate([self._high, np.zeros_like(self._high)])
@@ -139,6 +153,17 @@ def _may_overlap(one: Box | None, other: Box | None) -> bool:
     )
 
 
+def _contains(one: Box | None, other: Box | None) -> bool:
+    """Say whether a box has all elements of another."""
+    if one is None or other is None:
+        return False
+    return all(
+        a[0] <= b[0] and b[1] <= a[1]
+        and (a[2] == 1 or ((b[0] - a[0]) % a[2] == 0 and (b[2] % a[2] == 0 or b[1] - b[0] == 1)))
+        for a, b in zip(one, other, strict=True)
+    )  # fmt: skip
+
+
 def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     """Return the array that owns the memory of a view; None if something else than numpy does."""
     while (base := array.base) is not None:
@@ -207,11 +232,8 @@ class Dependencies:
                     found[one.writer.id] = one.writer
                 for reader in one.readers:
                     found[reader.id] = reader
-        for entry in read:
-            entry.readers.append(task)
-        for entry in written:
-            entry.writer = task
-            entry.readers = []
+                one.is_past = True
+        _note(task, read, written)
         found.pop(task.id, None)
         return list(found.values())
 
@@ -236,7 +258,10 @@ class Dependencies:
         return found
 
     def _of_other(self, value: Any) -> _Entry:
-        if isinstance(value, KEYS) or (isinstance(value, tuple) and _is_key(value)):
+        is_of_numpy = _is_of_numpy(value)
+        if is_of_numpy:
+            value = value.item()
+        if is_of_numpy or isinstance(value, KEYS) or (isinstance(value, tuple) and is_key(value)):
             # True is not 1. A text equals nothing but a text.
             key = value if type(value) is str else (type(value), value)
             entry = self._keys.get(key)
@@ -260,8 +285,30 @@ class Dependencies:
         return base.entry(array)
 
 
-def _is_key(value: tuple[Any, ...]) -> bool:
-    return all(isinstance(v, KEYS) or (isinstance(v, tuple) and _is_key(v)) for v in value)
+def _note(task: Any, read: Sequence[_Entry], written: Sequence[_Entry]) -> None:
+    """Note who reads and writes entries; who later depends on a task depends on those before it."""
+    for entry in read:
+        if entry.is_past:  # this task comes after its readers, by way of who wrote a part
+            entry.readers, entry.is_past = [], False
+        entry.readers.append(task)
+    for entry in written:
+        entry.writer = task
+        entry.readers = []
+        for one in entry.inside:  # what overlaps these overlaps all of what is written
+            one.readers = []
+
+
+def is_key(value: tuple[Any, ...]) -> bool:
+    """Whether a tuple is a key: equal ones are the same data."""
+    return all(
+        isinstance(v, KEYS) or _is_of_numpy(v) or (isinstance(v, tuple) and is_key(v))
+        for v in value
+    )
+
+
+def _is_of_numpy(value: Any) -> bool:
+    """Whether something is a number or a text of numpy, such as what `numpy.arange` holds."""
+    return isinstance(value, np.generic) and not isinstance(value, np.void)  # which may change
 
 
 #: Stands for all memory that numpy does not own: parts of it are known by their addresses.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from foretell.tasks.data import is_tensor
 
 if TYPE_CHECKING:
     from foretell.tasks.graph import Graph
-    from foretell.tasks.runtime import Task
+    from foretell.tasks.submitted import Task
 
 #: What every report says of sandboxes.
 PROTECTION = (
@@ -79,6 +80,7 @@ class Active(threading.local):
     graph: Graph | None = None
     task: Task | None = None
     worker: int | None = None
+    helped_s: float = 0.0  # CPU time of this thread for tasks in the middle of others
 
 
 active = Active()
@@ -202,11 +204,12 @@ class TaskFunction:
             return float(found)
         found = self.evaluated(self.size, values, "size")
         try:
-            return float(found)
-        except (TypeError, ValueError):
-            raise UsageError(
-                f"task '{self.label}': its size must be a number, not {found!r}"
-            ) from None
+            size = float(found)
+        except (TypeError, ValueError, OverflowError):
+            size = math.nan
+        if math.isfinite(size):
+            return size
+        raise UsageError(f"task '{self.label}': its size must be a number, not {found!r}")
 
     def evaluated(self, given: Given, values: tuple[Any, ...], name: str) -> Any:
         """Return an option of a call, computed from its arguments if it is declared so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from foretell.spaces.values import Scalar, Values
 from foretell.tasks.declare import PROTECTION
 from foretell.tasks.policies import POLICIES, check_policy, upward_ranks
 from foretell.tasks.program import read_program, read_workers
-from foretell.tasks.runtime import patience_s
+from foretell.tasks.threads import patience_s
 from foretell.tasks.times import (
     Means,
     Models,
@@ -53,6 +53,8 @@ class Cell:
         The sum of all times, and the longest chain of tasks that wait for one another.
     overhead
         The share of the runtime itself in all that workers do.
+    overheads
+        The same for the tasks of each label.
     """
 
     settings: Mapping[str, Scalar]
@@ -64,10 +66,11 @@ class Cell:
     overhead: float
     lower_s: float | None = None
     upper_s: float | None = None
+    overheads: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return {**vars(self), "settings": dict(self.settings)}
+        return {**vars(self), "settings": dict(self.settings), "overheads": dict(self.overheads)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,6 +311,10 @@ class _Look:
         self._overheads: dict[int, Overhead] = {}
         self._played: dict[int, PlayedGraph] = {}
         self._priority = [row.priority for row in rows]
+        names = dict.fromkeys(row.label for row in rows if not row.is_wait)
+        self._labels = {label: number for number, label in enumerate(names)}
+        own = [len(names) if row.is_wait else self._labels[row.label] for row in rows]
+        self._label = np.array(own, dtype=np.intp)
 
     def times(self, workers: int) -> TaskTimes:
         if self._models is None:
@@ -342,7 +349,16 @@ class _Look:
         self._played[workers] = played = self.play(times, ranks, workers)
         path = max(ranks, default=0.0)
         share = spent / (work + spent) if work + spent else 0.0
-        return Cell(dict(settings), workers, n, played.makespan_s, work, path, share)
+        cell = Cell(dict(settings), workers, n, played.makespan_s, work, path, share)
+        return replace(cell, overheads=self._overheads_by_label(workers))
+
+    def _overheads_by_label(self, workers: int) -> dict[str, float]:
+        size = len(self._labels) + 1
+        work = np.bincount(self._label, self.times(workers).time_s, size)
+        spent = np.bincount(self._label, minlength=size) * self.overhead.task_s
+        with np.errstate(invalid="ignore"):  # of tasks that take no time, without any overhead
+            shares = np.nan_to_num(spent / (work + spent))
+        return {label: float(shares[number]) for label, number in self._labels.items()}
 
     def with_interval(self, cell: Cell, seed: int) -> Cell:
         """Add a 90 % interval: the graph is played with times that are off."""
@@ -387,12 +403,19 @@ def _helps_to(cells: Sequence[Cell]) -> int | None:
 
 
 def overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
-    """Say which settings spend much of their time on overhead."""
+    """Say which settings spend much of their time on overhead, or else tasks of which labels."""
     from foretell.tasks.text import settings_text
     from foretell.wording import rough_percent
 
-    found: dict[str, float] = {}
+    found: dict[str, str] = {}
     for cell in cells:
+        name = settings_text(cell, varied)
+        much = [f"{label} {rough_percent(share)}" for label, share in cell.overheads.items()
+                if share > MUCH_OVERHEAD]  # fmt: skip
         if cell.overhead > MUCH_OVERHEAD:
-            found[settings_text(cell, varied) or "The program"] = cell.overhead
-    return [f"{name} spends {rough_percent(share)} on overhead." for name, share in found.items()]
+            share = rough_percent(cell.overhead)
+            found[name] = f"{name or 'The program'} spends {share} on overhead."
+        elif much:
+            place = f"With {name}, tasks" if name else "Tasks"
+            found[name] = f"{place} of some labels spend much on overhead: {', '.join(much)}."
+    return list(found.values())

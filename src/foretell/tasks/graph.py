@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from queue import LifoQueue
@@ -15,48 +13,23 @@ from typing import Any, Self
 
 from foretell.errors import Option, UsageError
 from foretell.tasks.checks import checked_call
-from foretell.tasks.data import Dependencies
+from foretell.tasks.data import Dependencies, is_key
 from foretell.tasks.declare import TaskFunction, active
+from foretell.tasks.opening import planned, settings
 from foretell.tasks.places import Place, open_place
 from foretell.tasks.policies import POLICIES, check_policy
-from foretell.tasks.runtime import (
-    FAILED,
-    SKIPPED,
-    Runtime,
-    Task,
+from foretell.tasks.runtime import Runtime
+from foretell.tasks.submitted import FAILED, SKIPPED, DependencyFailed, Task
+from foretell.tasks.threads import (
     keep_lock,
     let_others_release,
+    one_blas_thread,
+    one_openmp_thread,
     share_lock,
     switching,
 )
 from foretell.tasks.trace import Wait, bars_of, isolation_of, write_perfetto, write_table
-
-#: Where graphs are put that are opened in order to be foreseen; None where they are to run.
-_planned: ContextVar[list[Graph] | None] = ContextVar("planned", default=None)
-#: What is put over the settings of graphs that a program opens.
-_settings: ContextVar[dict[str, Any]] = ContextVar("settings", default={})  # noqa: B039 - not changed
-
-
-@contextmanager
-def planning() -> Iterator[list[Graph]]:
-    """Build the graphs that are opened meanwhile without running their tasks."""
-    found: list[Graph] = []
-    token = _planned.set(found)
-    try:
-        yield found
-    finally:
-        _planned.reset(token)
-
-
-@contextmanager
-def overriding(**settings: Any) -> Iterator[list[Graph]]:
-    """Put settings over those of graphs that are opened meanwhile; return the graphs."""
-    found: list[Graph] = []
-    token = _settings.set({**settings, "opened": found})
-    try:
-        yield found
-    finally:
-        _settings.reset(token)
+from foretell.wording import counted
 
 
 class Graph:
@@ -78,7 +51,7 @@ class Graph:
     seed
         Decides whom workers steal from.
     owner
-        The key of sealed data, which reaches only the workers of sealed tasks.
+        The key of sealed data; workers of sealed tasks get keys of single values, derived from it.
 
     >>> from foretell.tasks import Graph, task
     >>> @task(reads="a", writes="b")
@@ -105,7 +78,7 @@ class Graph:
     ) -> None:
         from foretell.executors import n_cores
 
-        given = _settings.get()
+        given = settings.get()
         workers = workers if given.get("workers") is None else given["workers"]
         self.workers = n_cores() if workers is None else workers
         self.policy, self.on = given.get("policy") or policy, given.get("on") or on
@@ -120,10 +93,12 @@ class Graph:
         self._known = Dependencies()
         self._runtime: Runtime | None = None
         self._place: Place | None = None
-        self._isolated: dict[str, Place] = {}
+        self._isolated: dict[tuple[str, str | None], Place] = {}
+        self._opening = threading.Lock()  # tasks submit others from several threads
         self._slots: LifoQueue[int] = LifoQueue()
         for slot in range(self.workers + 1):  # with whoever submits
             self._slots.put(slot)
+        self._outer: tuple[Graph | None, Task | None, int | None] = (None, None, None)
         self._is_planned = False
         self._is_sharing = False
         self._seen: dict[str, tuple[int, float]] = {}
@@ -135,9 +110,9 @@ class Graph:
         if self._runtime is not None or self.is_closed:
             raise UsageError("a graph is used once; open another with Graph(...)")
         self._outer = (active.graph, active.task, active.worker)
-        planned = _planned.get()
-        if planned is not None:
-            planned.append(self)
+        foreseen = planned.get()
+        if foreseen is not None:
+            foreseen.append(self)
             self._is_planned = True
             active.graph, active.task, active.worker = self, None, None
             return self
@@ -145,11 +120,11 @@ class Graph:
         ready = POLICIES[self.policy](
             self._place.n_calls, attrgetter("rank"), attrgetter("priority"), seed=self.seed
         )
-        self._limits = _one_blas_thread()
-        self._runtime = Runtime(ready, self._call, _one_openmp_thread)
+        self._limits = one_blas_thread()
+        self._runtime = Runtime(ready, self._call, one_openmp_thread)
         self._share(True)
         self._runtime.start(self)
-        _settings.get().get("opened", []).append(self)
+        settings.get().get("opened", []).append(self)
         active.graph, active.task, active.worker = self, None, None
         return self
 
@@ -172,15 +147,15 @@ class Graph:
             self._close(is_broken=kind is not None)
 
     def _close(self, *, is_broken: bool) -> None:
-        assert self._runtime is not None and self._place is not None
+        assert self._runtime is not None
         try:
             if is_broken:
                 self._runtime.drop()
-                for place in (self._place, *self._isolated.values()):
+                for place in self._places():
                     place.interrupt()
             self._runtime.close()
         finally:
-            for place in (self._place, *self._isolated.values()):
+            for place in self._places():
                 place.close()
             if self._limits is not None:
                 self._limits.restore_original_limits()
@@ -188,9 +163,19 @@ class Graph:
             self._leave()
             self._known = Dependencies()
 
+    def _places(self) -> list[Place]:
+        assert self._place is not None
+        with self._opening:
+            return [self._place, *self._isolated.values()]
+
     def _leave(self) -> None:
         active.graph, active.task, active.worker = self._outer
         self.is_closed = True
+
+    @property
+    def outer(self) -> Graph | None:
+        """The graph inside which this one was opened."""
+        return self._outer[0]
 
     # Submitting
 
@@ -203,32 +188,34 @@ class Graph:
         if not self.tasks:
             self.began_s = (time.thread_time if self._is_planned else time.perf_counter)()
         values = function.bound(tuple(args), kwargs or {})
-        parent = active.task if active.graph is self else None
-        number = len(self.tasks)
-        task = Task(number, function, values, parent)
+        parent = active.task if active.graph is self else self._own()
+        task = Task(self, len(self.tasks), function, values, parent)
         task.size = function.size_of(values)
         task.priority = self._priority(function, values)
         is_deferred = function.when_of
         if is_deferred is not True:
             is_deferred = bool(function.evaluated(is_deferred, values, "when"))
+        handles = [value for value in values if type(value) is Task]
         if self._is_planned:
-            self._plan(task, is_deferred)
+            self._plan(task, handles, is_deferred)
             return task
         assert self._runtime is not None and self._place is not None
         self._place_of(function).check(function, values)
+        if handles:
+            self._check_handles(task, handles)
         let_others_release(self._runtime.lock)
         with self._runtime.lock:
             task.id = len(self.tasks)
             self.tasks.append(task)
         # Only the thread that submits knows this data, so workers need not wait meanwhile.
-        before = self._before(task)
+        before = self._before(task, handles)
         let_others_release(self._runtime.lock)
         with self._runtime.lock:
             self._runtime.admit(task, before)
         if not is_deferred:
             self.finish(task)
             if task.error is not None:
-                self._runtime.failed = [t for t in self._runtime.failed if t is not task]
+                self._runtime.forget(task)
                 raise task.error
         elif len(self._runtime.open) > self.max_open:
             self._make_room(task)
@@ -254,7 +241,21 @@ class Graph:
             )
         return found
 
-    def _before(self, task: Task) -> list[Task]:
+    def _check_handles(self, task: Task, handles: list[Task]) -> None:
+        """Refuse results that do not come: of other graphs, or of what a task within depends on."""
+        left = [handle for handle in handles if not handle.is_ended]
+        for handle in left:
+            if handle.graph is not self:
+                raise UsageError(
+                    f"task '{task.label}' takes the result of task '{handle.label}', which has not "
+                    "ended and belongs to another graph; wait for it with its result() first"
+                )
+        if left and task.parent is not None:
+            assert self._runtime is not None
+            with self._runtime.lock:
+                self._runtime.needed(left, task.parent)
+
+    def _before(self, task: Task, handles: list[Task]) -> list[Task]:
         """Return the tasks that a new one waits for: by its data, and those it takes results of."""
         known = self._known
         if task.parent is not None:
@@ -263,17 +264,18 @@ class Graph:
             known = task.parent.children
         reads, writes = task.function.data_of(task.values)
         found: list[Task] = known.add(task, reads, writes)
-        for value in task.values:
-            if type(value) is Task and value not in found:
-                found.append(value)
-        task.before = tuple([one.id for one in found])
+        own = found
+        if handles:
+            found = list(dict.fromkeys([*found, *handles]))
+            own = [one for one in found if one.graph is self]  # others have ended
+        task.before = tuple([one.id for one in own])
         return found
 
     def _make_room(self, task: Task) -> None:
         runtime = self._runtime
         assert runtime is not None
-        if active.task is not None:
-            runtime.help_with(lambda: [task])
+        if task.parent is not None:
+            runtime.help_with(lambda: [task], task.parent)
             return
         while len(runtime.open) > self.max_open:
             submitter = runtime.ready.n_workers
@@ -281,13 +283,13 @@ class Graph:
                 found = runtime.take(submitter)
                 some = next(iter(runtime.open.values()), None)
             if found is not None:
-                runtime.run(found, submitter, goes_on=False)
+                runtime.run_aside(found, submitter)
             elif some is not None:
                 runtime.wait_for([some])
 
-    def _plan(self, task: Task, is_deferred: bool) -> None:
+    def _plan(self, task: Task, handles: list[Task], is_deferred: bool) -> None:
         self.tasks.append(task)
-        self._before(task)
+        self._before(task, handles)
         task.values, task.end_s = (), time.thread_time()
         if not is_deferred:
             self.waits.append(Wait(task.id + 1, (task.id,)))
@@ -302,9 +304,9 @@ class Graph:
         Parameters
         ----------
         on
-            Arrays, keys or tasks, one or a list of them.
+            Arrays, keys or tasks, one or a list of them. A tuple that is a key is one.
         """
-        own = active.task if active.graph is self else None
+        own = self._own()
         tasks = None if on is None else self._writers(on, own)
         if own is None:
             n = len(self.tasks)
@@ -317,7 +319,7 @@ class Graph:
             raise UsageError("a graph can be waited for only inside its `with` block")
         self._rank()
         if own is not None:
-            runtime.help_with(lambda: tasks if tasks is not None else self._children(own))
+            runtime.help_with(lambda: self._children(own) if tasks is None else tasks, own)
         elif tasks is None:
             runtime.wait_all()
             self._known = Dependencies()  # all that it knows of has ended
@@ -333,14 +335,30 @@ class Graph:
                 "graphs without running bodies, so a program must not decide by results"
             )
         assert self._runtime is not None
-        self._runtime.help_with(lambda: [task])
+        own = self._own()
+        if own is not None or active.graph is self:
+            self._runtime.help_with(lambda: [task], own)
+        else:  # its workers do not depend on the caller
+            self._runtime.wait_for([task])
+
+    def _own(self) -> Task | None:
+        """Return the task of this graph that the caller is part of, also in a graph within it."""
+        graph, task = active.graph, active.task
+        while graph is not None and graph is not self:
+            graph, task = graph._outer[:2]
+        return None if graph is None else task
 
     def _writers(self, on: Any, own: Task | None) -> list[Task]:
-        values = list(on) if isinstance(on, list | tuple) else [on]
+        is_one = not isinstance(on, list | tuple) or (isinstance(on, tuple) and is_key(on))
+        values = [on] if is_one else list(on)
         tasks = [value for value in values if isinstance(value, Task)]
+        for task in tasks:
+            if task.graph is not self and task.graph is not None and not task.graph._is_planned:
+                task.graph.finish(task)
         data = [value for value in values if not isinstance(value, Task)]
         known = self._known if own is None else own.children
-        return tasks + ([] if known is None else known.writers(data))
+        found = [] if known is None else known.writers(data)
+        return [task for task in tasks if task.graph is self] + found
 
     def _children(self, own: Task) -> list[Task]:
         assert self._runtime is not None
@@ -350,22 +368,20 @@ class Graph:
     def _raise_failures(self, own: Task | None) -> None:
         runtime = self._runtime
         assert runtime is not None
-        with runtime.lock:
-            failed = [t for t in runtime.failed if own is None or t.parent is own]
-            if not failed:
-                return
-            runtime.failed = [t for t in runtime.failed if t not in failed]
-            n_skipped, runtime.n_skipped = runtime.n_skipped, 0
-            if own is not None:
-                own.cause = None  # whoever catches the error has dealt with it
+        failed, skipped = runtime.take_failures(own)
+        if not failed:
+            if own is not None and runtime.is_dropped:
+                raise DependencyFailed(f"the graph of '{own.label}' ended while it waited")
+            return
         errors = []
         for task in failed:
             assert task.error is not None
             task.error.add_note(f"in task {task.id} ('{task.label}')")
             errors.append(task.error)
-        text = f"{len(failed)} task{'s' if len(failed) > 1 else ''} failed"
-        if n_skipped:
-            text += f", and {n_skipped} after {'them' if len(failed) > 1 else 'it'} did not run"
+        text = f"{counted(len(failed), 'task')} failed"
+        if skipped:
+            after = "it" if len(failed) == 1 else "them"
+            text += f", and {len(skipped):,} after {after} did not run"
         raise BaseExceptionGroup(text, errors)
 
     def _rank(self) -> None:
@@ -407,15 +423,19 @@ class Graph:
 
     def _place_of(self, function: TaskFunction) -> Place:
         """Return where a task runs: on the place of the graph, or in isolation."""
-        isolation = function.options.isolation
+        options = function.options
         assert self._place is not None
-        if isolation == "none":
+        if options.isolation == "none":
             return self._place
-        if isolation not in self._isolated:
+        key = (options.isolation, options.allow)  # a task that allows less opens nothing for others
+        found = self._isolated.get(key)
+        if found is None:
             from foretell.tasks.isolation import open_isolation
 
-            self._isolated[isolation] = open_isolation(function.options, self)
-        return self._isolated[isolation]
+            with self._opening:
+                found = self._isolated.get(key) or open_isolation(options, self)
+                self._isolated[key] = found
+        return found
 
     # Traces
 
@@ -470,31 +490,3 @@ TURNS = (
     "Workers were busy together, but computed on one core. Bodies that keep Python's lock need "
     "processes, and very small ones larger blocks; if bodies wait for something else, all is well."
 )
-#: The libraries found when so many modules were loaded: looking for them takes a millisecond.
-_found: tuple[int, Any] = (-1, None)
-
-
-def _libraries() -> Any:
-    global _found
-    from threadpoolctl import ThreadpoolController
-
-    if _found[0] != len(sys.modules):
-        controller = ThreadpoolController()
-        _found = (len(sys.modules), controller)
-    return _found[1]
-
-
-def _one_blas_thread() -> Any:
-    """Keep BLAS to one thread: tasks use the cores."""
-    controller = _libraries()
-    if all(library.num_threads == 1 for library in controller.lib_controllers):
-        return None
-    return controller.limit(limits=1)
-
-
-def _one_openmp_thread() -> None:
-    """Keep OpenMP to one thread in the thread that calls this: its limit is one of threads."""
-    controller = _libraries()
-    own = [lib for lib in controller.lib_controllers if lib.user_api == "openmp"]
-    if any(library.num_threads > 1 for library in own):
-        controller.limit(limits=1, user_api="openmp")

@@ -59,6 +59,40 @@ def check_importable(function: TaskFunction) -> None:
             f"task '{function.label}' is defined inside a function, where other processes do not "
             "find it; define it at the top of a module"
         )
+    module, name = function.reference
+    try:
+        found: Any = reduce(getattr, name.split("."), sys.modules[module])
+    except (AttributeError, KeyError):
+        found = None
+    if module in sys.modules and (
+        not isinstance(found, TaskFunction) or found.body is not function.body
+    ):
+        raise UsageError(
+            f"task '{function.label}' is not what other processes find by its name, "
+            f"{module}.{name}; write @task above the function, at the top of its module"
+        )
+
+
+def check_apart(function: TaskFunction, values: tuple[Any, ...]) -> None:
+    """Raise a UsageError if a call cannot be isolated, because its arguments share memory."""
+    if have_common_memory(function, values):
+        raise UsageError(
+            f"task '{function.label}' writes data that is also another argument; an isolated "
+            "task has copies of them, which are no longer the same"
+        )
+
+
+def refuse_keys(graph: Graph) -> None:
+    """Raise a UsageError if processes that are forked now would inherit the key of an owner."""
+    around: Graph | None = graph
+    while around is not None:
+        if around.owner is not None:
+            raise UsageError(
+                "processes inherit all that this one has in memory, and so the key of sealed data; "
+                "run tasks on threads, on Ray or in sandboxes beside it",
+                option=Option("owner"),
+            )
+        around = around.outer
 
 
 def find_task(module: str, name: str) -> TaskFunction:
@@ -87,12 +121,19 @@ def _is_unsendable(found: Exception) -> bool:
 
 
 class Processes(Place):
-    """A process for each worker; arguments are sent, and what a body wrote comes back."""
+    """A process for each worker; arguments are sent, and what a body wrote comes back.
 
-    def __init__(self, n_workers: int) -> None:
+    Parameters
+    ----------
+    is_isolation
+        Whether a task must not run here: calls whose arguments share memory are refused then.
+    """
+
+    def __init__(self, n_workers: int, *, is_isolation: bool = False) -> None:
         from foretell.executors import ProcessExecutor
 
         super().__init__(n_workers)
+        self._is_isolation = is_isolation
         self._is_ending = False
         # Others come when they are needed, such as for whoever submits and helps to run tasks.
         self._executors = {k: ProcessExecutor(None, 1) for k in range(n_workers)}
@@ -101,12 +142,16 @@ class Processes(Place):
         """Raise a UsageError if another process cannot run a call."""
         check_importable(function)
         check_sendable(function, values)
+        if self._is_isolation:
+            check_apart(function, values)
 
     def call(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
         """Run a body in the process of a worker; here, if its arguments share memory."""
         from foretell.executors import ProcessExecutor, WorkerDied
 
-        if have_common_memory(function, values):
+        if self._is_isolation:
+            check_apart(function, values)  # among them may be results, which were not known before
+        elif have_common_memory(function, values):
             return super().call(function, values, worker)
 
         executor = self._executors.get(worker)
@@ -361,6 +406,7 @@ def open_place(on: str, graph: Graph) -> Place:
     if on == "threads":
         return Place(graph.workers)
     if on == "processes":
+        refuse_keys(graph)
         return Processes(graph.workers)
     if on == "ray" or ":" in on:
         return Ray(on, graph.workers)

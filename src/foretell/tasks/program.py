@@ -13,7 +13,8 @@ from typing import Any
 
 from foretell.errors import ForetellError, Option, UsageError, suggest
 from foretell.spaces.values import Range, Scalar, Values, listed
-from foretell.tasks.graph import Graph, overriding, planning
+from foretell.tasks.graph import Graph
+from foretell.tasks.opening import overriding, planning
 from foretell.tasks.trace import Row, rows_of
 
 _MOST_SETTINGS = 1_000
@@ -100,7 +101,7 @@ class Program:
                 f"{self.place_of(error)}: {error}"
             ) from error
 
-    def place_of(self, error: Exception) -> str:
+    def place_of(self, error: BaseException) -> str:
         """Say which line of the program raised an error, if one of its file did."""
         code = getattr(self.function, "__code__", None)
         file = "" if code is None else code.co_filename

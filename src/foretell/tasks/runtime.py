@@ -2,162 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from foretell.errors import ForetellError, UsageError
-from foretell.tasks.declare import TaskFunction, active
+from foretell.errors import UsageError
+from foretell.tasks.declare import active
 from foretell.tasks.policies import Ready
+from foretell.tasks.submitted import (
+    DONE,
+    FAILED,
+    READY,
+    RUNNING,
+    SKIPPED,
+    WAITING,
+    Task,
+    give_up,
+    is_within,
+    why_skipped,
+)
+from foretell.tasks.threads import LONG_S, LONG_SHARE, Waiter, let_others_release
 
-if TYPE_CHECKING:
-    from foretell.tasks.data import Dependencies
-
-_LOOK_S = 0.2
-#: Tasks that compute for longer should not wait long for Python's lock when they end.
-_LONG_S = 50e-6
-#: Tasks are long if at least this share of them is; so many are assumed to be before any has run.
-_LONG_SHARE, _ASSUMED_LONG = 1 / 8, 3
+#: So many tasks are assumed to be long before any has run.
+_ASSUMED_LONG = 3
 #: A task that took less had a core all the time; to ask how much takes about a microsecond.
 _SHORT_S = 20e-6
-WAITING, READY, RUNNING, DONE, FAILED, SKIPPED, DROPPED = range(7)
-
-
-class DependencyFailed(ForetellError):  # noqa: N818 - it tells of another error
-    """A task did not run, because one that it depends on failed."""
-
-
-class Task:
-    """A call that was submitted: it waits for its predecessors, and then runs."""
-
-    __slots__ = (
-        "before", "cause", "children", "cpu_s", "end_s", "error", "function", "id", "is_over",
-        "label", "n_before", "n_children", "parent", "priority", "rank", "size", "start_s",
-        "state", "successors", "value", "values", "waited_s", "waiters", "waits_for", "worker",
-    )  # fmt: skip
-
-    def __init__(
-        self, number: int, function: TaskFunction, values: tuple[Any, ...], parent: Task | None
-    ) -> None:
-        self.id, self.function, self.values, self.parent = number, function, values, parent
-        self.label = function.label
-        self.size = 0.0
-        self.priority = 0
-        self.rank = 0.0
-        self.state = WAITING
-        self.n_before = self.n_children = 0
-        # Tuples until there is something to hold: Python's collector looks at every list, and
-        # with thousands of tasks that takes as long as running them.
-        self.before: tuple[int, ...] = ()
-        self.successors: list[Task] | tuple[()] = ()
-        self.children: Dependencies | None = None
-        self.cause: Task | None = None
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.is_over = False
-        self.start_s = self.end_s = self.cpu_s = self.waited_s = 0.0
-        self.worker: int | None = None
-        self.waiters: list[_Waiter] | None = None
-        self.waits_for: Sequence[Task] = ()
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether it ran, failed, or never will."""
-        return self.state >= DONE
-
-    def result(self) -> Any:
-        """Wait for the task, and return what its body returned; raise what it raised."""
-        if not self.is_ended:
-            if active.graph is None:
-                raise UsageError(f"task {self.label} has not ended, and its graph is not open here")
-            active.graph.finish(self)
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-    def __repr__(self) -> str:
-        words = ("waiting", "ready", "running", "done", "failed", "skipped", "dropped")
-        return f"<task {self.id} {self.label}, {words[self.state]}>"
-
-
-class _Waiter:
-    """Someone who waits until a number of tasks have ended, or until anything happens."""
-
-    __slots__ = ("_lock", "n_left")
-
-    def __init__(self, n_left: int) -> None:
-        self.n_left = n_left
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def tell(self) -> None:
-        self.n_left -= 1
-        if self.n_left == 0:
-            self._lock.release()
-
-    def wait(self) -> None:
-        # A signal that comes just before a thread blocks does not wake it: look now and then.
-        while not self._lock.acquire(timeout=_LOOK_S):
-            pass
-
-
-def let_others_release(lock: threading.Lock) -> None:
-    """Let other threads run while a lock is taken that is held for moments, before taking it.
-
-    A thread that blocks on a lock has to be woken each time it is released, while the thread that
-    woke it goes on and takes it again. That would take longer than the work.
-    """
-    while lock.locked():
-        time.sleep(0)
-
-
-#: How often a thread gives Python's lock away while others wait for it, with short tasks about.
-_SWITCH_S = 2e-4
-_switching = threading.Lock()
-_intervals: list[float] = []  # the interval before, once for each graph that shares the lock
-
-
-def switching() -> threading.Lock:
-    """Return the lock under which the interval changes."""
-    return _switching
-
-
-def patience_s(times_s: Sequence[float]) -> float:
-    """Return how long a worker waits for Python's lock while tasks of some times are submitted."""
-    n_long = sum(time_s > _LONG_S for time_s in times_s)
-    usual = sys.getswitchinterval()
-    return min(_SWITCH_S, usual) if n_long >= _LONG_SHARE * len(times_s) else usual
-
-
-def share_lock() -> None:
-    """Let workers have Python's lock soon: by default, submitting keeps it for 5 ms at a time."""
-    # It makes empty tasks slower, so it is done only while tasks compute for a while.
-    _intervals.append(sys.getswitchinterval())
-    sys.setswitchinterval(min(_SWITCH_S, _intervals[0]))
-
-
-def keep_lock() -> None:
-    """Undo it; the last graph that shares the lock restores the interval."""
-    if len(_intervals) == 1:
-        sys.setswitchinterval(_intervals[0])
-    del _intervals[-1:]  # none is left in a process that was forked meanwhile
-
-
-def _begin_alone() -> None:
-    """Forget the graph in a process forked beside it: its threads, with their locks, are gone."""
-    global _switching
-    active.graph = active.task = active.worker = None
-    _switching = threading.Lock()
-    if _intervals:
-        sys.setswitchinterval(_intervals[0])
-    _intervals.clear()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has none
-    os.register_at_fork(after_in_child=_begin_alone)
 
 
 class Runtime:
@@ -179,13 +49,14 @@ class Runtime:
         self.open: dict[int, Task] = {}
         self.n_top = 0  # open tasks that no other task submitted
         self.failed: list[Task] = []
-        self.n_skipped = 0
+        self.skipped: list[Task] = []
         self.has_long_tasks = True
         self._n_ran, self._n_long = 0, _ASSUMED_LONG
         self._idle: list[threading.Lock] = []
-        self._all_done: list[_Waiter] = []
-        self._helpers: list[_Waiter] = []
-        self._is_closing = False
+        self._all_done: list[Waiter] = []
+        self._helpers: list[Waiter] = []
+        self._guests: set[int] = set()  # numbers of workers of other graphs that help
+        self.is_dropped = self._is_closing = False
         self._threads = [
             threading.Thread(target=self._work, args=(k,), daemon=True, name=f"foretell-task-{k}")
             for k in range(ready.n_workers)
@@ -201,6 +72,8 @@ class Runtime:
 
     def admit(self, task: Task, before: list[Task]) -> None:
         """Accept a task with those that it depends on; the lock is held."""
+        if self.is_dropped:  # by a task that still runs
+            raise give_up(task)
         self.open[task.id] = task
         if task.parent is None:
             self.n_top += 1
@@ -267,6 +140,7 @@ class Runtime:
         task.worker = worker
         error: BaseException | None = None
         value = None
+        helped_s = active.helped_s
         task.start_s, cpu_s = time.perf_counter(), time.thread_time()
         try:
             value = self._call(task, worker)
@@ -275,14 +149,14 @@ class Runtime:
         task.end_s = time.perf_counter()
         task.cpu_s = task.end_s - task.start_s
         if task.cpu_s > _SHORT_S:
-            task.cpu_s = time.thread_time() - cpu_s
+            task.cpu_s = time.thread_time() - cpu_s - (active.helped_s - helped_s)
         active.task = outer
         let_others_release(self.lock)
         with self.lock:
             self._n_ran += 1
-            if task.cpu_s > _LONG_S:
+            if task.cpu_s > LONG_S:
                 self._n_long += 1
-            self.has_long_tasks = self._n_long >= _LONG_SHARE * self._n_ran
+            self.has_long_tasks = self._n_long >= LONG_SHARE * self._n_ran
             task.value, task.error = value, error
             new: list[Task] = []
             if task.n_children:
@@ -303,6 +177,17 @@ class Runtime:
                 self._wake(len(new) - 1)
             return found
 
+    def run_aside(self, task: Task, worker: int) -> None:
+        """Run a task for someone who waits; what is to end the program ends that, too."""
+        helped_s, cpu_s = active.helped_s, time.thread_time()
+        self.run(task, worker, goes_on=False)
+        # What this task helped with in turn is part of that.
+        active.helped_s = helped_s + time.thread_time() - cpu_s
+        is_end = isinstance(task.error, KeyboardInterrupt | SystemExit)
+        if is_end and threading.current_thread() is threading.main_thread():
+            assert task.error is not None
+            raise task.error
+
     def _settle(self, task: Task, state: int, new: list[Task]) -> None:
         """End a task, and all that ends with it; the lock is held."""
         ending = [(task, state)]
@@ -310,11 +195,11 @@ class Runtime:
             one, state = ending.pop()
             if state == DONE and one.cause is not None:
                 state = FAILED  # one of its children did
-            one.state = state
-            one.values = ()
-            del self.open[one.id]
             if state != DONE:
                 self._note_failure(one)
+            one.state = state  # after its error: whoever sees that it has ended takes it unlocked
+            one.values = ()
+            del self.open[one.id]
             for after in one.successors:
                 after.n_before -= 1
                 if state != DONE:
@@ -340,8 +225,29 @@ class Runtime:
         if task.error is not None:
             self.failed.append(task)
         else:
-            task.error = _skipped(task)
-            self.n_skipped += 1
+            task.error = why_skipped(task)
+            self.skipped.append(task)
+
+    def forget(self, task: Task) -> None:
+        """Forget a failure that is raised to its caller, who may catch it."""
+        with self.lock:
+            self.failed = [one for one in self.failed if one is not task]
+            parent = task.parent
+            if parent is not None and parent.cause is task:
+                parent.cause = next((one for one in self.failed if one.parent is parent), None)
+
+    def take_failures(self, own: Task | None) -> tuple[list[Task], list[Task]]:
+        """Return what failed and what did not run for that, once; of a task, what is within it."""
+        with self.lock:
+            failed = [task for task in self.failed if is_within(task, own)]
+            if not failed:
+                return [], []
+            skipped = [task for task in self.skipped if is_within(task, own)]
+            self.failed = [task for task in self.failed if not is_within(task, own)]
+            self.skipped = [task for task in self.skipped if not is_within(task, own)]
+            if own is not None:
+                own.cause = None  # whoever catches the error has dealt with it
+            return failed, [task for task in skipped if not task.start_s]
 
     def _leave(self, task: Task, ending: list[tuple[Task, int]]) -> None:
         """Tell the task that submitted one that it has ended; that one may end with it."""
@@ -368,7 +274,7 @@ class Runtime:
         with self.lock:
             if not self.n_top:
                 return
-            waiter = _Waiter(1)
+            waiter = Waiter(1)
             self._all_done.append(waiter)
         waiter.wait()
 
@@ -378,58 +284,81 @@ class Runtime:
             left = [task for task in tasks if not task.is_ended]
             if not left:
                 return
-            waiter = _Waiter(len(left))
+            waiter = Waiter(len(left))
             for task in left:
                 task.waiters = [*(task.waiters or ()), waiter]
         waiter.wait()
 
-    def help_with(self, tasks: Callable[[], list[Task]]) -> None:
+    def help_with(self, tasks: Callable[[], list[Task]], own: Task | None) -> None:
         """Wait for some tasks, and meanwhile run what they need: for use inside a task.
 
         A task that waits runs nothing else: something that depends on it could end up above it on
         the same thread, and both would wait forever.
+
+        Parameters
+        ----------
+        own
+            The task that waits; None where whoever submits does. It may be one in which another
+            graph is open, whose tasks then help here.
         """
-        own, started = active.task, time.perf_counter()
+        before, started = (active.graph, active.task, active.worker), time.perf_counter()
+        is_guest = active.graph is not self._graph
+        if is_guest:
+            active.graph, active.task, active.worker = self._graph, own, self._invited()
         worker = self.ready.n_workers if active.worker is None else active.worker
         try:
             while (found := self._next_needed(tasks(), own)) is not None:
                 if isinstance(found, Task):
-                    self.run(found, worker, goes_on=False)
+                    self.run_aside(found, worker)
                 else:
                     found.wait()
         finally:
-            if own is not None:
-                own.waits_for = ()
+            active.graph, active.task, active.worker = before
+            with self.lock:
+                self._guests.discard(worker)
+                if own is not None and own.waits_for is not None:
+                    own.waits_for.pop(threading.get_ident(), None)
+            if own is not None and not is_guest:
                 own.waited_s += time.perf_counter() - started
 
-    def _next_needed(self, tasks: list[Task], own: Task | None) -> Task | _Waiter | None:
+    def _invited(self) -> int:
+        """Return a number for a worker of another graph that helps here."""
+        with self.lock:
+            number = self.ready.n_workers + 1
+            while number in self._guests:
+                number += 1
+            self._guests.add(number)
+        return number
+
+    def _next_needed(self, tasks: list[Task], own: Task | None) -> Task | Waiter | None:
         """Return a task to run, or an event to wait for; None when all have ended."""
         with self.lock:
             left = [task for task in tasks if not task.is_ended]
             if not left:
                 return None
             if own is not None:
-                own.waits_for = left
-            for task in self._needed(left, own):
+                own.waits_for = own.waits_for or {}
+                own.waits_for[threading.get_ident()] = left
+            for task in self.needed(left, own):
                 if task.state == READY:
                     task.state = RUNNING
                     return task
-            waiter = _Waiter(1)
+            waiter = Waiter(1)
             self._helpers.append(waiter)
             return waiter
 
-    def _needed(self, tasks: list[Task], own: Task | None) -> list[Task]:
-        """Return the open tasks that some need, the earliest first; refuse to wait for oneself."""
-        children: dict[int, list[Task]] = {}
-        for task in self.open.values():
-            if task.parent is not None:
-                children.setdefault(task.parent.id, []).append(task)
-        mine = set()
+    def needed(self, tasks: Iterable[Task], own: Task | None) -> list[Task]:
+        """Return the open tasks that some need, the earliest first; the lock is held.
+
+        A task must not wait for itself: a UsageError if its own is among them.
+        """
+        mine: set[int] = set()
+        seen: dict[int, Task] = {}
+        stack = list(tasks)
         while own is not None:
             mine.add(own.id)
             own = own.parent
-        seen: dict[int, Task] = {}
-        stack = list(tasks)
+        children: dict[int, list[Task]] | None = None
         while stack:
             task = stack.pop()
             if task.id in seen or task.is_ended:
@@ -442,9 +371,19 @@ class Runtime:
                 )
             seen[task.id] = task
             stack += [self.open[k] for k in task.before if k in self.open]
-            stack += children.get(task.id, [])
-            stack += task.waits_for
+            if task.n_children:
+                children = self._by_parent() if children is None else children
+                stack += children.get(task.id, [])
+            for others in (task.waits_for or {}).values():
+                stack += others
         return sorted(seen.values(), key=lambda task: task.id)
+
+    def _by_parent(self) -> dict[int, list[Task]]:
+        found: dict[int, list[Task]] = {}
+        for task in self.open.values():
+            if task.parent is not None:
+                found.setdefault(task.parent.id, []).append(task)
+        return found
 
     # Ending
 
@@ -457,15 +396,15 @@ class Runtime:
             self.ready.reorder()
 
     def drop(self) -> None:
-        """Forget all tasks that have not begun."""
+        """Forget all tasks that have not begun, and those that others still submit."""
         with self.lock:
+            self.is_dropped = True
             while self.ready.take(0) is not None:
                 pass
             for task in list(self.open.values()):
                 task.successors = ()
                 if task.state in (WAITING, READY):
-                    task.state = DROPPED
-                    task.error = DependencyFailed(f"'{task.label}' was dropped before it began")
+                    give_up(task)
                     del self.open[task.id]
                     if task.parent is None:
                         self.n_top -= 1
@@ -483,17 +422,3 @@ class Runtime:
             self._wake(len(self._idle))
         for thread in self._threads:
             thread.join()
-
-
-def _skipped(task: Task) -> DependencyFailed:
-    """Say why a task has no result: the first that failed, through all that were skipped."""
-    first = task.cause
-    while first is not None and first.state == SKIPPED and first.cause is not None:
-        first = first.cause
-    name = "another task" if first is None else f"task {first.id} ('{first.label}')"
-    if task.start_s:
-        error = DependencyFailed(f"'{task.label}' is not complete: {name}, a part of it, failed")
-    else:
-        error = DependencyFailed(f"'{task.label}' did not run: it depends on {name}, which failed")
-    error.__cause__ = None if first is None else first.error
-    return error

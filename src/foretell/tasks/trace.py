@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,14 +17,14 @@ from foretell.dataset import KIND_OF_RUNS, PARAMETER, description_path, read_dat
 from foretell.errors import DatasetError, StorageError, UsageError
 from foretell.files.directory import write_whole
 from foretell.statuses import Status
-from foretell.tasks.runtime import DONE, FAILED
+from foretell.tasks.submitted import DONE, FAILED
 from foretell.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from foretell.tasks.graph import Graph
-    from foretell.tasks.runtime import Task
+    from foretell.tasks.submitted import Task
 
 #: What a task is known by before it runs: the columns that models use.
 KNOWN = ("label", "size", "workers", "isolation")
@@ -115,6 +117,8 @@ class _Numbering:
 
     def __init__(self, tasks: Sequence[_Submitted]) -> None:
         self._found: list[Row] = []
+        #: Where those stand that none waits for yet: when they have ended, all have.
+        self._last: dict[int, None] = {}
         #: Where a task and all within it stand: it has ended when they have.
         self._places: dict[int, tuple[int, ...]] = {}
         self._within: dict[int | None, list[tuple[int, Row]]] = {}
@@ -122,22 +126,30 @@ class _Numbering:
             self._within.setdefault(parent, []).append((number, row))
 
     def rows(self, waits: Sequence[Wait]) -> list[Row]:
-        left = list(waits)
+        left = deque(waits)
         last: tuple[int, ...] = ()
         for number, row in self._within.get(None, ()):
             while left and left[0].n_before <= number:
-                before = (*self._waited(left.pop(0)), *last)
-                last = (len(self._found),)
-                self._found.append(Row("wait", before=tuple(dict.fromkeys(before)), is_wait=True))
+                before = tuple(dict.fromkeys((*self._waited(left.popleft()), *last)))
+                last = (self._put(Row("wait", before=before, is_wait=True)),)
             self._add(number, row, last)
         return self._found
+
+    def _put(self, row: Row) -> int:
+        place = len(self._found)
+        self._found.append(row)
+        for one in row.before:
+            self._last.pop(one, None)
+        self._last[place] = None
+        return place
 
     def _add(self, number: int, row: Row, after: tuple[int, ...]) -> tuple[int, ...]:
         """Add a task after some places, and then those that it submitted."""
         own = dict.fromkeys(p for b in row.before for p in self._places.get(b, ()))
         before = tuple(dict.fromkeys((*own, *after)))
-        places: tuple[int, ...] = (len(self._found),)
-        self._found.append(row if before == row.before else replace(row, before=before))
+        places: tuple[int, ...] = (
+            self._put(row if before == row.before else replace(row, before=before)),
+        )
         for inner, inner_row in self._within.get(number, ()):
             places += self._add(inner, inner_row, before)
         self._places[number] = places
@@ -146,9 +158,7 @@ class _Numbering:
     def _waited(self, wait: Wait) -> tuple[int, ...]:
         if wait.tasks is not None:
             return tuple(p for t in wait.tasks for p in self._places.get(t, ()))
-        # When the tasks that no other waits for have ended, all have.
-        has_successor = {b for row in self._found for b in row.before}
-        return tuple(k for k in range(len(self._found)) if k not in has_successor)
+        return tuple(self._last)
 
 
 def _time(task: Task) -> float:
@@ -209,15 +219,20 @@ def _ran(graph: Graph) -> list[Task]:
 def _lines(graph: Graph, run: int) -> list[dict[str, Any]]:
     ran = _ran(graph)
     start_s = min((t.start_s for t in ran), default=0.0)
-    return [_cells(t, graph, run, start_s) for t in ran]
+    texts = _waited(graph.waits)
+    numbers = sorted(texts)
+    lines = []
+    for t in ran:
+        place = bisect_right(numbers, t.id)
+        waited = texts[numbers[place - 1]] if place else ""
+        lines.append({**_cells(t, run, start_s), "workers": graph.workers, "waited": waited})
+    return lines
 
 
-def _cells(task: Task, graph: Graph, run: int, start: float) -> dict[str, Any]:
-    waits = [w for w in graph.waits if w.n_before <= task.id]
+def _cells(task: Task, run: int, start: float) -> dict[str, Any]:
     return {
         "label": task.label,
         "size": f"{task.size:g}" if task.size != int(task.size) else int(task.size),
-        "workers": graph.workers,
         "isolation": isolation_of(task),
         "time_s": f"{_time(task):.9f}",
         "cpu_time_s": f"{task.cpu_s:.9f}",
@@ -228,19 +243,18 @@ def _cells(task: Task, graph: Graph, run: int, start: float) -> dict[str, Any]:
         "task": task.id,
         "worker": task.worker,
         "after": " ".join(map(str, task.before)),
-        "waited": _waited(waits),
         "parent": "" if task.parent is None else task.parent.id,
         "priority": task.priority,
     }
 
 
-def _waited(waits: Sequence[Wait]) -> str:
-    """Write the waits just before a task: how many tasks came before, and which were meant."""
-    if not waits:
-        return ""
-    last = [w for w in waits if w.n_before == waits[-1].n_before]
-    names = [_ALL if w.tasks is None else ",".join(map(str, w.tasks)) for w in last]
-    return f"{last[0].n_before}:{'+'.join(names)}"
+def _waited(waits: Sequence[Wait]) -> dict[int, str]:
+    """Write the waits after each number of tasks: that number, and which tasks were meant."""
+    names: dict[int, list[str]] = {}
+    for wait in waits:
+        name = _ALL if wait.tasks is None else ",".join(map(str, wait.tasks))
+        names.setdefault(wait.n_before, []).append(name)
+    return {n: f"{n}:{'+'.join(own)}" for n, own in names.items()}
 
 
 def read_trace(path: Path | str) -> pd.DataFrame:

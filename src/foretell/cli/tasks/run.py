@@ -77,7 +77,7 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
     outcomes: list[dict[str, Any]] = []
     try:
         failure = _run_all(program, given, outcomes, forecast)
-    except (KeyboardInterrupt, ForetellError) as error:  # what ended is kept
+    except (KeyboardInterrupt, SystemExit, ForetellError) as error:  # what ended is kept
         if outcomes or isinstance(error, KeyboardInterrupt):
             _tell(program, outcomes, output, given, as_json=as_json)
         raise
@@ -98,20 +98,25 @@ def _tell(
         _write(graphs, output, append=given["append"])
     shown = [{k: v for k, v in outcome.items() if k != "graphs"} for outcome in outcomes]
     if as_json:
-        echo_json({"runs": shown})
+        echo_json({"runs": shown, "notes": _notes(outcomes, graphs)})
     elif outcomes:
-        from foretell.tasks.declare import PROTECTION
-        from foretell.tasks.graph import TURNS
         from foretell.tasks.text import outcome_text
 
         echo(outcome_text(shown, program.varied))
-        if any(graph.takes_turns for graph in graphs):
-            echo(TURNS)
-        notes = [note for outcome in outcomes for note in outcome.get("notes", ())]
-        if any(graph.has_sandbox for graph in graphs):
-            notes.append(PROTECTION)
-        for note in dict.fromkeys(notes):
+        for note in _notes(outcomes, graphs):
             echo(note)
+
+
+def _notes(outcomes: list[dict[str, Any]], graphs: list[Graph]) -> list[str]:
+    """Say what to know about runs: whether workers took turns, and what a sandbox protects from."""
+    from foretell.tasks.declare import PROTECTION
+    from foretell.tasks.graph import TURNS
+
+    found = [TURNS] if any(graph.takes_turns for graph in graphs) else []
+    found += [note for outcome in outcomes for note in outcome.get("notes", ())]
+    if any(graph.has_sandbox for graph in graphs):
+        found.append(PROTECTION)
+    return list(dict.fromkeys(found))
 
 
 def _run_all(
@@ -127,6 +132,9 @@ def _run_all(
                     graphs = program.run(settings, **over)
             except ForetellError:
                 raise
+            except BaseExceptionGroup as group:
+                _pass_on(group)
+                return _failure(group, program)
             except Exception as error:
                 return _failure(error, program)
             outcomes.append(_outcome(settings, graphs))
@@ -136,9 +144,21 @@ def _run_all(
     return None
 
 
-def _failure(error: Exception, program: Program) -> str:
+def _pass_on(group: BaseExceptionGroup[BaseException]) -> None:
+    """Raise what is to end this command: Ctrl-C, or the exit of bodies if nothing else failed."""
+    for kind in (KeyboardInterrupt, SystemExit):
+        found, others = group.split(kind)
+        if found is None or (kind is SystemExit and others is not None):
+            continue
+        first: BaseException = found
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
+
+
+def _failure(error: BaseException, program: Program) -> str:
     """Tell what a program raised: of errors of tasks how many, and the first with its task."""
-    if not isinstance(error, ExceptionGroup):
+    if not isinstance(error, BaseExceptionGroup):
         return f"{type(error).__name__}{program.place_of(error)}: {error_lines(error)[0]}"
     first = error.exceptions[0]
     place = f" {note}" if (note := next(iter(getattr(first, "__notes__", ())), "")) else ""

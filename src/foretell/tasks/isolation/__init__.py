@@ -14,10 +14,11 @@ def open_isolation(options: Options, graph: Graph) -> Place:
     """Open what runs isolated tasks of a graph; it is never weaker than its name says."""
     from foretell.tasks.isolation.enclave import require_enclave
     from foretell.tasks.isolation.sandbox import Sandboxes
-    from foretell.tasks.places import Processes
+    from foretell.tasks.places import Processes, refuse_keys
 
     if options.isolation == "process":
-        return Processes(graph.workers)
+        refuse_keys(graph)
+        return Processes(graph.workers, is_isolation=True)
     if options.isolation == "enclave" and options.allow != "sandbox":
         require_enclave()
     return Sandboxes(graph.owner)

@@ -5,38 +5,38 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import resource
 import struct
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _SIGKILL = 1, 4, 38, 9
 _SECCOMP, _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 317, 444, 445, 446
 _SET_MODE_FILTER, _GET_ACTION, _NEW_LISTENER = 1, 2, 8
 _ALLOW, _NOTIFY, _KILL, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x80000000, 0x00050000
-_EPERM, _ENOTTY, _ENOSYS = 1, 25, 38
+_EPERM, _EACCES, _ENOTTY, _ENOSYS = 1, 13, 25, 38
 _ARCHITECTURE = 0xC000003E  # x86-64
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 #: How many of Landlock's rights over files each version knows; the last is of all later ones.
 _N_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP, _SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
 _LOAD, _EQUAL, _MORE, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_X32, _CLONE_THREAD = 0x40000000, 0x00010000
-_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST = 0, 4, 16  # in what a filter sees of a system call
+_X32, _CLONE_THREAD, _O_TRUNC = 0x40000000, 0x00010000, 0o1000
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_ARGUMENTS = 0, 4, 16  # in what a filter sees of a system call
 
 #: What a Python process needs to compute, to read what Landlock lets it read, and to answer.
 _ALLOWED = {
-    "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7,
+    "read": 0, "write": 1, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7,
     "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13,
     "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "readv": 19, "writev": 20,
     "access": 21, "select": 23, "sched_yield": 24, "mremap": 25, "madvise": 28, "dup": 32,
-    "nanosleep": 35, "getpid": 39, "exit": 60, "uname": 63, "fcntl": 72, "getcwd": 79,
+    "nanosleep": 35, "getpid": 39, "exit": 60, "uname": 63, "getcwd": 79,
     "readlink": 89, "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "sysinfo": 99,
     "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108,
     "sigaltstack": 131, "gettid": 186, "time": 201, "futex": 202, "sched_getaffinity": 204,
     "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230,
-    "exit_group": 231, "openat": 257, "newfstatat": 262, "readlinkat": 267, "pselect6": 270,
+    "exit_group": 231, "newfstatat": 262, "readlinkat": 267, "pselect6": 270,
     "ppoll": 271, "set_robust_list": 273, "get_robust_list": 274, "getrandom": 318,
     "membarrier": 324, "statx": 332, "rseq": 334, "faccessat2": 439, "getdents64": 217,
 }  # fmt: skip
@@ -44,14 +44,18 @@ _ALLOWED = {
 _REFUSED = {"ioctl": (16, _ENOTTY), "prctl": (157, _EPERM), "prlimit64": (302, _EPERM),
             "sched_setaffinity": (203, _EPERM), "clone3": (435, _ENOSYS), "mbind": (237, _EPERM),
             "get_mempolicy": (239, _EPERM), "set_mempolicy": (238, _EPERM)}  # fmt: skip
-_CLONE, _TGKILL, _SENDMSG = 56, 234, 46
+_SENDMSG = 46
+#: What a file descriptor may be asked: its flags, and a copy of it; not to signal its owner, say.
+_F_GETFD, _F_SETFD, _F_GETFL, _F_DUPFD_CLOEXEC = 1, 2, 3, 1030
+#: What one of its arguments decides about.
+_WITH_ARGUMENTS = {"open": 2, "clone": 56, "fcntl": 72, "tgkill": 234, "openat": 257}
 #: Names of what is stopped, for messages.
 _STOPPED = {
-    "clone": 56, "fork": 57, "vfork": 58, "execve": 59, "kill": 62, "socket": 41, "connect": 42,
+    "fork": 57, "vfork": 58, "execve": 59, "kill": 62, "socket": 41, "connect": 42,
     "sendto": 44, "sendmsg": 46, "bind": 49, "listen": 50, "socketpair": 53, "ptrace": 101,
     "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87, "symlink": 88,
     "chmod": 90, "chown": 92, "truncate": 76, "ftruncate": 77, "setuid": 105, "setgid": 106,
-    "mknod": 133, "chroot": 161, "mount": 165, "init_module": 175, "tkill": 200, "tgkill": 234,
+    "mknod": 133, "chroot": 161, "mount": 165, "init_module": 175, "tkill": 200,
     "mkdirat": 258, "unlinkat": 263, "renameat": 264, "unshare": 272, "perf_event_open": 298,
     "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "seccomp": 317,
     "memfd_create": 319, "bpf": 321, "execveat": 322, "userfaultfd": 323, "io_uring_setup": 425,
@@ -59,7 +63,10 @@ _STOPPED = {
     "pipe2": 293, "shmget": 29, "setrlimit": 160, "fchmodat": 268, "linkat": 265, "symlinkat": 266,
 }  # fmt: skip
 
-_libc = ctypes.CDLL(None, use_errno=True)
+try:
+    _libc: Any = ctypes.CDLL(None, use_errno=True)
+except TypeError:  # Windows, where nothing can be confined
+    _libc = None
 
 
 def system_call_name(number: int) -> str:
@@ -68,7 +75,7 @@ def system_call_name(number: int) -> str:
     >>> system_call_name(41), system_call_name(999)
     ('socket', 'number 999')
     """
-    names = {n: name for name, n in _STOPPED.items()}
+    names = {n: name for name, n in (_STOPPED | _WITH_ARGUMENTS).items()}
     return names.get(number, f"number {number}")
 
 
@@ -120,6 +127,8 @@ def forbid_sending() -> None:
 
 
 def _limit(memory_bytes: int | None) -> None:
+    import resource  # which Windows has not
+
     limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_NOFILE: 64}
     if memory_bytes is not None:
         limits[resource.RLIMIT_AS] = memory_bytes
@@ -161,20 +170,27 @@ def _program() -> list[bytes]:
         found += _jump(_EQUAL, number, _ALLOW)
     for number, error in _REFUSED.values():
         found += _jump(_EQUAL, number, _ERRNO | error)
-    found += _argument(_CLONE, struct.pack("HBBI", _BITS, 0, 1, _CLONE_THREAD))
-    found += _argument(_TGKILL, struct.pack("HBBI", _EQUAL, 0, 1, os.getpid()))
+    found += _if("clone", 0, [(_BITS, _CLONE_THREAD)], _ALLOW, _NOTIFY)
+    found += _if("tgkill", 0, [(_EQUAL, os.getpid())], _ALLOW, _NOTIFY)
+    asked = (_F_GETFD, _F_SETFD, _F_GETFL, _F_DUPFD_CLOEXEC)
+    found += _if("fcntl", 1, [(_EQUAL, one) for one in asked], _ALLOW, _NOTIFY)
+    # Before its third version, Landlock lets a file that may be read be emptied as it is opened.
+    for name, place in (("open", 1), ("openat", 2)):
+        found += _if(name, place, [(_BITS, _O_TRUNC)], _ERRNO | _EACCES, _ALLOW)
     return [*found, _statement(_RETURN, _NOTIFY)]
 
 
-def _argument(number: int, test: bytes) -> list[bytes]:
-    """Allow a system call only if its first argument passes a test."""
-    return [
-        struct.pack("HBBI", _EQUAL, 0, 4, number),
-        _statement(_LOAD, _AT_FIRST),
-        test,
-        _statement(_RETURN, _ALLOW),
-        _statement(_RETURN, _NOTIFY),
+def _if(
+    name: str, place: int, tests: Sequence[tuple[int, int]], passed: int, failed: int
+) -> list[bytes]:
+    """Decide on a system call by one of its arguments: whether it passes any of some tests."""
+    found = [
+        struct.pack("HBBI", _EQUAL, 0, len(tests) + 3, _WITH_ARGUMENTS[name]),
+        _statement(_LOAD, _AT_ARGUMENTS + 8 * place),
     ]
+    for k, (test, value) in enumerate(tests):
+        found.append(struct.pack("HBBI", test, len(tests) - k, 0, value))
+    return [*found, _statement(_RETURN, failed), _statement(_RETURN, passed)]
 
 
 def _statement(code: int, value: int) -> bytes:

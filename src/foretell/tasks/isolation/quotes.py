@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from foretell.errors import UsageError
 from foretell.tasks.isolation.sealing import IntegrityError
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ _HEADER, _REPORT, _SIGNATURE, _KEY = 48, 384, 64, 64
 _VERSION, _ECDSA_P256, _PEM_CHAIN = 3, 2, 5
 _DEBUG = 0b10
 _MOST_BYTES = 2**20
+_LEAST_NONCE = 32
+#: The hash of the key with which Intel signs its quoting enclaves.
+_INTEL = bytes.fromhex("8c4f5775d796503e96137f77c68a829a0056ac8ded70140b081b094490c57bff")
 
 
 @dataclass(frozen=True)
@@ -86,12 +90,16 @@ class Expected:
 
     Attributes
     ----------
+    nonce
+        What the enclave was asked with: 32 bytes or more, so that nobody guesses it.
     roots
         The certificates that a chain must end in, in PEM: Intel's, in production.
     tcb
         Status of each security version of processors that the maker has published, by its hex.
     statuses
         Those that are good enough.
+    quoting_signer
+        The hash of the key that signed the quoting enclave: Intel's, in production.
     """
 
     mrenclave: bytes
@@ -100,6 +108,14 @@ class Expected:
     roots: bytes
     tcb: Mapping[str, str]
     statuses: tuple[str, ...] = ("UpToDate",)
+    quoting_signer: bytes = _INTEL
+
+    def __post_init__(self) -> None:
+        if not _LEAST_NONCE <= len(self.nonce) <= 64:
+            raise UsageError(
+                f"a nonce must have {_LEAST_NONCE} to 64 bytes, not {len(self.nonce)}: make one "
+                "with os.urandom"
+            )
 
 
 def verify_quote(quote: Quote, expected: Expected, at: datetime | None = None) -> None:
@@ -107,11 +123,19 @@ def verify_quote(quote: Quote, expected: Expected, at: datetime | None = None) -
     signature = _Signature.of(quote.content[_HEADER + _REPORT :])
     leaf = _trusted_leaf(signature.chain, expected.roots, at or datetime.now(UTC))
     _check_signature(leaf, signature.qe_signature, signature.qe_report, "the quoting enclave")
+    _check_quoting(signature.qe_report, expected)
     bound = hashlib.sha256(signature.key + signature.authentication).digest()
     if signature.qe_report[320:352] != bound:
         raise IntegrityError("the quoting enclave vouches for another attestation key")
     _check_signature(_public_key(signature.key), signature.signature, quote.signed, "the quote")
     _check_content(quote, expected)
+
+
+def _check_quoting(report: bytes, expected: Expected) -> None:
+    if report[48] & _DEBUG:
+        raise IntegrityError("the quoting enclave runs in debug mode, and may have signed anything")
+    if report[128:160] != expected.quoting_signer:
+        raise IntegrityError("the quoting enclave is signed by another: its MRSIGNER differs")
 
 
 def _check_content(quote: Quote, expected: Expected) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import fcntl
 import hashlib
 import json
 import os
@@ -18,11 +17,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from foretell import _version
 from foretell.errors import ForetellError, Option, UsageError
-from foretell.tasks.copies import Written, check_sendable, have_common_memory
+from foretell.tasks.copies import Written, check_sendable
 from foretell.tasks.declare import TaskFunction
 from foretell.tasks.isolation.confine import missing_restrictions, system_call_name
 from foretell.tasks.isolation.sealing import (
@@ -32,17 +31,19 @@ from foretell.tasks.isolation.sealing import (
     KeyPair,
     OwnerKey,
     Sealed,
+    ValueKey,
     frame_length,
     frames,
     gathered,
     require_cryptography,
 )
-from foretell.tasks.isolation.worker import CALL, READ_BYTES, READY, REFUSED
-from foretell.tasks.places import Place, WorkerLost, check_importable
+from foretell.tasks.isolation.worker import CALL, NO_MEMORY, READ_BYTES, READY, REFUSED
+from foretell.tasks.places import Place, WorkerLost, check_apart, check_importable
 
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80
 _START_S = 60.0
+_LEAST_MEMORY = 2**32
 #: The names of errors that are shown of sealed tasks.
 _KNOWN = {
     name
@@ -68,6 +69,14 @@ def check_system() -> None:
             f"this system cannot confine a task: it lacks {'; '.join(missing)}. Use "
             "isolation='process', which protects nothing, or another machine."
         )
+
+
+def usual_memory() -> int:
+    """Return how much memory a sandbox may have: half of this machine's, or 4 GiB if that is more.
+
+    It is counted in addresses, of which libraries reserve more than they use.
+    """
+    return max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, _LEAST_MEMORY)
 
 
 def library_paths() -> Iterator[Path]:
@@ -106,7 +115,7 @@ class Sandbox:
             "file": str(file),
             "path": path,
             "read": [str(p) for p in dict.fromkeys([*library_paths(), file]) if p.exists()],
-            "memory_bytes": memory_bytes,
+            "memory_bytes": usual_memory() if memory_bytes is None else memory_bytes,
             "exchange": os.urandom(16).hex(),
         }
         self._socket, theirs = socket.socketpair()
@@ -123,11 +132,15 @@ class Sandbox:
         )
         theirs.close()
         self._listener = -1
+
+    def start(self) -> Self:
+        """Exchange keys and have the module loaded; meanwhile another thread can end it."""
         try:
             self._start()
         except BaseException:
             self.close()
             raise
+        return self
 
     def _start(self) -> None:
         pair = KeyPair()
@@ -145,7 +158,8 @@ class Sandbox:
         self._socket.settimeout(None)
         code_hash = hashlib.sha256(self.file.read_bytes()).digest()
         keys = pair.shared(other, bytes.fromhex(self._asked["exchange"]), code_hash)
-        self._send, self._receive = Cipher(keys[0], 0), FrameReader(Cipher(keys[1], 1))
+        self._send = Cipher(keys[0], 0)
+        self._receive = FrameReader(Cipher(keys[1], 1), self._asked["memory_bytes"])
         told = self._answer(f"the module {self.file}", 0, READY)
         if "error" in told:
             raise UsageError(
@@ -159,32 +173,29 @@ class Sandbox:
         """Run a task; return its result and what it changed. A lost worker is not replaced."""
         self._n_calls += 1
         name = f"task '{function.label}'"
-        asked = {
-            "name": function.body.__qualname__,
-            "values": [_sent(value) for value in values],
-            "owner": None if owner is None else owner.key,
-        }
+        result = None if owner is None else owner.key_of()
+        asked = _asked(function, values, owner, result)
         try:
             for some in gathered(frames(self._send, self._n_calls, CALL, asked)):
                 self._socket.sendall(some)
         except OSError:
             raise self._lost(name) from None
         found: Any = self._answer(name, self._n_calls, None)
-        if owner is not None:
-            return self._sealed(found, name), []
+        if result is not None:
+            return self._sealed(found, name, result), []
         if "error" in found:
             text = f": {found['text']}" if found["text"] else ""
             raise TaskError(f"{name} raised {found['error'][0]}{text}")
         return found["result"], found["changes"]
 
-    def _sealed(self, found: Any, name: str) -> Sealed:
-        """Take a sealed result; the task itself may have sent anything."""
+    def _sealed(self, found: Any, name: str, key: ValueKey) -> Sealed:
+        """Take a result that is sealed with a key; the task itself may have sent anything."""
         if isinstance(found, dict) and set(found) == {"error", "text"}:
             names = found["error"] if isinstance(found["error"], list) else []
             known = [one for one in names if isinstance(one, str) and one in _KNOWN]
             raise TaskError(f"{name} raised {known[0] if known else 'an error'}")
         content = found.get("sealed") if isinstance(found, dict) and len(found) == 1 else None
-        if not isinstance(content, bytes):
+        if not isinstance(content, bytes) or not _opens(key, Sealed(content)):
             self.close()
             raise IntegrityError(f"{name}: its answer is not sealed; the channel is closed")
         return Sealed(content)
@@ -222,11 +233,9 @@ class Sandbox:
         found = self._received
         while len(found) < n:
             try:
-                ready, _, _ = select.select([self._socket.fileno(), self._listener], [], [])
-                if self._socket.fileno() in ready:
-                    part = self._socket.recv(max(n - len(found), READ_BYTES))
-                else:
+                if not self._is_answered():
                     raise self._stopped(name)
+                part = self._socket.recv(max(n - len(found), READ_BYTES))
             except (OSError, ValueError):  # closed meanwhile, by whoever interrupts
                 raise self._lost(name) from None
             if not part:
@@ -236,8 +245,17 @@ class Sandbox:
         del found[:n]
         return taken
 
+    def _is_answered(self) -> bool:
+        """Wait for the process; return whether it has sent something, or else was stopped."""
+        watched = select.poll()  # which takes descriptors of any number
+        for place in (self._socket.fileno(), self._listener):
+            watched.register(place, select.POLLIN)
+        return self._socket.fileno() in dict(watched.poll())
+
     def _stopped(self, name: str) -> WorkerLost:
         """Name the forbidden system call, and kill the process that made it."""
+        import fcntl  # which Windows has not
+
         told = bytearray(_NOTIFICATION_BYTES)
         try:
             fcntl.ioctl(self._listener, _NOTIFICATION, told, True)
@@ -262,10 +280,13 @@ class Sandbox:
             return "hung up"
         if self._is_sealed:
             return "ended"
+        if code == NO_MEMORY:
+            return "ran out of memory"
         if code >= 0:
             return f"ended with code {code}"
         if -code == signal.SIGSYS:
-            return "was killed by SIGSYS, for the system call 'sendmsg'"
+            # The kernel does not tell which: these end a process without asking first.
+            return "was killed by SIGSYS, for 'sendmsg', 'seccomp' or a call of another processor"
         return f"was killed by {signal.Signals(-code).name}"
 
     @property
@@ -288,8 +309,39 @@ class Sandbox:
             self._listener = -1
 
 
-def _sent(value: Any) -> Any:
-    return {"sealed": value.content} if isinstance(value, Sealed) else value
+def _asked(
+    function: TaskFunction, values: tuple[Any, ...], owner: OwnerKey | None, result: ValueKey | None
+) -> dict[str, Any]:
+    """Describe a call; a sealed one brings keys of its own values, and not that of the owner."""
+    keys = [
+        owner.key_of(value) if owner is not None and isinstance(value, Sealed) else None
+        for value in values
+    ]
+    return {
+        "name": function.body.__qualname__,
+        "values": [v.content if k else v for v, k in zip(values, keys, strict=True)],
+        "keys": [None if key is None else (key.name, key.key) for key in keys],
+        "result": None if result is None else (result.name, result.key),
+    }
+
+
+def _opens(key: ValueKey, sealed: Sealed) -> bool:
+    try:
+        key.open(sealed)
+    except Exception:  # what it says, the task may have chosen
+        return False
+    return True
+
+
+def _file_of(function: TaskFunction) -> Path:
+    """Return the file of a task's module; raise a UsageError if there is none."""
+    file = Path(function.body.__code__.co_filename)
+    if not file.is_file():
+        raise UsageError(
+            f"task '{function.label}' is in no file, but in {file}, and a sandbox loads the file "
+            "of a task; put it into a module, a file that ends with .py"
+        )
+    return file.resolve()
 
 
 class Sandboxes(Place):
@@ -309,12 +361,9 @@ class Sandboxes(Place):
         """Raise an error if a call cannot run in a sandbox."""
         check_system()
         check_importable(function)
+        _file_of(function)
         check_sendable(function, values)
-        if have_common_memory(function, values):
-            raise UsageError(
-                f"task '{function.label}' writes data that is also another argument; an isolated "
-                "task has copies of them, which are no longer the same"
-            )
+        check_apart(function, values)
         if function.options.sealed:
             if self._owner is None:
                 raise UsageError(
@@ -329,6 +378,7 @@ class Sandboxes(Place):
 
     def call(self, function: TaskFunction, values: tuple[Any, ...], worker: int) -> Any:
         """Run a task in the sandbox of a worker."""
+        check_apart(function, values)  # among them may be results, which were not known before
         sandbox = self._sandbox(function, worker)
         owner = self._owner if function.options.sealed else None
         here = Written(function, values)
@@ -341,14 +391,15 @@ class Sandboxes(Place):
         with self._lock:
             found = self._found.get((worker, module, is_sealed))
         if found is None or not found.is_open:
-            file = Path(function.body.__code__.co_filename).resolve()
+            file = _file_of(function)
             found = Sandbox(module, file, is_sealed=is_sealed)
             with self._lock:
-                self._found[worker, module, is_sealed] = found
+                self._found[worker, module, is_sealed] = found  # so that it can be ended
                 is_ending = self._is_ending
             if is_ending:  # it was started while all were ended
                 found.close()
                 raise WorkerLost(f"task '{function.label}' was ended")
+            found.start()
         return found
 
     def interrupt(self) -> None:

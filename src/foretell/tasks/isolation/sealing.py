@@ -19,6 +19,8 @@ from foretell.files.directory import write_whole
 CHUNK = 2**20
 _MAGIC = b"foretell sealed 1\n"
 _ID, _KEY = 16, 32
+_START = len(_MAGIC) + _ID  # where the content of a sealed value begins
+#: The most bytes that describe a value, beside the content of its arrays, and that a value has.
 _MOST_HEADER = 2**26
 _MOST_SEALED = 2**34
 _PREFIX = struct.Struct("<QIBB")  # task, argument, type, whether it is the last chunk
@@ -59,6 +61,11 @@ def pack(value: Any) -> list[bytes | memoryview]:
             "a list or dict that contains itself, or is nested too deeply, cannot be sent to an "
             "isolated task"
         ) from None
+    if len(header) > _MOST_HEADER:
+        raise UsageError(
+            "a value of so many parts cannot be sent to an isolated task: they take "
+            f"{len(header):,} bytes, and may take {_MOST_HEADER:,}; put numbers into arrays"
+        )
     return [header, *buffers]
 
 
@@ -115,7 +122,7 @@ def unpack(parts: list[bytes]) -> Any:
         header = json.loads(parts[0])
         left = iter(parts[1:])
         return _built(header, left)
-    except (ValueError, TypeError, KeyError, IndexError, StopIteration, RecursionError) as error:
+    except Exception as error:  # whoever sends it may have chosen it to raise anything
         raise IntegrityError(f"what arrived is not a value: {type(error).__name__}") from None
 
 
@@ -245,12 +252,19 @@ def frame_length(told: bytes) -> int:
 
 
 class FrameReader:
-    """Collects sealed frames into values, and accepts them only in order."""
+    """Collects sealed frames into values, and accepts them only in order.
 
-    def __init__(self, cipher: Cipher) -> None:
-        self._cipher = cipher
+    Parameters
+    ----------
+    most_bytes
+        A value that is larger is refused, as whoever sends it may go on forever.
+    """
+
+    def __init__(self, cipher: Cipher, most_bytes: int = _MOST_SEALED) -> None:
+        self._cipher, self._most_bytes = cipher, most_bytes
         self._parts: list[bytes] = []
         self._chunks: list[bytes] = []
+        self._n_bytes = 0
 
     def add(self, frame: bytes) -> tuple[int, int, Any] | None:
         """Take a frame; return task, type and value when it was the last of a value."""
@@ -261,6 +275,10 @@ class FrameReader:
         task, part, kind, flags = _PREFIX.unpack(prefix)
         if part != len(self._parts):
             raise IntegrityError("an argument is missing; the channel is closed")
+        self._n_bytes += len(frame)
+        most = self._most_bytes if part else min(self._most_bytes, _MOST_HEADER + CHUNK)
+        if self._n_bytes > most:
+            raise IntegrityError(f"a value has more than {most:,} bytes; the channel is closed")
         self._chunks.append(chunk)
         if flags & 1:
             self._parts.append(
@@ -269,7 +287,9 @@ class FrameReader:
             self._chunks = []
         if not flags & 2:
             return None
-        parts, self._parts = self._parts, []
+        if self._chunks:
+            raise IntegrityError("a value ends within an argument; the channel is closed")
+        parts, self._parts, self._n_bytes = self._parts, [], 0
         return task, kind, unpack(parts)
 
 
@@ -298,6 +318,47 @@ class Sealed:
         return f"Sealed({len(self.content):,} bytes)"
 
 
+class ValueKey:
+    """The key of one value, derived from that of its owner: it opens nothing else.
+
+    Parameters
+    ----------
+    name
+        What it was derived with; a sealed value begins with the name of its key.
+    """
+
+    def __init__(self, name: bytes, key: bytes) -> None:
+        self.name, self.key = name, key
+
+    def seal(self, value: Any) -> Sealed:
+        """Encrypt the value."""
+        content = b"".join(frames(Cipher(self.key, 0), 0, 0, value))
+        return Sealed(_MAGIC + self.name + content)
+
+    def open(self, sealed: Sealed) -> Any:
+        """Decrypt the value; raise an IntegrityError if it is another or was changed."""
+        content, start = sealed.content, _START
+        if content[:start] != _MAGIC + self.name or len(self.name) != _ID:
+            raise IntegrityError("this is not the sealed value of this key")
+        reader = FrameReader(Cipher(self.key, 0))
+        while start + _LENGTH.size <= len(content):
+            (length,) = _LENGTH.unpack_from(content, start)
+            start += _LENGTH.size
+            found = reader.add(content[start : start + length])
+            start += length
+            if found is not None:
+                if start != len(content):
+                    break
+                return found[2]
+        raise IntegrityError("a part of the sealed value is missing, or something was added")
+
+    def __repr__(self) -> str:
+        return "ValueKey(...)"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a key is not pickled: it would be readable wherever that goes")
+
+
 class OwnerKey:
     """The key of an owner of data; it is never written, printed or sent in the clear.
 
@@ -316,30 +377,16 @@ class OwnerKey:
 
     def seal(self, value: Any) -> Sealed:
         """Encrypt a value with a key of its own, derived from this one."""
-        name = os.urandom(_ID)
-        cipher = self._cipher(name)
-        return Sealed(_MAGIC + name + b"".join(frames(cipher, 0, 0, value)))
+        return self.key_of().seal(value)
 
     def open(self, sealed: Sealed) -> Any:
         """Decrypt a value; raise an IntegrityError if a bit of it was changed."""
-        content = sealed.content
-        start = len(_MAGIC) + _ID
-        if not content.startswith(_MAGIC) or len(content) < start:
-            raise IntegrityError("this is not a sealed value")
-        reader = FrameReader(self._cipher(content[len(_MAGIC) : start]))
-        while start + _LENGTH.size <= len(content):
-            (length,) = _LENGTH.unpack_from(content, start)
-            start += _LENGTH.size
-            found = reader.add(content[start : start + length])
-            start += length
-            if found is not None:
-                if start != len(content):
-                    break
-                return found[2]
-        raise IntegrityError("a part of the sealed value is missing, or something was added")
+        return self.key_of(sealed).open(sealed)
 
-    def _cipher(self, name: bytes) -> Cipher:
-        return Cipher(_derived(self.key, _MAGIC, name, _KEY), 0)
+    def key_of(self, sealed: Sealed | None = None) -> ValueKey:
+        """Return the key of one value, or of one that is yet to be sealed."""
+        name = os.urandom(_ID) if sealed is None else sealed.content[len(_MAGIC) : _START]
+        return ValueKey(name, _derived(self.key, _MAGIC, name, _KEY))
 
     def __repr__(self) -> str:
         return "OwnerKey(...)"

@@ -14,6 +14,8 @@ from types import ModuleType
 from typing import Any
 
 READY, CALL, ANSWER, REFUSED = 1, 2, 3, 4
+#: The exit code of a worker that cannot hold what it receives.
+NO_MEMORY = 12
 #: What is read at once, so that a small message takes one call.
 READ_BYTES = 2**16
 
@@ -37,13 +39,14 @@ def main(descriptor: int) -> None:
     socket.send_fds(channel, [b"!"], [listener])
     os.close(listener)
     confine.forbid_sending()
-    code_hash = hashlib.sha256(Path(asked["file"]).read_bytes()).digest()
+    code = Path(asked["file"]).read_bytes()
+    code_hash = hashlib.sha256(code).digest()
     keys = pair.shared(other, bytes.fromhex(asked["exchange"]), code_hash)
     receive = sealing.FrameReader(sealing.Cipher(keys[0], 0))
     send = sealing.Cipher(keys[1], 1)
     server = _Server(descriptor, receive, send, sealing)
     try:
-        module = _load(asked["module"], Path(asked["file"]))
+        module = load_code(asked["module"], asked["file"], code)
     except Exception as error:
         server.answer(0, READY, {"error": f"{type(error).__name__}: {error}"})
         os._exit(1)
@@ -59,13 +62,14 @@ def _warm_up(sealing: Any) -> None:
     pair.shared(pair.public, b"", b"")
 
 
-def _load(name: str, file: Path) -> ModuleType:
+def load_code(name: str, file: str, code: bytes) -> ModuleType:
+    """Load a module from the bytes that keys are bound to: its file may change meanwhile."""
     name = "__foretell_main__" if name == "__main__" else name
     spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    exec(compile(code, file, "exec", dont_inherit=True), vars(module))  # noqa: S102
     return module
 
 
@@ -82,32 +86,38 @@ class _Server:
                 self.answer(task, ANSWER, self._run(module, asked))
         except self._sealing.IntegrityError as error:
             self.answer(0, REFUSED, str(error))
+        except MemoryError:
+            os._exit(NO_MEMORY)
         os._exit(0)  # what Python does at its end is forbidden here
 
     def _run(self, module: ModuleType, asked: dict[str, Any]) -> dict[str, Any]:
         from foretell.tasks.copies import run_copied  # which is loaded before the confinement
 
-        owner = None
+        values = None
+        is_sealed = asked["result"] is not None
         try:
             function: Any = reduce(getattr, asked["name"].split("."), module)
-            values = asked["values"]
-            if asked["owner"] is not None:
-                owner = self._sealing.OwnerKey(asked["owner"])
-                values = [self._opened(owner, value) for value in values]
+            values = self._opened(asked["values"], asked["keys"])
             result, changes = run_copied(function, values)
-            if owner is not None:
-                return {"sealed": owner.seal(result).content}
+            if is_sealed:
+                key = self._sealing.ValueKey(*asked["result"])
+                return {"sealed": key.seal(result).content}
             found = {"result": result, "changes": changes}
             self._sealing.pack(found)  # what cannot be sent is an error of the task
             return found
         except Exception as error:
+            if values is None and isinstance(error, self._sealing.IntegrityError):
+                raise  # an argument was changed, which is no error of the task
             names = [kind.__name__ for kind in type(error).__mro__]
             # The text of an error of a sealed task may hold its data; the other end checks names.
-            return {"error": names, "text": str(error) if asked["owner"] is None else ""}
+            return {"error": names, "text": "" if is_sealed else str(error)}
 
-    def _opened(self, owner: Any, value: Any) -> Any:
-        is_sealed = isinstance(value, dict) and set(value) == {"sealed"}
-        return owner.open(self._sealing.Sealed(value["sealed"])) if is_sealed else value
+    def _opened(self, values: list[Any], keys: list[Any]) -> list[Any]:
+        sealing = self._sealing
+        return [
+            value if key is None else sealing.ValueKey(*key).open(sealing.Sealed(value))
+            for value, key in zip(values, keys, strict=True)
+        ]
 
     def _next(self) -> tuple[int, int, Any] | None:
         while True:
