@@ -51,8 +51,14 @@ def machine(
     else:
         echo(str(found))
         where = "kept for this user" if output is None else str(output)
-        echo(f"{where}: {default_path() if output is None else 'name it with --machine'}", err=True)
+        told = _from_home(default_path()) if output is None else "name it with --machine"
+        echo(f"{where}: {told}", err=True)
     echo_notes(found.notes())
+
+
+def _from_home(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def read_seconds(text: str, name: str) -> float:
