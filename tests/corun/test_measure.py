@@ -1,5 +1,6 @@
 """Measuring sets of programs: all is run once, a kill loses nothing, bad programs are named."""
 
+import itertools
 import json
 import os
 import signal
@@ -48,6 +49,17 @@ def test_all_kinds_of_runs_are_made_and_written(tmp_path):
     assert read_profile(tmp_path / "out/profiles/a.profile").wall_s > 0.5
     trace = read_trace(tmp_path / f"out/traces/{shifted.key}.trace")
     assert trace.about["jobs"] == [job.program for job in shifted.jobs]
+
+
+def test_repeats_alone_are_spread_over_the_whole_measurement(tmp_path):
+    runs = planned_runs(read_set(quick(tmp_path, n_programs=3, alone=4, pairs=6, shifted=6)))
+    assert [run.key for run in runs[:3]] == ["alone-a-0", "alone-b-0", "alone-c-0"]
+    places = [k for k, run in enumerate(runs) if run.kind == "alone" and run.repeat]
+    gaps = [b - a for a, b in itertools.pairwise(places)]
+    assert len(places) == 9
+    assert max(gaps) <= 3  # nine among fifteen others
+    assert places[-1] >= len(runs) - 3
+    assert [runs[k].repeat for k in places] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
 
 
 def test_repeats_of_a_program_are_told_from_programs_with_such_names(tmp_path):

@@ -139,10 +139,15 @@ class _Drawing:
 
 
 def planned_runs(given: CoRunSet) -> list[Planned]:
-    """Return all runs in the order to make them: alone first, then the others mixed by the seed."""
+    """Return all runs in the order to make them.
+
+    Each program alone once, then the others mixed by the seed. Repeats alone come evenly between
+    them: a machine that gets slower or faster meanwhile is the same for both in the median.
+    """
     names = sorted(given.program)
     drawing = _Drawing(random.Random(given.seed))  # noqa: S311 - no secret
-    alone = [Planned(ALONE, (name,), k) for k in range(given.alone) for name in names]
+    alone = [Planned(ALONE, (name,)) for name in names]
+    repeats = [Planned(ALONE, (name,), k) for k in range(1, given.alone) for name in names]
     pairs = list(combinations_with_replacement(names, 2))
     ordered = [pair for a, b in combinations(names, 2) for pair in ((a, b), (b, a))]
     triples: list[tuple[str, ...]] = list(combinations(names, 3))
@@ -154,4 +159,10 @@ def planned_runs(given: CoRunSet) -> list[Planned]:
     for pair in drawing.some(list(combinations(names, 2)), given.pinned):
         found += [Planned(PINNED, pair, pin=pin) for pin in PINS]
     drawing.draw.shuffle(found)
-    return [*alone, *found]
+    return [*alone, *_mixed_evenly(repeats, found)]
+
+
+def _mixed_evenly(*lists: list[Planned]) -> list[Planned]:
+    """Mix lists so that each keeps its order and is spread over the whole."""
+    places = [((k + 0.5) / len(own), run) for own in lists for k, run in enumerate(own)]
+    return [run for _, run in sorted(places, key=lambda place: place[0])]
