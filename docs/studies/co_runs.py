@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from benchmarks.corun import grouped
+from benchmarks.corun import IDLE, grouped, uncontended_noise
 from page import BLACK, BLUE, DOCS, EXAMPLES, ORANGE, STUDIES, Study, drawing, markdown, percent
 
 from foretell.corun.calibration import PAIR, RUNNING
@@ -40,6 +40,7 @@ from foretell.wording import counted
 WRITERS = frozenset({"tar", "write"})
 _PICTURED = "two-phases"
 _HORIZONS = (1, 2, 3)
+_PRIORITY = ", and measured jobs ran before them (`priority`)"
 
 
 def open_co_runs() -> Study:
@@ -53,7 +54,7 @@ def open_co_runs() -> Study:
     return Study(given.runs, given.page, given.pictures, given.quick)
 
 
-def facts(study: Study, runs: pd.DataFrame, scores: CoRunScores) -> str:
+def facts(study: Study, runs: pd.DataFrame, scores: CoRunScores, how: str = "") -> str:
     """Say what was measured, when and on what machine."""
     about = json.loads(study.runs.with_name("about.json").read_text(encoding="utf-8"))
     data = scores.measurement
@@ -65,7 +66,7 @@ def facts(study: Study, runs: pd.DataFrame, scores: CoRunScores) -> str:
         f"{about['cpu']} with {about['memory_bytes'] / 2**30:.1f} GiB of memory, a virtual "
         f"machine: {runs['key'].nunique()} runs ({counts}), of which {disturbed.get('ok', 0)} went "
         f"well and {disturbed.get('disturbed', 0)} were disturbed by others even when repeated, "
-        f"and are left out. Others kept {runs['other_load'].mean():.2f} cores busy meanwhile; "
+        f"and are left out. Others kept {runs['other_load'].mean():.2f} cores busy meanwhile{how}; "
         f"while jobs waited, others used {runs['disturbed'].mean():.3f} cores on average. The host "
         "gave "
         f"{runs['steal'].mean():.3f} cores to other virtual machines. Repeats of a program alone "
@@ -188,6 +189,15 @@ def errors(scores: CoRunScores) -> str:
         for name, own in scores.errors().items()
     ]
     text = markdown(("model", *QUESTIONS), rows)
+    return (
+        f"{text}\n{_gains_and_covers(scores)} Pairs that want no more than there is, so that they "
+        f"cannot slow each other, take {percent(uncontended_noise(scores.measurement))} more or "
+        f"less than alone.\n\n{left_out(scores)}\n{without_writers(scores)}"
+    )
+
+
+def _gains_and_covers(scores: CoRunScores) -> str:
+    used = set(scores.chosen.values())
     gains = "; ".join(
         f"{q} {-100 * g:+.0f} % ({-100 * high:+.0f} to {-100 * low:+.0f}) against *"
         f"{scores.best_baselines[q]}*"
@@ -195,10 +205,37 @@ def errors(scores: CoRunScores) -> str:
     )
     covers = ", ".join(f"{q} {100 * c:.0f} %" for q, c in scores.coverage().items())
     return (
-        f"{text}\nError of *{' and '.join(sorted(used))}* against the best baseline of each "
+        f"Error of *{' and '.join(sorted(used))}* against the best baseline of each "
         f"question, with 95 % intervals of a paired bootstrap over co-runs: {gains}.\n\n"
-        f"Intervals of 90 % cover: {covers}. Each interval was made without the program it is "
-        f"tested on.\n\n{left_out(scores)}\n{without_writers(scores)}"
+        f"Intervals of 90 % cover: {covers}. Each interval was made without the runs of the "
+        "program it is tested on."
+    )
+
+
+def on_an_idle_machine() -> str:
+    """Return the errors of all models on the second measurement."""
+    machine = read_machine(IDLE / "this.machine")
+    scores = score_co_runs(IDLE, machine=machine)
+    runs = pd.read_csv(IDLE / "runs.csv")
+    study = Study(IDLE / "runs.csv", STUDIES / "co-runs.md", DOCS / "pictures")
+    without = score_co_runs(IDLE, machine=machine.model_copy(update={"wake_s": 0.0}))
+    rows = [(name, *(percent(e) for e in own.values())) for name, own in scores.errors().items()]
+    alike = percent(uncontended_noise(scores.measurement))
+    earlier = "; ".join(
+        f"{q} {percent(a)} instead of {percent(b)}"
+        for q, a, b in zip(
+            QUESTIONS, scores.errors()[Fluid.name].values(), without.errors()[Fluid.name].values(),
+            strict=True,
+        )
+    )  # fmt: skip
+    return (
+        f"{facts(study, runs, scores)}\n\n{markdown(('model', *QUESTIONS), rows)}\n"
+        f"{_gains_and_covers(scores)}\n\nThe speed of this virtual machine changes by a tenth from "
+        "minute to minute: programs that want no more than there is, so that they cannot slow each "
+        f"other, take {alike} more or less than alone on average. No model can know that. A writer "
+        "to the disk wakes up thousands of times a second, and waits each time where others keep "
+        f"all cores busy: {1e6 * machine.wake_s:.0f} µs by `foretell corun machine`. With that, "
+        f"errors are {earlier}.\n\n{grouping(scores)}"
     )
 
 
@@ -325,10 +362,13 @@ def write_card(scores: CoRunScores) -> None:
 
 def write_calibration(scores: CoRunScores) -> None:
     """Write the errors that foretell brings along, for intervals without a fit of one's own."""
+    idle = score_co_runs(IDLE, machine=read_machine(IDLE / "this.machine"))
+    both = [one.predictions[Fluid.name] for one in (scores, idle)]
+    n_runs = sum(len({c.key for c in one.measurement.cases}) for one in (scores, idle))
     found = calibrated(
-        scores.predictions["fluid"],
-        f"{len({c.key for c in scores.measurement.cases})} co-runs of "
-        f"{len(scores.measurement.profiles)} programs, measured on 2 cores in foretell's own study",
+        {question: [p for one in both for p in one[question]] for question in QUESTIONS},
+        f"{n_runs} co-runs of {len(scores.measurement.profiles)} programs, measured on 2 cores of "
+        "two machines in foretell's own study",
     )
     path = DOCS.parent / "src" / "foretell" / "corun" / "calibration.json"
     text = json.dumps({"source": found.source, "errors": dict(found.errors)}, indent=1)
@@ -353,7 +393,8 @@ def main() -> None:
         if traces is not None:
             pictures["co-runs-traces"] = traces
     results = (
-        f"{facts(study, runs, scores)}\n\n## The programs alone\n\n{programs(runs, scores)}\n"
+        f"{facts(study, runs, scores, _PRIORITY)}\n\n"
+        f"## The programs alone\n\n{programs(runs, scores)}\n"
         "## How programs slow each other\n\n"
         "![Slowdowns of pairs, measured](../pictures/co-runs-matrix.svg)\n\n"
         f"## How far off each model is\n\n{errors(scores)}\n"
@@ -362,6 +403,7 @@ def main() -> None:
         f"## Measured against modelled, by program\n\n{biases(scores)}\n"
         f"## Groups\n\n{grouping(scores)}"
     )
+    results += f"\n## On an idle machine\n\n{on_an_idle_machine()}"
     if not study.is_quick:
         results += f"\n## The sequence-to-sequence model\n\n{ablations(scores)}"
     study.write(results, pictures)

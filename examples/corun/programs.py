@@ -1,4 +1,4 @@
-"""Twelve small programs of different kinds, of about two seconds each on one fast core.
+"""Twelve small programs of different kinds, of about four seconds each on one fast core.
 
     python programs.py NAME
 
@@ -24,12 +24,12 @@ def gemm(threads, rounds):
     os.environ.update(dict.fromkeys(THREADS, str(threads)))
     import numpy as np
 
-    a = np.random.default_rng(0).random((1200, 1200))
+    a = b = np.random.default_rng(0).random((1200, 1200))
     for _ in range(rounds):
-        a = a @ a / 600.0
+        a = a @ b / 600.0
 
 
-def triad(rounds=85):
+def triad(rounds=390):
     """Add long arrays: memory bandwidth."""
     import numpy as np
 
@@ -40,7 +40,7 @@ def triad(rounds=85):
         np.add(a, b, out=a)
 
 
-def gather(rounds=70):
+def gather(rounds=215):
     """Read a long array at random places: memory latency."""
     import numpy as np
 
@@ -51,7 +51,7 @@ def gather(rounds=70):
         np.take(values, places, out=out)
 
 
-def sort(rounds=150):
+def sort(rounds=380):
     """Sort numbers."""
     import numpy as np
 
@@ -60,14 +60,14 @@ def sort(rounds=150):
         np.sort(values)
 
 
-def compress(rounds=13):
+def compress(rounds=40):
     """Compress text."""
     text = b"".join(b"%d %d\n" % (k, k * k % 977) for k in range(200_000))
     for _ in range(rounds):
         zlib.compress(text, 6)
 
 
-def join(rounds=21):
+def join(rounds=70):
     """Join two tables of a database."""
     import sqlite3
 
@@ -85,23 +85,23 @@ def join(rounds=21):
         base.close()
 
 
-def write(rounds=95):
-    """Write pieces of 32 MiB, each of which must reach the disk before the next."""
-    piece = os.urandom(2**25)
+def write(rounds=14000):
+    """Write pieces of 256 KiB, each of which must reach the disk before the next."""
+    piece = os.urandom(2**18)
     with tempfile.TemporaryFile(dir=Path.cwd()) as file:
         for _ in range(rounds):
             os.pwrite(file.fileno(), piece, 0)
             os.fsync(file.fileno())
 
 
-def loop(rounds=50_000_000):
+def loop(rounds=190_000_000):
     """Count in Python: one thread, in the caches of a core."""
     total = 0
     for k in range(rounds):
         total += k
 
 
-def train(steps=90):
+def train(steps=150):
     """Train a small network, with one thread."""
     os.environ.update(dict.fromkeys(THREADS, "1"))
     import torch
@@ -117,7 +117,7 @@ def train(steps=90):
         optimizer.step()
 
 
-def tar(rounds=36):
+def tar(rounds=60):
     """Pack many small files, by a program of the system."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         Path(folder, "in").mkdir()
@@ -129,12 +129,12 @@ def tar(rounds=36):
 
 def two_phases():
     """Wait for input, then compute on two processes."""
-    time.sleep(1.0)
+    time.sleep(1.5)
     children = []
     for _ in range(2):
         child = os.fork()
         if child == 0:
-            loop(24_000_000)
+            loop(120_000_000)
             os._exit(0)
         children.append(child)
     for child in children:
@@ -142,8 +142,8 @@ def two_phases():
 
 
 PROGRAMS = {
-    "gemm-1": lambda: gemm(1, 38),
-    "gemm-2": lambda: gemm(2, 70),
+    "gemm-1": lambda: gemm(1, 72),
+    "gemm-2": lambda: gemm(2, 135),
     "triad": triad,
     "gather": gather,
     "sort": sort,

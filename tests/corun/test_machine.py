@@ -28,6 +28,8 @@ def test_a_machine_is_measured_and_read_again(tmp_path):
     assert {len(values) for values in found.sensitivities.values()} == {5}
     assert all(value >= 1 for values in found.sensitivities.values() for value in values)
     assert "memory bandwidth" in str(found)
+    assert 0 <= found.wake_s < 1
+    assert found.capacity().wake_s == found.wake_s
 
 
 def test_a_disturbed_measurement_is_kept_only_in_a_file_that_is_named(tmp_path, monkeypatch):

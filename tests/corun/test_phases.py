@@ -56,6 +56,15 @@ def test_two_phases_are_told_apart():
     assert [p.needs[CPU] for p in phases] == pytest.approx([0.05, 1.0], abs=0.05)
 
 
+def test_wakes_are_counted_where_a_profile_has_them():
+    trace = traced([0.2] * 80)
+    (phase,) = job_phases(trace, 8.0, 2, 0.0)
+    assert phase.wakes == 0
+    switches = {"n_switches": 50.0 * trace.times_s}
+    (phase,) = job_phases(Trace(trace.times_s, trace.columns | switches), 8.0, 2, 0.0)
+    assert phase.wakes == pytest.approx(50.0, rel=0.05)
+
+
 def test_what_the_kernel_did_for_a_job_is_needed_where_others_than_the_job_were_busy():
     trace = traced([0.5] * 80)
     others = np.cumsum([0.0] * 40 + [0.3] * 40) * 0.1

@@ -50,6 +50,8 @@ class Machine(pydantic.BaseModel):
     disk
         The busy time per second that writers can share: that of one writer, times how much more
         two of them write.
+    wake_s
+        How long a thread that wakes up waits for a core while others keep all of them busy.
     sensitivities
         Of a probe of each kind: how many times longer it takes beside bubbles of levels 0 to 4.
     other_load
@@ -65,6 +67,7 @@ class Machine(pydantic.BaseModel):
     stream_rate: Positive
     bandwidth: Positive
     disk: Positive
+    wake_s: pydantic.NonNegativeFloat = 0.0
     sensitivities: dict[str, list[Positive]]
     other_load: pydantic.NonNegativeFloat
     foretell: str = __version__
@@ -77,6 +80,7 @@ class Machine(pydantic.BaseModel):
             self.bandwidth,
             self.disk,
             self.thread_power,
+            self.wake_s,
         )
 
     def notes(self) -> list[str]:
@@ -97,6 +101,7 @@ class Machine(pydantic.BaseModel):
             f"disk: {number(self.disk, 3)} s of busy time per second",
             f"a core runs at {100 * self.core_speed:.0f} % while the others compute; "
             f"CPU time is shared by threads to the power of {number(self.thread_power, 2)}",
+            f"who wakes up while all cores are busy waits {number(1e6 * self.wake_s, 2)} µs",
             f"others kept {self.other_load:.2f} cores meanwhile",
             f"times longer beside bubbles{levels}",
         ]
@@ -229,6 +234,7 @@ class _Measuring:
             stream_rate=stream,
             bandwidth=max(bandwidth, stream),
             disk=disk,
+            wake_s=self._wake(),
             sensitivities={
                 "cpu": self._sensitivity("cpu", compute),
                 "memory": self._sensitivity("memory", stream),
@@ -268,6 +274,14 @@ class _Measuring:
         busy = min(1.0, float(job.trace.columns["disk_busy_s"][-1]) / job.wall_s)
         two = sum(self._run(self._bubble("disk"), self._bubble("disk")))
         return max(1.0, two / one) * max(busy, 0.1)
+
+    def _wake(self) -> float:
+        """Return how long who wakes up waits: a writer to the disk beside bubbles on all cores."""
+        alone = self._run(self._bubble("disk"))[0]
+        job = self._last.jobs[0]
+        per_s = float(job.trace.columns["n_switches"][-1]) / job.wall_s
+        beside = self._run(self._bubble("disk"), self._bubble("cpu", n_processes=self._n))[0]
+        return max(0.0, alone / beside - 1) / per_s if per_s > 0 else 0.0
 
     def _thread_power(self, compute: float) -> float:
         """Return how shares grow with threads: one thread beside a job that could use all cores."""

@@ -12,6 +12,8 @@ Array = NDArray[np.float64]
 
 #: The column of a trace with the CPU time of all that is not the job.
 OTHERS = "other_cpu_time_s"
+#: The column with how often a core was given to one of its threads; older profiles lack it.
+SWITCHES = "n_switches"
 _LEAST_BINS = 5  # in a phase
 _MOST_BINS = 600
 _LEAST_BIN_S = 0.1  # the kernel counts CPU time in steps of 0.01 s
@@ -52,7 +54,7 @@ def job_phases(
         if bandwidth > 0:
             needs[BANDWIDTH] = bandwidth * min(mean["cpu"], n_cores)
         seconds = float(edges[end] - edges[start])
-        found.append(Phase(seconds, needs, max(mean["cpu"] + mean["wait"], 1e-3)))
+        found.append(Phase(seconds, needs, max(mean["cpu"] + mean["wait"], 1e-3), mean["wakes"]))
     return found
 
 
@@ -77,6 +79,8 @@ def _binned(trace: Trace, wall_s: float, kernel_time_s: float) -> tuple[Array, d
         "cpu": rate("cpu_time_s"),
         "kernel": others * min(1.0, kernel_time_s / others_s) if others_s > 0 else others,
         "wait": rate("wait_time_s"),
+        # Alone, a thread is given a core when it wakes up, and hardly for another reason.
+        "wakes": rate(SWITCHES) if SWITCHES in trace.columns else np.zeros(n_bins),
         "disk": share * rate("disk_busy_s"),
     }
 

@@ -20,7 +20,7 @@ from foretell.corun.machine import (
     bubble_rate,
     inverted_bandwidth,
 )
-from foretell.corun.phases import OTHERS, job_phases
+from foretell.corun.phases import OTHERS, SWITCHES, job_phases
 from foretell.corun.running.child import PAUSE
 from foretell.corun.running.together import JobOrder, JobRun, RunTogether, run_together
 from foretell.decide.corun.jobs import JobNeeds
@@ -283,7 +283,7 @@ def check_samples(trace: Trace, wall_s: float) -> None:
     """Raise a ValueError if samples are too few, have gaps, or values that cannot be."""
     if len(trace) < LEAST_SAMPLES:
         raise ValueError(f"it has {len(trace)} samples, and {LEAST_SAMPLES} are needed")
-    for name in (*_COLUMNS, *({PAUSE, OTHERS} & trace.columns.keys())):
+    for name in (*_COLUMNS, *({PAUSE, OTHERS, SWITCHES} & trace.columns.keys())):
         values = trace.columns[name]
         if not np.isfinite(values).all() or (values < 0).any() or values.max() > 1e18:
             raise ValueError(f"its column '{name}' has values that cannot be")

@@ -1,6 +1,7 @@
 """The fluid model: what holds for all jobs, and cases that are worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from foretell.decide.corun.jobs import (
 )
 from foretell.errors import UsageError
 
-CAPACITY = Capacity(2, bandwidth=10.0, disk=1.0)
+CAPACITY = Capacity(2, bandwidth=10.0, disk=1.0, wake_s=1e-4)
 fractions = st.just(0.0) | st.floats(0.0, 1.0)  # what a job does not need at all is special
 seconds = st.floats(0.1, 20.0)
 
@@ -27,7 +28,8 @@ seconds = st.floats(0.1, 20.0)
 @st.composite
 def phases(draw):
     needs = {CPU: 2 * draw(fractions), BANDWIDTH: 10 * draw(fractions), DISK: draw(fractions)}
-    return Phase(draw(seconds), needs, draw(st.floats(0.5, 4)))
+    wakes = draw(st.just(0.0) | st.floats(0, 2e4))
+    return Phase(draw(seconds), needs, draw(st.floats(0.5, 4)), wakes)
 
 
 @st.composite
@@ -149,6 +151,26 @@ def test_ends_do_not_depend_on_which_resource_is_named_first():
     capacity = Capacity(1, disk=1.0)
     first = play_together([fast, slow, other], capacity).ends_s
     assert play_together([other, fast, slow], capacity).ends_s[1:] == pytest.approx(first[:2])
+
+
+def test_who_wakes_up_often_waits_where_others_leave_no_core_idle():
+    writer = CoJob(JobNeeds("writer", (Phase(10.0, {CPU: 0.2}, 0.2, wakes=1000.0),)))
+    busy = spin(seconds=1000.0)
+    capacity = Capacity(1, thread_power=0.0, wake_s=0.001)
+    # The other uses 0.8 of the core: 1000 times a second the writer waits 0.8 ms.
+    assert play_together([writer, busy], capacity).ends_s[0] == pytest.approx(18.0)
+    first, _ = play_together([writer, busy], capacity).stretches
+    assert first.speeds == pytest.approx((1 / 1.8, 1 - 0.2 / 1.8))
+    assert first.limits == (CPU, CPU)
+    # Without that, its fair share is more than it needs.
+    assert play_together([writer, busy], replace(capacity, wake_s=0.0)).ends_s[0] == pytest.approx(
+        10.0
+    )
+    # A core is idle, or the other is pinned to another one.
+    two = replace(capacity, n_cores=2)
+    assert play_together([writer, busy], two).ends_s[0] == pytest.approx(10.0)
+    apart = [replace(writer, cpus=frozenset({0})), replace(busy, cpus=frozenset({1}))]
+    assert play_together(apart, two).ends_s[0] == pytest.approx(10.0)
 
 
 def test_a_load_without_end_is_what_it_needs_on_average_from_beginning_to_end():

@@ -179,6 +179,43 @@ def _stretch(
 
 def _paces(active: Sequence[_Running], capacity: Capacity) -> list[tuple[float, str]]:
     """Return the speed of each running job, and the resource it waits for."""
+    found = _shared(active, capacity, [1.0] * len(active))
+    awake = _awake(active, capacity, [speed for speed, _ in found])
+    if min(awake, default=1.0) == 1.0:
+        return found
+    return [
+        (share * speed, limit or (CPU if share * speed < _TOLD else ""))
+        for share, (speed, limit) in zip(awake, _shared(active, capacity, awake), strict=True)
+    ]
+
+
+def _awake(active: Sequence[_Running], capacity: Capacity, speeds: Sequence[float]) -> list[float]:
+    """Return the share of its time in which a job that often wakes up does not wait for a core.
+
+    It waits where all want more CPU time than there is, and others leave no core idle: a job that
+    needs little of it, but often, such as one that writes and waits for the disk, is slower then
+    than shares of CPU time tell.
+    """
+    found = []
+    for run in active:
+        size = _size(capacity, CPU, run.job.cpus)
+        beside = [
+            (other.phase.needs.get(CPU, 0.0), speed)
+            for other, speed in zip(active, speeds, strict=True)
+            if other.job.cpus == run.job.cpus and other is not run
+        ]
+        wanted = run.phase.needs.get(CPU, 0.0) + math.fsum(need for need, _ in beside)
+        busy = math.fsum(need * speed for need, speed in beside) - (size - 1)
+        is_scarce = wanted > size * (1 + _NEAR)
+        waits = run.phase.wakes * capacity.wake_s * min(max(busy, 0.0), 1.0) if is_scarce else 0.0
+        found.append(1 / (1 + waits))
+    return found
+
+
+def _shared(
+    active: Sequence[_Running], capacity: Capacity, awake: Sequence[float]
+) -> list[tuple[float, str]]:
+    """Return the speed of each job while it is awake, and the resource it waits for."""
     pools: dict[tuple[str, frozenset[int] | None], Demand] = {}
     for j, run in enumerate(active):
         for resource, need in run.phase.needs.items():
@@ -190,7 +227,8 @@ def _paces(active: Sequence[_Running], capacity: Capacity) -> list[tuple[float, 
             if resource == CPU:
                 threads = max(run.phase.threads, need, _LEAST_WEIGHT)
                 weight = threads**capacity.thread_power
-            pools.setdefault((resource, cpus), (size, []))[1].append((j, need, weight))
+            asked = (j, need * awake[j], weight)
+            pools.setdefault((resource, cpus), (size, []))[1].append(asked)
     # In one order, whichever job is named first: rounds of sharing begin with the first resource.
     order = sorted(pools, key=lambda pool: (RESOURCES.index(pool[0]), sorted(pool[1] or ())))
     return [

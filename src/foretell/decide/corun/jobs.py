@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 CPU, BANDWIDTH, DISK = "CPU time", "memory bandwidth", "disk"
 RESOURCES = (CPU, BANDWIDTH, DISK)
@@ -25,14 +25,17 @@ class Phase:
         the time in which it keeps the disk busy.
     threads
         How many of its threads want to run at the same time.
+    wakes
+        How often per second one of its threads has waited for something else and needs a core.
     """
 
     seconds: float
     needs: Mapping[str, float] = field(default_factory=dict)
     threads: float = 1.0
+    wakes: float = 0.0
 
     def __post_init__(self) -> None:
-        numbers = [self.seconds, self.threads, *self.needs.values()]
+        numbers = [self.seconds, self.threads, self.wakes, *self.needs.values()]
         if not all(math.isfinite(n) and n >= 0 for n in numbers) or not self.needs.keys() <= {
             *RESOURCES
         }:
@@ -42,7 +45,8 @@ class Phase:
         """Return the phase on cores of another speed; it takes longer where they are too few."""
         longer = max(1.0, self.needs.get(CPU, 0.0) / n_cores)
         needs = {resource: need / longer for resource, need in self.needs.items()}
-        return Phase(self.seconds * longer / speed, needs, self.threads)
+        seconds = self.seconds * longer / speed
+        return replace(self, seconds=seconds, needs=needs, wakes=self.wakes * speed / longer)
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,17 @@ class JobNeeds:
         """Return the job with no need above what the machine has: alone it is not slowed."""
         sizes = {CPU: capacity.n_cores, BANDWIDTH: capacity.bandwidth, DISK: capacity.disk}
         phases = (
-            Phase(p.seconds, {r: min(n, sizes[r]) for r, n in p.needs.items()}, p.threads)
-            for p in self.phases
+            replace(p, needs={r: min(n, sizes[r]) for r, n in p.needs.items()}) for p in self.phases
         )
         return JobNeeds(self.name, tuple(phases), self.memory_bytes, self.is_endless)
 
     def steady(self) -> JobNeeds:
         """Return the job as a load without end that needs at any time what it needs on average."""
-        threads = math.fsum(p.seconds * p.threads for p in self.phases) / self.alone_s
-        phase = Phase(self.alone_s, {r: self.mean(r) for r in RESOURCES}, threads)
+        threads, wakes = (
+            math.fsum(p.seconds * getattr(p, name) for p in self.phases) / self.alone_s
+            for name in ("threads", "wakes")
+        )
+        phase = Phase(self.alone_s, {r: self.mean(r) for r in RESOURCES}, threads, wakes)
         return JobNeeds(self.name, (phase,), self.memory_bytes, is_endless=True)
 
 
@@ -122,6 +128,9 @@ class Capacity:
     thread_power
         How shares of CPU time grow with threads: 1 if each thread gets the same, 0 if each job
         does.
+    wake_s
+        How long a thread that wakes up waits for a core while others keep all of them busy; 0
+        where it is not known.
     """
 
     n_cores: int
@@ -129,6 +138,7 @@ class Capacity:
     bandwidth: float = math.inf
     disk: float = math.inf
     thread_power: float = 1.0
+    wake_s: float = 0.0
 
 
 def pinned(used: Sequence[float], n_cores: int) -> dict[str, list[frozenset[int]]]:
