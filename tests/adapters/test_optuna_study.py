@@ -34,7 +34,10 @@ def url(tmp_path_factory):
 
 def test_finished_trials_are_rows_of_parameters_and_results(url):
     found = read_optuna_study(url)
-    assert len(found.frame) == 39  # one was pruned
+    assert len(found.frame) == 39
+    (note,) = found.notes
+    assert "1 of 40 trials left out" in note
+    assert "pruned" in note
     assert set(found.frame.columns) == {"lr", "batch", "unused", "value", "duration_s", "accuracy"}
     assert {n for n, r in found.roles.items() if r == "parameter"} == {"lr", "batch", "unused"}
     best = found.frame["value"].idxmin()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -316,6 +317,15 @@ def test_pauses_count_where_the_server_is_idle():
     assert mean_s(busy) - mean_s(busy, pause_s=0.0) < 0.002
     with pytest.raises(NothingUsableError, match="which is the best attainable"):
         choose(Question(rare, Choices(SIZES, (1,)), 0.005), known, Player(known))
+
+
+def test_more_threads_than_cores_are_noted():
+    n_cores = len(os.sched_getaffinity(0))
+    given = {"effort": SHORT, "cache": None, "scenario": "single-stream"}
+    found = choose_deployment(f"{FILE}:small", (16,), vary={"threads": [n_cores + 1]}, **given)
+    assert any(f"than the {n_cores} cores" in note for note in found.measured.notes)
+    found = choose_deployment(f"{FILE}:small", (16,), vary={"threads": [n_cores]}, **given)
+    assert not any("More threads" in note for note in found.measured.notes)
 
 
 @pytest.fixture(scope="module")

@@ -95,6 +95,15 @@ def test_the_same_seed_gives_the_same_answer():
     assert predicted(seed=3).to_json() != predicted(seed=4).to_json()
 
 
+def test_what_a_change_saves_is_what_the_times_beside_it_say():
+    for scheduler in ("asha", "hyperband", "optuna-halving-auto"):
+        found = predicted(scheduler=scheduler, trials=16)
+        assert found.changes
+        for change in found.changes:
+            saved = 1 - change.time.median_s / found.time.median_s
+            assert change.saves == pytest.approx(saved)
+
+
 def test_text_and_json_tell_the_same():
     found = predicted(scheduler="asha", trials=30)
     values = json.loads(json.dumps(found.to_json()))
@@ -181,6 +190,11 @@ def test_a_model_that_knows_no_threads_says_so(model):
         ),
         ({"space": {**SPACE, "system": {"threads": 0}}}, "whole numbers from 1"),
         ({"space": {**SPACE, "fixed": {"width": 3}}}, "'width' is given twice"),
+        ({"space": {**SPACE, "fixed": {"threads": 4}}}, "must be under [system]"),
+        (
+            {"space": {"hyperparameters": {**SPACE["hyperparameters"], "threads": [1, 2]}}},
+            "must be under [system]",
+        ),
         ({"space": {**SPACE, "start_up_s": -1}}, "start_up_s"),
         ({"space": {**SPACE, "hyperparameter": {}}}, "hyperparameter"),
         ({"space": "missing.toml"}, "there is no space file"),

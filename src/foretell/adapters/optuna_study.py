@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretell.dataset import PARAMETER, Dataset, level_of_setting
 from foretell.errors import DatasetError, Option, UsageError, error_lines, listing, suggest
 from foretell.files.text_file import near_file
+from foretell.wording import counted
 
 if TYPE_CHECKING:
     import optuna
@@ -44,7 +46,8 @@ def read_optuna_study(url: str, name: str | None = None) -> Dataset:
     import pandas as pd
 
     study = _load(url, name)
-    trials = [t for t in study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
+    found = study.get_trials(deepcopy=False)
+    trials = [t for t in found if t.state.name == "COMPLETE"]
     if not trials:
         raise DatasetError(
             f"the study '{study.study_name}' has no finished trial; run it first, or name another"
@@ -62,7 +65,13 @@ def read_optuna_study(url: str, name: str | None = None) -> Dataset:
         rows.append({**{k: level_of_setting(v) for k, v in trial.params.items()}, **own})
     sides = ["higher" if d.name == "MAXIMIZE" else "lower" for d in study.directions]
     better = dict(zip(names, sides, strict=True))
-    return Dataset(pd.DataFrame(rows), f"study '{study.study_name}'", roles, better=better)
+    left_out = Counter(t.state.name.lower() for t in found if t.state.name != "COMPLETE")
+    notes = [
+        f"{n} of {counted(len(found), 'trial')} left out, which did not come to the end: {state}."
+        for state, n in sorted(left_out.items())
+    ]
+    name = f"study '{study.study_name}'"
+    return Dataset(pd.DataFrame(rows), name, roles, better=better, notes=notes)
 
 
 def _value_names(study: optuna.Study) -> list[str]:

@@ -134,6 +134,11 @@ def choose_deployment(
     measured, description = _measure(network, question, chosen)
     if measured.most_batch is not None:
         question = replace(question, choices=_without(question.choices, measured.most_batch))
+    if max(question.choices.threads) > (n_cores := max(_default_threads())):
+        measured.notes.append(
+            f"More threads were asked for than the {n_cores} cores that this process may use: they "
+            "take turns on these, and on more cores times are others."
+        )
     player = Player(measured.times, question.overhead_s, question.pause_s, chosen.seed)
     choice = choose(question, measured.times, player)
     return Deployment(network, question, choice, measured, description, power, chosen.seed)

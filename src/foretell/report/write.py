@@ -77,7 +77,7 @@ def write_report(
     >>> import foretell
     >>> foretell.write_report("models/", "report.html")          # doctest: +SKIP
     """
-    chosen = choose_form(output, form)
+    chosen = choose_form(output, form, may_name_form=True)
     path = Path(f"report.{chosen}" if output is None else output)
     if not path.is_dir():
         check_new(path, force=force)  # before the work, not after it
@@ -88,7 +88,7 @@ def write_report(
     return Report(path, sum(sizes), tuple(s.title for s in document.sections), findings.missing)
 
 
-def choose_form(output: str | Path | None, form: str | None) -> str:
+def choose_form(output: str | Path | None, form: str | None, *, may_name_form: bool = False) -> str:
     """Return the format of a report: the one asked for, or that of the file's name."""
     if form is None:
         ending = "" if output is None else Path(output).suffix.lower().lstrip(".")
@@ -96,7 +96,7 @@ def choose_form(output: str | Path | None, form: str | None) -> str:
             raise UsageError(
                 f"a report ends in {', '.join(f'.{f}' for f in FORMATS)}, not .{ending}",
                 option=Option("output", str(output)),
-                remedy=("rename it, or add ", Option("form", FORMATS[0])),
+                remedy=("rename it, or add ", Option("form", FORMATS[0])) if may_name_form else (),
             )
         return ending or "html"
     if form not in FORMATS:

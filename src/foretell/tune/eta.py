@@ -41,7 +41,7 @@ class Change:
     kind
         ``threads``, ``epochs`` or ``space``.
     saves
-        The share of time saved, draw by draw; negative if it takes longer.
+        The share of the predicted time that is saved; negative if it takes longer.
     """
 
     kind: str
@@ -224,8 +224,8 @@ class _Question:
         return play_draws(search, pool, self.spread, self.n_draws, self.seed)
 
     def change(self, kind: str, text: str, base: PlayedDraws, other: PlayedDraws) -> Change:
-        saves = 1 - float(np.median(other.end_s / base.end_s))
-        return Change(kind, text, Range90.of(other.end_s), saves)
+        time = Range90.of(other.end_s)
+        return Change(kind, text, time, 1 - time.median_s / Range90.of(base.end_s).median_s)
 
     def threads(self, base: PlayedDraws) -> Iterator[Change]:
         """Try other threads per trial: those of the space, or half and twice as many."""

@@ -177,6 +177,20 @@ def test_wrong_arguments_are_told_before_the_first_epoch(job, settings, options,
         pipeline(job, settings, store=":memory:", **options)
 
 
+def test_values_that_are_no_list_are_quoted_as_they_were_written():
+    with pytest.raises(UsageError) as caught:
+        pipeline("j", {"threads": [0, 1]}, store=":memory:")
+    assert "[1, 2, 4]" not in str(caught.value)
+
+
+def test_hyperparameters_and_epochs_of_another_kind_are_refused():
+    with pytest.raises(UsageError, match="dict"):
+        pipeline("j", {"threads": [1]}, params=[1], store=":memory:")
+    knobs = pipeline("j", {"threads": [1]}, store=":memory:")
+    with pytest.raises(UsageError, match=r"range\(3\), not 3"):
+        list(knobs.epochs(3))
+
+
 def test_knobs_that_change_results_are_used_if_that_is_allowed():
     knobs = pipeline("j", {"flush_denormal": [0, 1]}, store=":memory:", changes_results=True)
     assert list(knobs.epochs(range(2))) == [0, 1]

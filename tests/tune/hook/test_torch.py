@@ -100,6 +100,17 @@ def test_each_loader_has_its_own_workers_where_they_are_not_tuned():
         assert [loader.num_workers for loader in (mine, other, third)] == [2, 0, 1]
 
 
+def test_workers_are_not_tried_where_no_loader_would_have_them():
+    """What an epoch takes then has other reasons, and would be held for those of the workers."""
+    settings = {"workers": [0, 1, 2], "prefetch": [2, 4], "threads": [1, 2]}
+    knobs = pipeline("cnn", settings, store=":memory:", strict=True, rungs=[40])
+    for _ in knobs.epochs(range(12)):
+        pass
+    told = [why for _, why in knobs.reasons]
+    assert sum("is not tuned: no loader was made with knobs.loader" in why for why in told) == 2
+    assert not any("workers=1" in why or "workers=2" in why for why in told)
+
+
 def test_each_loader_has_its_own_workers_once_settings_are_left_alone():
     knobs = pipeline("cnn", {"workers": [0, 1], "prefetch": [2, 4]}, store=":memory:")
     before = knobs.loader(digits())

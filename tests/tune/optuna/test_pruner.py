@@ -120,7 +120,13 @@ def test_studies_run_and_keep_when_steps_were_reported(n_jobs, storage, tmp_path
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"deadline_s": 0.0}, {"max_epochs": 0}, {"n_startup_trials": 0}, {"warm_up": 1.5}],
+    [
+        {"wrapped": "median"},
+        {"deadline_s": 0.0},
+        {"max_epochs": 0},
+        {"n_startup_trials": 0},
+        {"warm_up": 1.5},
+    ],
 )
 def test_options_without_sense_are_refused(wrong):
     with pytest.raises(UsageError, match=next(iter(wrong))):

@@ -88,6 +88,12 @@ class Space(pydantic.BaseModel):
         return self
 
     def _check_threads(self) -> None:
+        for table in ("hyperparameters", "fixed"):
+            if THREADS in getattr(self, table):
+                raise refusal(
+                    "threads", "must be under [system]: they decide how many trials run at a time",
+                    at=(table, THREADS), remedy="write [system] above it",
+                )  # fmt: skip
         for n in listed(self.system.get(THREADS, 1)):
             if isinstance(n, bool) or not isinstance(n, int) or n < 1:
                 raise refusal(

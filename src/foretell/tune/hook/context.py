@@ -79,6 +79,11 @@ def detect(job: Any, params: Mapping[str, Any] | None) -> Context:
     if isinstance(job, str):
         if not job.strip():
             raise UsageError("a job needs a name, such as 'lenet'", option=Option("job"))
+        if params is not None and not isinstance(params, Mapping):
+            raise UsageError(
+                f"hyperparameters are a dict such as {{'lr': 0.1}}, not {params!r}",
+                option=Option("params"),
+            )
         found = _in_ray(job) or Context(ALONE, job, f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
         found.params = dict(params or {})
         return found

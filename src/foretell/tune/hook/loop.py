@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
 from foretell.decide.tuning.probing import epochs_to_rung
-from foretell.errors import error_lines
+from foretell.errors import UsageError, error_lines
 from foretell.tune.hook.background import ModelKeeper
 from foretell.tune.hook.clock import Clock, Measured
 from foretell.tune.hook.context import Context
@@ -31,6 +31,7 @@ _LOADER_OPTIONS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 #: Why epochs are left out that were trained under another setting than the one chosen.
 _NO_BATCH, _FIXED = "there was no batch under its setting", "a knob turned out to change results"
 _ALLOWED = "changes_results=True allows that"
+_NO_LOADER = "no loader was made with knobs.loader(dataset, ...)"
 _NO_WORKERS = "loaders have no workers that could prepare batches ahead"
 #: Trainings of this process that change what belongs to the process. There is no lock: a loop may
 #: be collected, and leave, wherever a thread is, so that a lock could be waited for in a circle.
@@ -66,6 +67,7 @@ class Pipeline:
         self._given: set[str] = set()
         self._fixed: set[str] = set()
         self._with_workers: set[bool] = set()
+        self._had_epoch = False
         self._given_up: Setting = {}
         self._probed: Setting | None = None
         self._n_gpu_failures = 0
@@ -82,6 +84,8 @@ class Pipeline:
 
     def epochs(self, epochs: Iterable[T]) -> Iterator[T]:
         """Go through epochs, with the best known setting for each."""
+        if not isinstance(epochs, Iterable):
+            raise UsageError(f"epochs are gone through one by one, as in range(3), not {epochs!r}")
         total = _total(epochs)
         self.step(self.enter)
         try:
@@ -147,6 +151,7 @@ class Pipeline:
         """Set what the next epoch needs, and begin to time it."""
         assert self._policy is not None
         self._refuse_company()
+        self._refuse_without_loaders()
         self._keeper.look(self._policy, self._clock)
         self._moment = self._moment_of(epoch, n_epochs)
         choice = self._choice = self._policy.choose(self._moment)
@@ -164,7 +169,7 @@ class Pipeline:
         """Take note of the epoch that has ended."""
         if not self._is_open:
             return
-        self._is_open = False
+        self._is_open, self._had_epoch = False, True
         measured = self._clock.read()
         assert self._policy is not None and self._choice is not None
         self._keep(measured)
@@ -351,6 +356,11 @@ class Pipeline:
         for name in self._fixed:
             for value in {setting[name] for setting in grid.settings} - {grid.start[name]}:
                 grid.refuse({name: value})
+
+    def _refuse_without_loaders(self) -> None:
+        """Leave settings of loaders alone if after an epoch there is still no loader for them."""
+        if self._had_epoch and not self._with_workers:
+            self._fix(dict.fromkeys(_LOADER_OPTIONS, _NO_LOADER))
 
     def _may_have_workers(self) -> bool:
         """Tell whether a loader has workers or may get some; those to come may, too."""

@@ -137,7 +137,7 @@ def _checked(name: str, given: Sequence[Any]) -> list[float | str]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise UsageError(
             f"the values of a knob are a list such as [1, 2, 4], not {given!r}",
-            option=Option("settings", "[1, 2, 4]", key=name),
+            option=Option("settings", key=name),
         )
     values = [plain_value(value) for value in given]
     found = [value for value in values if value is not None]

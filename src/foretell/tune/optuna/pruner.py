@@ -50,6 +50,11 @@ class TimePruner(BasePruner):
         n_startup_trials: int = 5,
         warm_up: float = 0.1,
     ) -> None:
+        if wrapped is not None and not isinstance(wrapped, BasePruner):
+            raise UsageError(
+                f"must be a pruner such as optuna.pruners.MedianPruner(), not {wrapped!r}",
+                option=Option("wrapped"),
+            )
         if deadline_s is not None and not deadline_s > 0:
             raise UsageError(f"must be above 0, not {deadline_s:g}", option=Option("deadline_s"))
         if max_epochs is not None and max_epochs < 1:
