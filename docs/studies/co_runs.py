@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from benchmarks.corun import IDLE, grouped, uncontended_noise
 from page import BLACK, BLUE, DOCS, EXAMPLES, ORANGE, STUDIES, Study, drawing, markdown, percent
+
+sys.path.insert(0, str(DOCS.parent))
+from benchmarks.corun import IDLE, grouped, uncontended_noise
 
 from foretell.corun.calibration import PAIR, RUNNING
 from foretell.corun.machine import read_machine

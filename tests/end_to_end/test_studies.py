@@ -240,7 +240,8 @@ def made_serving():
     server = [
         {"network": "wide", "load": load, "per_s": 100 * load, "n": 1800, "cores_of_others": 0.1,
          "mean_s": 0.0105, "predicted_mean_s": 0.01, "own_mean_s": 0.01, "p99_s": 0.024,
-         "p99_90_s": [0.02, 0.03], "predicted_p99_s": 0.02, "own_p99_s": 0.02, "overhead_s": 0.001}
+         "p99_90_s": [0.02, 0.03], "predicted_p99_s": 0.02, "own_p99_s": 0.02, "overhead_s": 0.001,
+         "pause_s": 0.002}
         for load in (0.3, 0.8)
     ]  # fmt: skip
     machine = {"n_usable": 2, "cpu": "a processor"}
@@ -252,8 +253,8 @@ def made_serving():
         "regret": [{"network": "wide", "scenario": "server, load 0.7", "regret": 0.02,
                     "n_measured": 5, "n_grid": 24, "chosen": setting, "best": setting}],
         "limits": [{"network": "wide", "rule": "advice", "per_s": 50.0, "limit_s": 0.05,
-                    "setting": setting, "n_runs": 6, "n_kept": 5, "p99_s": 0.04, "mean_s": 0.01,
-                    "mean_batch": 1.5, "cores_of_others": 0.1}],
+                    "setting": setting, "n_requests": 700, "n_runs": 6, "n_kept": 5,
+                    "p99_s": 0.04, "mean_s": 0.01, "mean_batch": 1.5, "cores_of_others": 0.1}],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from foretell.adapters.kubernetes.state_handler import StateHandler
 from foretell.adapters.kubernetes.watching import ADDED, DELETED, MODIFIED
 from foretell.corun.profile import write_profile
 
-from ...corun.jobs import made_up
+from ...corun.jobs import FACTS, made_up
 
 CLUSTER = {
     "policy": {"H": 0},
@@ -77,7 +77,8 @@ def test_the_chooser_of_the_simulator_picks_the_node(world):
 @pytest.fixture
 def crowded(tmp_path):
     """Return a world of two alike nodes, of whose pods profiles are known."""
-    write_profile(made_up("wide", cores=4.0), tmp_path / "wide.profile")
+    of_four_cores = made_up("wide", cores=4.0, facts={**FACTS, "n_usable": 4})
+    write_profile(of_four_cores, tmp_path / "wide.profile")
     found = World({**CLUSTER, "profiles": {"wide": str(tmp_path / "wide.profile")}})
     found.nodes.replace([node("f1", "fast"), node("f2", "fast")])
     return found
