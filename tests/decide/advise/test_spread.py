@@ -31,6 +31,11 @@ def test_what_changes_in_no_run_is_changed_in_one_more():
     assert runs[3:] == [rows[3]]
 
 
+def test_rows_are_told_apart_whatever_the_order_of_their_columns():
+    rows = [{"b": 2, "a": 1}, {"a": 2, "b": 1}]
+    assert len(spread_runs(rows)) == 2
+
+
 def test_one_run_is_enough_where_nothing_changes_and_none_where_there_is_none():
     assert spread_runs([{"nodes": 2, "kind": "x"}] * 3) == [{"nodes": 2, "kind": "x"}]
     assert spread_runs([]) == []
@@ -49,7 +54,7 @@ def test_one_run_is_enough_where_nothing_changes_and_none_where_there_is_none():
 def test_runs_are_different_rows_with_every_level(rows):
     runs = spread_runs(rows)
     assert all(run in rows for run in runs)
-    assert len({tuple(run.values()) for run in runs}) == len(runs)
+    assert len({tuple(sorted(run.items())) for run in runs}) == len(runs)
     assert {run["kind"] for run in runs} == {row["kind"] for row in rows}
     for name in ("a", "b"):
         n_values = len({row[name] for row in rows})

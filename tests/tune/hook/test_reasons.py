@@ -6,7 +6,7 @@ from foretell.tune.store import EpochRow
 
 def test_what_was_changed_and_why_is_in_the_store_as_soon_as_the_epoch_is(tmp_path):
     with open_store(tmp_path / "store.sqlite") as store:
-        knobs = pipeline("job", {"prefetch": [1, 2]}, store=store, strict=True)
+        knobs = pipeline("job", {"threads": [1, 2]}, store=store, strict=True)
         for epoch in knobs.epochs(range(3)):
             if epoch < 2:
                 knobs.reasons.append((epoch, f"why of {epoch}"))

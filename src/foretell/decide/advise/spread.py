@@ -26,9 +26,9 @@ def spread_runs(possible: Sequence[Mapping[str, Any]]) -> list[Run]:
     >>> spread_runs([{"nodes": n, "cores": c} for n in (1, 2, 4) for c in (2, 4, 8)])
     [{'nodes': 1, 'cores': 2}, {'nodes': 4, 'cores': 8}, {'nodes': 2, 'cores': 4}]
     """
-    rows = list({tuple(run.values()): dict(run) for run in possible}.values())
-    if not rows:
+    if not possible:
         return []
+    rows = list({tuple(run[name] for name in possible[0]): dict(run) for run in possible}.values())
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     columns = {name: values for name, values in columns.items() if len(set(values)) > 1}
     numbers = [values for values in columns.values() if not are_levels(values)]
