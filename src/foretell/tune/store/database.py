@@ -79,7 +79,7 @@ class Database:
     def run_many(self, statements: Statements) -> list[list[tuple[Any, ...]]]:
         """Run statements in one transaction, and return the rows of each.
 
-        A training that is collected ends wherever its thread is, even in the midst of a
+        A training that is collected ends wherever its thread is, even in the middle of a
         transaction. What it writes then comes after that, and returns no rows.
         """
         with self._lock:
