@@ -26,7 +26,9 @@ from foretell.tasks import Graph
 JOURNAL = Path(__file__).parent / "output" / "random-graphs.jsonl"
 N_OF_A_PART = 2_000
 #: What runs tasks; the rest of the package foresees them.
-MODULES = ("copies", "data", "declare", "graph", "places", "policies", "runtime")
+MODULES = (
+    "copies", "data", "declare", "graph", "places", "policies", "runtime", "submitted", "threads",
+)  # fmt: skip
 SHARES = {"threads": 1, "processes": 200, "ray": 2_000}
 
 
