@@ -17,7 +17,6 @@ import json
 import statistics
 import tempfile
 import time
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -30,8 +29,8 @@ from foretell.corun.running.whole_machine import machine_times
 from foretell.dataset import description_path
 from foretell.simulate.graph import Overhead
 from foretell.tasks import foresee
-from foretell.tasks.program import read_program
-from foretell.tasks.times import measure_overhead
+from foretell.tasks.forecast.program import read_program
+from foretell.tasks.forecast.times import measure_overhead
 
 #: Which rounds models learn from: the first is the one in which everything is loaded.
 LEARNED = (1, 2, 3)
@@ -113,15 +112,14 @@ def judge(name, folder):
     program, seen, unseen = PROGRAMS[name]
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     overhead = Overhead(**about["overhead"])
-    submit_s = {b: max(overhead.submit_s, about["submit_s"][f"{name}-{b}"])
-                for b in (*seen, *unseen)}  # fmt: skip
+    build_s = {b: about["submit_s"][f"{name}-{b}"] for b in (*seen, *unseen)}
     times = {(b, w): about["times"][f"{name}-{b}-{w}"] for b in (*seen, *unseen) for w in (1, 2)}
     measured = {key: statistics.median(own) for key, own in times.items()}
 
     def foreseen(key, block):
         model, runs = models[key]
         return foresee(program, model=model, runs=runs, workers=2, fix={"block": block},
-                       overhead_s=replace(overhead, submit_s=submit_s[block])).best  # fmt: skip
+                       overhead_s=overhead.of_program(build_s[block])).best  # fmt: skip
 
     with tempfile.TemporaryDirectory() as output:
         models = models_of(name, folder, Path(output))

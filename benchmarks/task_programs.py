@@ -81,7 +81,7 @@ def product(block, workers=None, n=1024):
 
 
 def stream(block, workers=None, n=2_000_000):
-    a, b, c = np.ones(n), np.zeros(n), np.zeros(n)
+    a, b, c = (np.full(n, value) for value in (1.0, 2.0, 0.0))  # written first, as STREAM does
     parts = parts_of(n, block)
     with Graph(workers=workers) as graph:
         for _ in range(3):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.task_programs import by_blocks, heat, positive_definite, product, stream
 
-from foretell.tasks.opening import planning
+from foretell.tasks.running.opening import planning
 
 
 @pytest.mark.parametrize("block", [25, 32, 100, 130])

@@ -55,6 +55,8 @@ GOOD, OFFLINE = ["--arrivals", "poisson:5/s"], ["--scenario", "offline"]
         ([f"{FILE}:small", "--input", "16"], "--arrivals"),
         ([f"{FILE}:small", "--input", "16", "--arrivals", "often"], "--arrivals"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--p99", "soon"], "--p99"),
+        ([f"{FILE}:small", "--input", "16", *GOOD, "--p99", "20"], "write 20ms or 20s"),
+        ([f"{FILE}:small", "--input", "16", *GOOD, "--pause", "1"], "write 1ms or 1s"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--vary", "batch=0"], "--vary"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--vary", "batch"], "--vary"),
         ([f"{FILE}:small", "--input", "16", *GOOD, "--scenario", "servre"], "--scenario"),

@@ -152,3 +152,13 @@ def test_sources_that_are_not_there_are_errors(tmp_path):
         done = impact(source, "--target", "time_s")
         assert done.exit_code == 2
         assert done.output.startswith("error: ")
+
+
+def test_a_database_is_given_by_its_address(tmp_path):
+    path = tmp_path / "study.db"
+    study = optuna.create_study(storage=f"sqlite:///{path}")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    for words in ([], ["--study", study.study_name]):
+        done = impact(path, "--target", "value", *words)
+        assert done.exit_code == 2
+        assert f"give its address: sqlite:///{path}" in done.output.replace("\n", " ")

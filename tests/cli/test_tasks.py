@@ -1,6 +1,7 @@
 """`foretell tasks`: foresee and run from the command line."""
 
 import json
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli._main import cli
+from foretell.cli._progress import Display
+from foretell.cli.tasks.run import _Progress, _watched
+from foretell.tasks import Graph, task
 from foretell.tasks.declare import PROTECTION
+from foretell.tasks.forecast.program import read_program
 from foretell.tasks.isolation.confine import missing_restrictions
 
 PROGRAM = """
@@ -152,6 +157,33 @@ def test_what_a_sandbox_protects_from_is_told_in_every_form(program):
     assert json.loads(done.stdout)["notes"] == [PROTECTION]
     done = invoke("run", program, "--json", "-q")
     assert json.loads(done.stdout)["notes"] == []
+
+
+def test_progress_counts_the_tasks_of_a_run_while_it_runs():
+    is_told, remarks = threading.Event(), []
+
+    class Shown(Display):
+        def show(self, progress, line, remark):
+            remarks.append(line)
+            if "1 of 2" in line:
+                is_told.set()
+
+    @task(writes="x")
+    def first(x): ...
+
+    @task(writes="y")
+    def second(y):
+        assert is_told.wait(60)
+
+    def main():
+        with Graph(workers=2):
+            first("x")
+            second("y")
+
+    shown = Shown("run", lambda progress: progress.remark)
+    with _watched(_Progress(1, 3), shown) as look:
+        read_program(main).run({}, look)
+    assert "1/3 runs, in this one 1 of 2 submitted tasks" in remarks
 
 
 def test_failed_task_ends_with_code_1_and_says_why(program):

@@ -47,6 +47,23 @@ def test_starts_and_running_jobs_and_names():
     assert found["a-2"].end_s == pytest.approx(16.0, rel=0.02)
 
 
+def test_in_one_session_cpu_time_is_shared_by_thread():
+    jobs = [made_up(name="narrow"), made_up(name="wide", cores=2.0)]
+    machine = made_up_machine(thread_power=0.0)
+    own = predict_together(jobs, machine=machine)
+    one = predict_together(jobs, one_session=True, machine=machine)
+    # A core each, or two of three threads to the wide job: two thirds of a core are left.
+    assert own["narrow"].end_s == pytest.approx(10.0, rel=0.02)
+    assert one["narrow"].end_s == pytest.approx(15.0, rel=0.02)
+    assert one["narrow"].waits_s["CPU time"] == pytest.approx(15.0, rel=0.02)
+    assert own["narrow"].waits_s == {}
+    [note] = [note for note in own.notes if "as one session" in note]
+    assert "narrow ends at 15 s and not at 10 s" in note
+    assert not any("session" in note for note in one.notes)
+    alike = [made_up(name="a"), made_up(name="b")]  # for which it makes no difference
+    assert not any("session" in note for note in predict_together(alike, machine=machine).notes)
+
+
 def test_layouts_decide_whether_jobs_meet():
     jobs = [made_up(name="a"), made_up(name="b")]
     machine = made_up_machine()

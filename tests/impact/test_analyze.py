@@ -138,6 +138,7 @@ def test_one_context_without_repeats_says_that_noise_is_not_known():
     assert (own.level, own.noise_from) == ("high", "nothing")
     assert np.isnan(own.lower)
     assert own.to_json()["lower"] is None
+    assert any("Of threads there is one context only" in note for note in found.notes)
 
 
 # Tuning, costs, spread
@@ -468,6 +469,10 @@ def test_another_sign_is_advised_only_where_it_helps(value, is_told):
         ({"price_per_hour": 1.0, "machines": -2}, "machines: must be at least 0"),
         ({"price_per_hour": 1.0, "machines": float("nan")}, "machines: must be at least 0"),
         ({"price_per_gb": 1.0, "out_gb": -1.0}, "out_gb: must be at least 0"),
+        ({"machines": 4}, "machines=4: .* add price_per_hour"),
+        ({"machines": "cores"}, "machines='cores': .* add price_per_hour"),
+        ({"out_gb": 2.0}, "out_gb=2: .* add price_per_gb"),
+        ({"price_per_gb": 0.05}, "price_per_gb=0.05: .* add out_gb"),
         ({"sistem": "cores"}, "Did you mean 'system'"),
         ({"seed": -1}, "at least 0"),
     ],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.simulate.graph import Overhead, TaskGraph, play_graph
-from foretell.tasks.policies import POLICIES, upward_ranks
+from foretell.tasks.running.policies import POLICIES, upward_ranks
 
 
 @st.composite
@@ -47,7 +47,7 @@ def play(before, times, workers, policy, overhead=None, is_wait=None):
 @given(
     graph=graphs_with_waits(),
     workers=st.integers(1, 5),
-    overhead=st.builds(Overhead, *[st.sampled_from([0.0, 0.01, 1.0])] * 4),
+    overhead=st.builds(Overhead, *[st.sampled_from([0.0, 0.01, 1.0])] * 5),
 )
 def test_makespan_is_within_the_bounds_of_list_schedules(policy, graph, workers, overhead):
     before, times, is_wait = graph
@@ -94,6 +94,33 @@ def test_workers_wait_for_a_program_that_goes_on_submitting():
     overhead = Overhead(submit_s=1.0, patience_s=0.5)
     played, _ = play([(), (), ()], [1.0, 1.0, 1.0], 2, "breadth", overhead)
     assert played.start_s == [1.5, 2.5, 3.0]  # the last has nobody to wait for
+
+
+def test_tasks_are_held_back_while_the_program_submits_others():
+    overhead = Overhead(submit_s=1.0, held_s=10.0)
+    played, _ = play([(), (), ()], [1.0, 1.0, 1.0], 2, "breadth", overhead)
+    assert played.start_s == [3.0, 3.0, 4.0]
+    is_wait = [False, True, False, False]  # all is done at the wait, and it begins again
+    played, _ = play([(), (0,), (1,), (1,)], [2.0, 0.0, 1.0, 1.0], 2, "breadth", overhead, is_wait)
+    assert played.start_s == [1.0, 3.0, 5.0, 5.0]
+    overhead = Overhead(submit_s=1.0, held_s=2.0)  # not beyond this
+    played, _ = play([()] * 4, [5.0, 1.0, 1.0, 1.0], 2, "breadth", overhead)
+    assert played.start_s == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_tasks_are_not_held_back_while_others_run():
+    # The program waits for the second task, and submits the third while the first runs.
+    is_wait = [False, False, True, False, False]
+    played, _ = play([(), (), (1,), (2,), (2,)], [9.0, 1.0, 0.0, 1.0, 1.0], 2, "breadth",
+                     Overhead(submit_s=1.0, held_s=10.0), is_wait)  # fmt: skip
+    assert played.start_s[3:] == [4.0, 5.0]
+
+
+def test_programs_are_submitted_slower_by_as_much_as_empty_tasks():
+    measured = Overhead(submit_s=3.0, build_s=2.0)
+    assert measured.of_program(4.0).submit_s == 6.0
+    assert measured.of_program(0.0).submit_s == 3.0
+    assert Overhead(submit_s=3.0).of_program(4.0).submit_s == 4.0
 
 
 def test_tasks_that_are_over_before_another_worker_wakes_run_one_at_a_time():

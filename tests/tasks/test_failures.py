@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from foretell.tasks import DependencyFailed, Graph, UndeclaredWrite, task
-from foretell.tasks.runtime import Runtime
-from foretell.tasks.submitted import DONE, Task
+from foretell.tasks.running.runtime import Runtime
+from foretell.tasks.running.submitted import DONE, Task
 
 from ..conftest import PATIENCE_S
 from .test_graph import once
@@ -179,6 +179,22 @@ def test_failures_are_forgotten_under_the_lock(monkeypatch):
     with Graph(workers=1), pytest.raises(ValueError, match="no luck"):
         fail.with_options(when=False)([1])
     assert unlocked == [False]
+
+
+def test_what_depends_on_a_failure_that_was_caught_is_not_skipped_in_silence():
+    x, y = [3], [0]
+    told = pytest.raises(ExceptionGroup, match="1 task did not run, after")
+    with told as caught, Graph(workers=1):
+        with pytest.raises(ValueError, match="no luck"):
+            fail.with_options(when=False)(x)
+        copy(x, y)
+    assert "'copy' did not run: it depends on task 0 ('fail')" in str(caught.value.exceptions[0])
+    with pytest.raises(ExceptionGroup, match="1 task did not run, after"), Graph(workers=1) as g:
+        fail(x)
+        with pytest.raises(ExceptionGroup, match="1 task failed"):
+            g.wait(on=[x])
+        copy(x, y)
+    assert y == [0]
 
 
 def test_error_in_the_block_drops_what_has_not_begun():
@@ -524,14 +540,24 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(("on", "isolation"), [("processes", "none"), ("threads", "sandbox")])
 def test_ctrl_c_ends_what_runs_in_other_processes(on, isolation, launch, tmp_path):
-    from foretell.tasks.isolation.confine import missing_restrictions
-
-    if isolation == "sandbox" and missing_restrictions():
-        pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
+    if isolation == "sandbox":
+        skip_without_sandbox()
     (tmp_path / "program.py").write_text(LONG.format(on=on, isolation=isolation))
     run = launch(sys.executable, "program.py")
+    run_is_interrupted(run, run.interrupt)
+
+
+def skip_without_sandbox():
+    from foretell.tasks.isolation.confine import missing_restrictions
+
+    if missing_restrictions():
+        pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
+
+
+def run_is_interrupted(run, interrupt):
+    """Interrupt a program that has started: it says so, and leaves no process behind."""
     assert run.reaches(lambda: "started\n" in run.text), run.text
-    run.interrupt()
+    interrupt()
     assert run.wait() == 0
     assert run.text.split() == ["started", "interrupted"]
     assert run.leaves_nobody_behind()
@@ -562,17 +588,10 @@ if __name__ == "__main__":
 
 
 def test_ctrl_c_ends_a_sandbox_whose_module_does_not_finish_loading(launch, tmp_path):
-    from foretell.tasks.isolation.confine import missing_restrictions
-
-    if missing_restrictions():
-        pytest.skip(f"no sandbox here: {'; '.join(missing_restrictions())}")
+    skip_without_sandbox()
     (tmp_path / "program.py").write_text(ENDLESS)
     run = launch(sys.executable, "program.py")
-    assert run.reaches(lambda: "started\n" in run.text), run.text
-    run.process.send_signal(signal.SIGINT)
-    assert run.wait() == 0
-    assert run.text.split() == ["started", "interrupted"]
-    assert run.leaves_nobody_behind()
+    run_is_interrupted(run, lambda: run.process.send_signal(signal.SIGINT))
 
 
 BUSY = """

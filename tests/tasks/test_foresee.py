@@ -4,6 +4,8 @@ import threading
 import time
 from types import SimpleNamespace
 
+import dask
+import dask.array
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,8 @@ import foretell
 from foretell.errors import UsageError
 from foretell.simulate.graph import Overhead
 from foretell.tasks import Graph, foresee, task
-from foretell.tasks.times import measure_overhead
+from foretell.tasks.forecast.times import measure_overhead
+from foretell.tasks.trace import rows_of_dask
 
 ran = []
 
@@ -262,18 +265,21 @@ def test_dask_graph_is_foreseen_with_a_model_of_its_labels():
     assert foresee(graph, model=model, workers=1, overhead_s=0.0).best.makespan_s == 2.0
 
 
-class Delayed:
-    """As `dask.delayed` makes them: a collection that can be called, too."""
+def test_collection_of_dask_is_foreseen_without_being_computed():
+    @dask.delayed
+    def step(*values):
+        raise AssertionError("nothing is computed")
 
-    def __dask_graph__(self):
-        return {"step": (abs, 1)}
-
-    def __call__(self):
-        raise AssertionError("a collection is not called")
+    fork = step(1)
+    found = foresee(step(step(fork), step(fork)), model=Seconds(), workers=2, overhead_s=0.0).best
+    assert (found.n_tasks, found.makespan_s) == (4, 3.0)
 
 
-def test_dask_collection_that_can_be_called_is_a_graph():
-    assert foresee(Delayed(), model=Seconds(), workers=1, overhead_s=0.0).best.n_tasks == 1
+def test_blocks_of_a_dask_array_are_tasks():
+    x = dask.array.ones((4, 4), chunks=2)
+    rows = rows_of_dask((x + x).sum())
+    assert [row.label for row in rows].count("add") == 4
+    assert all(b < k for k, row in enumerate(rows) for b in row.before)
 
 
 def test_a_trace_of_several_graphs_is_told_which_is_played(tmp_path):
@@ -435,7 +441,7 @@ def test_an_interrupted_measurement_of_overhead_leaves_nothing_that_waits(monkey
         return threads[-1]
 
     own = SimpleNamespace(Event=Gate, Thread=a_thread, Semaphore=threading.Semaphore)
-    monkeypatch.setattr("foretell.tasks.times.threading", own)
+    monkeypatch.setattr("foretell.tasks.forecast.times.threading", own)
     measure_overhead(1)
     assert threads
     assert all(thread.daemon for thread in threads)  # Python does not wait for them in the end

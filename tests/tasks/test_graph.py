@@ -457,3 +457,75 @@ def test_workers_that_take_turns_are_noticed(on, cpu_s, takes_turns, monkeypatch
     for k, one in enumerate(g.tasks):
         one.start_s, one.end_s, one.cpu_s = 1.0 + k // 2, 2.0 + k // 2, cpu_s
     assert g.takes_turns == takes_turns
+
+
+# Tasks are held back while a program submits others
+
+
+@pytest.fixture
+def first_look(monkeypatch):
+    """Let nothing but the program itself end the holding back."""
+    monkeypatch.setattr("foretell.tasks.running.runtime._FIRST_LOOK_S", 10 * PATIENCE_S)
+
+
+@pytest.mark.parametrize("wait", ["all", "on", "result"])
+def test_tasks_begin_when_the_program_waits(wait, first_look):
+    found = []
+    with Graph(workers=2) as g:
+        handles = [append(found, k) for k in range(5)]
+        assert not any(handle.start_s for handle in handles)
+        if wait == "all":
+            g.wait()
+        elif wait == "on":
+            g.wait(on=[found])
+        else:
+            handles[-1].result()
+        assert found == [0, 1, 2, 3, 4]
+
+
+def test_tasks_begin_when_too_many_are_open(first_look):
+    with Graph(workers=1, max_open=3):
+        handles = [append([k], k) for k in range(5)]
+        assert handles[0].start_s
+
+
+def test_tasks_begin_when_the_program_does_something_else():
+    began = threading.Event()
+
+    @task()
+    def begin():
+        began.set()
+
+    with Graph(workers=1):
+        begin()
+        assert began.wait(PATIENCE_S)
+
+
+def test_tasks_begin_at_last_while_the_program_goes_on_submitting(monkeypatch):
+    monkeypatch.setattr("foretell.tasks.running.runtime.DENSE_S", 1e9)
+    began = threading.Event()
+
+    @task()
+    def begin():
+        began.set()
+
+    with Graph(workers=1, max_open=10**9) as g:
+        begin()
+        while not began.is_set() and len(g.tasks) < 10**6:
+            append([], 1)
+    assert began.is_set()
+
+
+def test_tasks_are_not_held_back_beside_one_that_runs(first_look):
+    release = threading.Event()
+
+    @task()
+    def hold():
+        assert release.wait(PATIENCE_S)
+
+    with Graph(workers=2) as g:
+        first = hold()
+        g.wait(on=append([], 1))
+        assert not first.is_ended
+        second = append([], 2)
+        once(lambda: second.is_ended, release.set)

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 
 from foretell.errors import UsageError
 from foretell.tasks import Graph, WorkerLost, task
-from foretell.tasks.copies import Written, run_copied
-from foretell.tasks.places import Processes
-from foretell.tasks.threads import keep_lock, share_lock, switching
+from foretell.tasks.running.copies import Written, run_copied
+from foretell.tasks.running.places import Processes
+from foretell.tasks.running.threads import keep_lock, share_lock, switching
 
 from .random_programs import State, assert_same, play, programs
 
@@ -558,7 +558,7 @@ class CannotStart:
 
 @pytest.mark.slow
 def test_workers_that_cannot_start_on_ray_are_told_and_not_waited_for(ray_cluster, monkeypatch):
-    monkeypatch.setattr("foretell.tasks.places.RayWorker", CannotStart)
+    monkeypatch.setattr("foretell.tasks.running.places.RayWorker", CannotStart)
     with pytest.raises(ExceptionGroup) as caught, Graph(workers=2, on="ray"):
         double(np.ones(3), np.zeros(3))
     (error,) = caught.value.exceptions

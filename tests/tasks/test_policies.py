@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from foretell.tasks.policies import POLICIES
+from foretell.tasks.running.policies import POLICIES
 
 RANKS = {"a": 1.0, "b": 3.0, "c": 2.0, "d": 3.0}
 

@@ -31,7 +31,7 @@ from foretell.tasks.declare import PROTECTION
 from foretell.tasks.isolation import confine
 from foretell.tasks.isolation.sandbox import Sandbox, usual_memory
 from foretell.tasks.isolation.worker import ANSWER, REFUSED, load_code
-from foretell.tasks.places import Place
+from foretell.tasks.running.places import Place
 
 from . import escapes
 

@@ -8,7 +8,7 @@ import pytest
 from foretell.errors import UsageError
 from foretell.tasks import Graph, task
 from foretell.tasks.declare import active
-from foretell.tasks.opening import planning
+from foretell.tasks.running.opening import planning
 
 from .test_graph import PATIENCE_S, once
 

@@ -157,14 +157,14 @@ def _arguments(texts: tuple[str, ...]) -> dict[str, Any]:
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     from foretell.deploy.cache import default_folder
-    from foretell.spaces.quantities import TIME, read_quantity
+    from foretell.spaces.quantities import read_latency
 
     names = ("dtype", "minimize", "replicas", "measure", "power", "seed")
     found = {name: given[name] for name in names}
     for name in ("overhead", "pause"):
         if given[name] is not None:
             try:
-                found[f"{name}_s"] = read_quantity(given[name], TIME)
+                found[f"{name}_s"] = read_latency(given[name])
             except UsageError as error:
                 raise UsageError(error.text, option=Option(name)) from None
     cache = given["cache"] if given["cache"] is not None else default_folder()

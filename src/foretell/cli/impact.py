@@ -110,15 +110,21 @@ def _read(source: str, study: str | None) -> str | Path | Dataset:
     """Read a study of Optuna or a folder of Ray Tune; tables and models stay paths."""
     from foretell.adapters.optuna_study import is_storage, read_optuna_study
     from foretell.adapters.ray_results import is_ray_folder, read_ray_results
+    from foretell.files.content import is_database
 
     if is_storage(source):
         return read_optuna_study(source, study)
+    path = Path(source)
+    if is_database(path):
+        raise UsageError(
+            f"{source} is a database; if it is a storage of Optuna, give its address: "
+            f"sqlite:///{source}"
+        )
     if study is not None:
         raise UsageError(
             f"{source} is no storage of Optuna, whose address is like sqlite:///study.db",
             option=Option("study", study),
         )
-    path = Path(source)
     return read_ray_results(path) if is_ray_folder(path) else path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
+from foretell.corun.text import time_text, together_text
 from foretell.decide.corun.fluid import CoRun, play_together
 from foretell.decide.corun.jobs import CPU, PINS, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import NothingUsableError, Option, UsageError, suggest
@@ -28,6 +29,8 @@ from foretell.spaces.quantities import TIME, read_quantity
 from foretell.wording import counted
 
 _GIB = 2.0**30
+#: From which relative difference on it is told what the session of a job changes.
+_TOLD_SESSION = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class JobEnd:
     cpus
         The CPUs of this machine that it is pinned to; empty if the system decides, or if the
         prediction is for another machine.
+    waits_s
+        For how long it waits for what.
     """
 
     name: str
@@ -55,6 +60,7 @@ class JobEnd:
     alone_s: float
     in_turn_s: float
     cpus: tuple[int, ...] = ()
+    waits_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def slowdown(self) -> float:
@@ -111,8 +117,6 @@ class Together:
         return found if self.calibration is not None else found | {"lower_s": None, "upper_s": None}
 
     def __str__(self) -> str:
-        from foretell.corun.text import together_text
-
         return together_text(self)
 
 
@@ -126,6 +130,7 @@ def predict_together(
     starts: Mapping[str, str | float] | None = None,
     running: Mapping[str, str | float] | None = None,
     pin: str | None = None,
+    one_session: bool = False,
     machine: Machine | Path | str | None = None,
     model: FittedCoRuns | Path | str | None = None,
 ) -> Together:
@@ -142,6 +147,9 @@ def predict_together(
     pin
         ``"packed"`` has all jobs share as many cores as one of them keeps busy on average,
         ``"spread"`` gives each cores of its own; by default the system decides.
+    one_session
+        Whether one session starts all jobs, as one shell does: Linux then shares CPU time by
+        thread. By default each job has a session of its own.
     machine
         What was measured of the machine, or its file; by default that of this user, if it fits.
     model
@@ -156,6 +164,11 @@ def predict_together(
     co_jobs = _co_jobs(list(profiles), needs, _times(profiles, starts), _shares(profiles, running))
     if pin is not None:
         co_jobs = _pinned(co_jobs, pin, capacity)
+    by_thread = replace(capacity, thread_power=1.0)
+    if one_session:
+        capacity = by_thread
+    else:
+        notes += _session_notes(co_jobs, capacity, by_thread)
     learned = read_fitted(model) if isinstance(model, str | Path) else model
     here = machine_facts() if known is None else known.facts
     if learned is not None and not learned.facts.is_like(here):
@@ -346,24 +359,35 @@ def _together(
         job.start_s + max(factor * (end - job.start_s), a - job.start_s)
         for job, end, factor, a in zip(jobs, co_run.ends_s, factors, alone, strict=True)
     ]
-    ends = tuple(
-        JobEnd(
-            name, job.start_s, end, job.start_s + low * (end - job.start_s),
-            job.start_s + high * (end - job.start_s), a, t,
-            tuple(cpus[k] for k in sorted(job.cpus or ()) if cpus),
-        )
-        for name, job, end, a, t in zip(names, jobs, told, alone, in_turn, strict=True)
-    )  # fmt: skip
     contended = tuple(
         (resource, start, end, tuple(names[k] for k in sorted(who)))
         for resource, start, end, who in co_run.contended()
     )
+    ends = tuple(
+        JobEnd(
+            name, job.start_s, end, job.start_s + low * (end - job.start_s),
+            job.start_s + high * (end - job.start_s), a, t,
+            tuple(cpus[k] for k in sorted(job.cpus or ()) if cpus), _waits(name, contended),
+        )
+        for name, job, end, a, t in zip(names, jobs, told, alone, in_turn, strict=True)
+    )  # fmt: skip
     if not any(math.isfinite(job.end_s) for job in ends):
         raise UsageError(
             "all of these jobs run without end, so none of them has an end to predict; add a job "
             "that ends"
         )
     return Together(ends, contended, co_run, calibration, tuple(dict.fromkeys(notes)))
+
+
+def _waits(
+    name: str, contended: Sequence[tuple[str, float, float, tuple[str, ...]]]
+) -> dict[str, float]:
+    """Return for how long a job waits for what."""
+    found: dict[str, float] = {}
+    for resource, start_s, end_s, names in contended:
+        if name in names:
+            found[resource] = found.get(resource, 0.0) + end_s - start_s
+    return found
 
 
 def _notes_on_intervals(
@@ -383,6 +407,24 @@ def _notes_on_intervals(
             f"{len(jobs)} may be too narrow"
         )
     return notes
+
+
+def _session_notes(jobs: Sequence[CoJob], capacity: Capacity, by_thread: Capacity) -> list[str]:
+    """Say so if it matters whether jobs have sessions of their own, as this machine tells apart."""
+    if capacity.thread_power >= by_thread.thread_power:
+        return []
+    own, one = (play_together(jobs, c).ends_s for c in (capacity, by_thread))
+    off = [abs(math.log((b - job.start_s) / (a - job.start_s)))
+           if math.isfinite(a) else 0.0
+           for job, a, b in zip(jobs, own, one, strict=True)]  # fmt: skip
+    k = max(range(len(jobs)), key=off.__getitem__)
+    if off[k] < _TOLD_SESSION:
+        return []
+    return [
+        "each job is taken to have a session or a container of its own; where one shell starts "
+        f"all, CPU time is shared by thread, and {jobs[k].job.name} ends at "
+        f"{time_text(one[k])} and not at {time_text(own[k])}: predict that as one session"
+    ]
 
 
 def _factors(

@@ -29,7 +29,7 @@ from foretell.deploy.measuring import Measured, Stopwatch, measure_points
 from foretell.deploy.network import Effort, Network, read_network
 from foretell.deploy.play import Player
 from foretell.errors import NothingUsableError, Option, UsageError, suggest
-from foretell.spaces.quantities import TIME, read_quantity
+from foretell.spaces.quantities import read_latency
 from foretell.spaces.values import Values
 
 AUTO, ALL = "auto", "all"
@@ -203,7 +203,7 @@ def _limit(p99: str | float | None) -> float | None:
     if p99 is None:
         return None
     try:
-        return read_quantity(p99, TIME)
+        return read_latency(p99)
     except UsageError as error:
         raise UsageError(error.text, option=Option("p99")) from None
 

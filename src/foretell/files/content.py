@@ -10,9 +10,18 @@ from pathlib import Path
 #: The most that is read from a stream, whose size is not known beforehand.
 MOST_STREAM_BYTES = 256_000_000
 _CHUNK_BYTES = 1_000_000
+_SQLITE = b"SQLite format 3\0"
 _STANDARD_INPUT = Path("/dev/stdin")
 #: Streams that the caller has opened: standard input, and those of ``<(command)`` in a shell.
 _OPEN_STREAMS = (_STANDARD_INPUT, Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+def is_database(path: Path) -> bool:
+    """Whether a path leads to a file of SQLite."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_SQLITE)) == _SQLITE
 
 
 def read_content(path: Path, most_bytes: int) -> bytes:

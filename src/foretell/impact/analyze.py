@@ -325,6 +325,20 @@ class _Analysis:
                 "No configuration was run twice, so noise is not known: an effect counts if it is "
                 "the same in all contexts."
             )
+            self._note_single(table)
+
+    def _note_single(self, table: CellTable) -> None:
+        """Name settings with one context and no repeats, where noise may be all there is."""
+        single = [
+            name
+            for j, name in enumerate(self.runs.settings)
+            if (own := table.impact(j)) is not None and own.noise_from == "nothing"
+        ]
+        if single:
+            self.notes.append(
+                f"Of {listing(single)} there is one context only: its level is that of the range "
+                "as it is, which may be noise. Run some configurations twice."
+            )
 
 
 def _is_mixed(column: pd.Series[Any]) -> bool:

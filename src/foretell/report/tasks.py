@@ -11,8 +11,8 @@ from foretell.files.directory import check_new
 from foretell.report.document import Block, Document, Fact, Paragraph, Picture, Section, Table
 from foretell.report.pictures.tasks import draw_makespans, draw_timeline
 from foretell.report.write import Report, choose_form, write_document
-from foretell.tasks.forecast import GraphForecast
-from foretell.tasks.text import (
+from foretell.tasks.forecast.foresee import GraphForecast
+from foretell.tasks.forecast.text import (
     between,
     headline,
     limits_line,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 
@@ -91,12 +91,26 @@ class Overhead:
     wake_s
         What it takes to wake a worker that waits, for a task or for the lock. Shorter tasks of
         another are over before it has the lock, and that one goes on: they run one at a time.
+    held_s
+        For how long at most tasks wait for the program to submit others, if no other task is open.
+    build_s
+        What it takes to submit a task where the graph is only built; 0 where that is not known.
     """
 
     submit_s: float = 0.0
     run_s: float = 0.0
     patience_s: float = 0.0
     wake_s: float = 0.0
+    held_s: float = 0.0
+    build_s: float = 0.0
+
+    def of_program(self, build_s: float) -> Overhead:
+        """Return the same for a program whose graph takes so long to build, for a task.
+
+        To submit a task takes longer by as much as it does for empty ones.
+        """
+        longer = self.submit_s / self.build_s if self.build_s > 0 else 1.0
+        return replace(self, submit_s=max(self.submit_s, longer * build_s))
 
     @property
     def task_s(self) -> float:
@@ -117,7 +131,7 @@ def play_graph(
     one Python process: submitting a task and beginning one take turns. Its own loop instead of the
     event kernel plays ten thousand tasks in a fraction of the time.
 
-    >>> from foretell.tasks.policies import Breadth
+    >>> from foretell.tasks.running.policies import Breadth
     >>> graph = TaskGraph.of([(), (), (0, 1)], [False] * 3)
     >>> play_graph(graph, [2.0, 1.0, 1.0], 2, Breadth(2, float, lambda _: 0)).end_s
     [2.0, 1.0, 3.0]
@@ -145,6 +159,7 @@ class _Play:
         self._next = 0  # what the program submits now, and when it has done so
         self._submitted = overhead.submit_s
         self._is_waiting = n == 0
+        self._held_to = overhead.held_s  # until when tasks are held back
         self._stops = [*(k for k in range(n) if graph.is_wait[k]), n]
 
     def run(self, n_workers: int) -> PlayedGraph:
@@ -153,7 +168,7 @@ class _Play:
         now = 0.0
         self._submit(now)
         while True:
-            while free and len(ready):
+            while free and len(ready) and not self._is_held:
                 worker = free.pop()
                 given = ready.take(worker)
                 assert given is not None
@@ -172,6 +187,11 @@ class _Play:
                 free.append(worker)
             else:
                 self._start(following, worker, now)
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether tasks wait for the program to submit others."""
+        return not self._is_waiting and self._submitted < self._held_to
 
     def _submit(self, now: float) -> None:
         """Submit what the program submits until now; it stops at a wait, and at its end."""
@@ -219,6 +239,8 @@ class _Play:
                     self.played.start_s[one] = self.played.end_s[one] = now
                     self._submitted = now + self._overhead.submit_s
                     self._is_waiting = self._next == len(left)
+                    is_idle = not (new or self._running or len(self._ready))
+                    self._held_to = now + self._overhead.held_s if is_idle else 0.0
                     tasks.append(one)
                 else:
                     new.append(one)

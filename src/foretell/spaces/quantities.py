@@ -108,6 +108,22 @@ def read_quantity(text: str | float, kind: str) -> float:
     return value
 
 
+def read_latency(text: str | float) -> float:
+    """Return a short time in seconds; a text needs a unit, as 20 may mean seconds or milliseconds.
+
+    >>> read_latency("20ms"), read_latency(0.02)
+    (0.02, 0.02)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return read_quantity(text, TIME)
+    if isinstance(text, str):
+        number = text.strip()
+        raise UsageError(f"'{number}' has no unit; write {number}ms or {number}s")
+    return read_quantity(text, TIME)
+
+
 def _sum_of_parts(text: str, kind: Kind) -> float:
     rest = text.strip().lstrip("$€£").rstrip("$€£") if kind.name == COST else text.strip()
     total, place = 0.0, 0

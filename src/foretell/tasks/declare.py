@@ -18,7 +18,7 @@ from foretell.tasks.data import is_tensor
 
 if TYPE_CHECKING:
     from foretell.tasks.graph import Graph
-    from foretell.tasks.submitted import Task
+    from foretell.tasks.running.submitted import Task
 
 #: What every report says of sandboxes.
 PROTECTION = (

@@ -12,15 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from foretell.errors import Option, UsageError
-from foretell.tasks.checks import checked_call
 from foretell.tasks.data import Dependencies, is_key
 from foretell.tasks.declare import TaskFunction, active
-from foretell.tasks.opening import planned, settings
-from foretell.tasks.places import Place, open_place
-from foretell.tasks.policies import POLICIES, check_policy
-from foretell.tasks.runtime import Runtime
-from foretell.tasks.submitted import FAILED, SKIPPED, DependencyFailed, Task
-from foretell.tasks.threads import (
+from foretell.tasks.running.checks import checked_call
+from foretell.tasks.running.opening import planned, settings
+from foretell.tasks.running.places import Place, open_place
+from foretell.tasks.running.policies import POLICIES, check_policy
+from foretell.tasks.running.runtime import Runtime
+from foretell.tasks.running.submitted import FAILED, SKIPPED, DependencyFailed, Task
+from foretell.tasks.running.threads import (
     keep_lock,
     let_others_release,
     one_blas_thread,
@@ -121,7 +121,7 @@ class Graph:
             self._place.n_calls, attrgetter("rank"), attrgetter("priority"), seed=self.seed
         )
         self._limits = one_blas_thread()
-        self._runtime = Runtime(ready, self._call, one_openmp_thread)
+        self._runtime = Runtime(ready, self._call, one_openmp_thread, holds=self.on == "threads")
         self._share(True)
         self._runtime.start(self)
         settings.get().get("opened", []).append(self)
@@ -280,6 +280,7 @@ class Graph:
         while len(runtime.open) > self.max_open:
             submitter = runtime.ready.n_workers
             with runtime.lock:
+                runtime.begin()
                 found = runtime.take(submitter)
                 some = next(iter(runtime.open.values()), None)
             if found is not None:
@@ -369,19 +370,23 @@ class Graph:
         runtime = self._runtime
         assert runtime is not None
         failed, skipped = runtime.take_failures(own)
-        if not failed:
+        if not (failed or skipped):
             if own is not None and runtime.is_dropped:
                 raise DependencyFailed(f"the graph of '{own.label}' ended while it waited")
             return
-        errors = []
+        errors: list[BaseException] = []
         for task in failed:
             assert task.error is not None
             task.error.add_note(f"in task {task.id} ('{task.label}')")
             errors.append(task.error)
         text = f"{counted(len(failed), 'task')} failed"
-        if skipped:
-            after = "it" if len(failed) == 1 else "them"
-            text += f", and {len(skipped):,} after {after} did not run"
+        if not failed:
+            text = f"{counted(len(skipped), 'task')} did not run, after failures raised before"
+            errors = [task.error for task in skipped if task.error is not None]
+        elif skipped:
+            text += (
+                f", and {len(skipped):,} after {'it' if len(failed) == 1 else 'them'} did not run"
+            )
         raise BaseExceptionGroup(text, errors)
 
     def _rank(self) -> None:
@@ -460,6 +465,11 @@ class Graph:
     def n_failed(self) -> int:
         """How many tasks failed, or did not run because others did."""
         return sum(task.state in (FAILED, SKIPPED) for task in self.tasks)
+
+    @property
+    def n_ended(self) -> int:
+        """How many tasks have ended, also while others run."""
+        return len(self.tasks) - (0 if self._runtime is None else len(self._runtime.open))
 
     @property
     def has_sandbox(self) -> bool:

@@ -17,14 +17,14 @@ from foretell.dataset import KIND_OF_RUNS, PARAMETER, description_path, read_dat
 from foretell.errors import DatasetError, StorageError, UsageError
 from foretell.files.directory import write_whole
 from foretell.statuses import Status
-from foretell.tasks.submitted import DONE, FAILED
+from foretell.tasks.running.submitted import DONE, FAILED
 from foretell.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from foretell.tasks.graph import Graph
-    from foretell.tasks.submitted import Task
+    from foretell.tasks.running.submitted import Task
 
 #: What a task is known by before it runs: the columns that models use.
 KNOWN = ("label", "size", "workers", "isolation")

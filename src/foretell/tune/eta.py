@@ -171,6 +171,12 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
     n_slots = slots_of(cores, given.threads)
     search = Search(scheduler, trials, rules, n_slots, start_up_s, study)
     _check_choice(given)
+    if study is not None and not SCHEDULERS.get(scheduler).has_study:
+        raise UsageError(
+            f"the name of a study decides nothing with {scheduler}",
+            option=Option("study", study),
+            remedy=("leave it out, or set ", Option("scheduler", "optuna-hyperband")),
+        )
     times = epoch_times_of(model, job, share=share)
     check_columns(given, times.columns, "the model")
     return _Question(given, search, times, cores, (n_draws, seed)).answer()

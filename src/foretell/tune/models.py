@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from foretell.decide.tuning.epoch_times import EpochTimes, PredictedEpochs, epochs_of
 from foretell.decide.tuning.space import Space, check_columns, read_space
 from foretell.errors import Option, UsageError, listing, suggest
+from foretell.files.content import is_database
 from foretell.predictor import Predictor
 from foretell.tune.gaps import without_gaps
 from foretell.tune.hook.steadiness import MOST_LOAD, VARYING
@@ -35,8 +36,18 @@ def epoch_times_of(model: Model, job: str | None = None, *, share: bool = False)
     share
         Use epochs of other machines in a store, too.
     """
+    store = store_in(Path(model)) if isinstance(model, str | Path) else None
+    if store is not None:
+        return _of_store(store, job, share)
+    for name, is_given in (("job", job is not None), ("share", share)):
+        if is_given:
+            raise UsageError(
+                "is of a store of epochs, and the model is none; leave it out", option=Option(name)
+            )
     if isinstance(model, str | Path):
-        return _of_path(Path(model), job, share)
+        from foretell.model.saved.model import load_models
+
+        return epochs_of(load_models(Path(model)), str(model))
     if isinstance(model, Predictor):
         return epochs_of([model], f"the model of {model.target}")
     if isinstance(model, Sequence):
@@ -44,22 +55,12 @@ def epoch_times_of(model: Model, job: str | None = None, *, share: bool = False)
     return model
 
 
-def _of_path(path: Path, job: str | None, share: bool) -> EpochTimes:
-    from foretell.model.saved.model import load_models
-
-    store = store_in(path)
-    if store is not None:
-        return _of_store(store, job, share)
-    return epochs_of(load_models(path), str(path))
-
-
 def store_in(path: Path) -> Path | None:
     """Return the store of epochs that a path leads to: a database, or a folder with one."""
     from foretell.tune.store.database import is_store
 
     if path.is_file():
-        with path.open("rb") as stream:
-            return path if stream.read(16) == b"SQLite format 3\0" else None
+        return path if is_database(path) else None
     files = sorted(path.glob("*.sqlite")) if path.is_dir() else []
     return next(filter(is_store, files), None)
 

@@ -80,6 +80,12 @@ def test_cores_are_those_of_the_machine_by_default(folder):
         (("--scheduler", "random", "--eta", "2"), "--eta 2: random has no rungs"),
         (("--scheduler", "optuna-halving", "--eta", "2.5"), "--eta 2.5: must be a whole number"),
         (("--scheduler", "optuna-hyperband", "--eta", "2.5"), "--eta 2.5: must be a whole number"),
+        (
+            ("--scheduler", "asha", "--study", "mine"),
+            "--study mine: the name of a study",
+        ),
+        (("--job", "lenet"), "--job: is of a store of epochs, and the model is none"),
+        (("--share",), "--share: is of a store of epochs, and the model is none"),
         (("--start-up", "-3"), "--start-up: must be at least 0"),
     ],
 )

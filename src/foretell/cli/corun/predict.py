@@ -26,6 +26,10 @@ from foretell.errors import Option, UsageError
     "--pin", metavar="LAYOUT",
     help="packed: all jobs on few cores; spread: each on cores of its own.",
 )  # fmt: skip
+@click.option(
+    "--one-session", is_flag=True,
+    help="One shell starts all jobs: CPU time is then shared by thread, and not by job.",
+)  # fmt: skip
 @option.path("--machine", help="What was measured of the machine [default: that of this user].")
 @option.path("--model", help="What `foretell corun fit` learned [default: nothing].")
 @option.output("Write the timeline (.svg), or a report with it (.html, .md, .pdf).")
@@ -54,6 +58,7 @@ def predict(
         starts=_by_job(start, "start"),
         running=_by_job(running, "running"),
         pin=given["pin"],
+        one_session=given["one_session"],
         machine=given["machine"],
         model=given["model"],
     )

@@ -61,7 +61,7 @@ def foresee(source: str, output: Path | None, force: bool, as_json: bool, **give
     or the trace of a run (.csv). The answer names the best settings, the fewest workers that are
     worth it, and what bounds the time.
     """
-    from foretell.tasks.forecast import foresee as foresee_graph
+    from foretell.tasks.forecast.foresee import foresee as foresee_graph
 
     if output is not None:
         check_output(output, force=force)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,7 @@ import click
 from foretell.cli import _options as option
 from foretell.cli._output import NOTHING_USABLE, echo, echo_json
 from foretell.cli._plan_options import fixed_values, read_axes
-from foretell.cli._progress import shown_once
+from foretell.cli._progress import Display, shown_once
 from foretell.cli.tasks.foresee import (
     model_option,
     overhead_option,
@@ -25,16 +28,30 @@ from foretell.cli.tasks.foresee import (
 from foretell.errors import ForetellError, NothingUsableError, error_lines
 
 if TYPE_CHECKING:
-    from foretell.tasks.forecast import GraphForecast
+    from foretell.tasks.forecast.foresee import GraphForecast
+    from foretell.tasks.forecast.program import Look, Program
     from foretell.tasks.graph import Graph
-    from foretell.tasks.program import Program
+
+
+#: How often progress within a run is looked at.
+_LOOK_S = 0.5
 
 
 @dataclass
 class _Progress:
+    """How many runs have ended, and the graphs of the one under way."""
+
     n_done: int
     n_total: int
+    opened: Sequence[Graph] = ()
     left_s: float | None = None
+
+    @property
+    def remark(self) -> str:
+        """Say how far the run is."""
+        n_tasks = sum(len(graph.tasks) for graph in self.opened)
+        n_ended = sum(graph.n_ended for graph in self.opened)
+        return f", in this one {n_ended:,} of {n_tasks:,} submitted tasks" if n_tasks else ""
 
 
 @click.command()
@@ -68,7 +85,7 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
     SOURCE is FILE.py:FUNCTION. It is called once for each combination of --vary; the trace has all
     tasks of all runs. The exit code is 1 when a task failed.
     """
-    from foretell.tasks.program import read_program
+    from foretell.tasks.forecast.program import read_program
 
     program = read_program(source, read_axes(given["vary"]), fixed_values(given["fix"]))
     if output is not None:
@@ -100,7 +117,7 @@ def _tell(
     if as_json:
         echo_json({"runs": shown, "notes": _notes(outcomes, graphs)})
     elif outcomes:
-        from foretell.tasks.text import outcome_text
+        from foretell.tasks.forecast.text import outcome_text
 
         echo(outcome_text(shown, program.varied))
         for note in _notes(outcomes, graphs):
@@ -125,11 +142,13 @@ def _run_all(
     """Run all settings, and put down what became of each; return why a run failed, if one did."""
     over = {name: given[name] for name in ("workers", "policy", "on")}
     runs = [s for s in program.settings for _ in range(given["repeats"])]
-    with shown_once("run", lambda _: "", quiet=given["quiet"]) as shown:
+    with shown_once("run", attrgetter("remark"), quiet=given["quiet"]) as shown:
         for k, settings in enumerate(runs):
+            progress = _Progress(k, len(runs))
             try:
-                with redirect_stdout(sys.stderr):  # what the program prints is not our result
-                    graphs = program.run(settings, **over)
+                # What the program prints is not our result.
+                with redirect_stdout(sys.stderr), _watched(progress, shown) as look:
+                    graphs = program.run(settings, look, **over)
             except ForetellError:
                 raise
             except BaseExceptionGroup as group:
@@ -142,6 +161,30 @@ def _run_all(
                 outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers), graphs)
             shown(_Progress(k + 1, len(runs)))
     return None
+
+
+@contextmanager
+def _watched(progress: _Progress, shown: Display) -> Iterator[Look | None]:
+    """Show now and then how far a run is, from a thread beside it; not if nothing is shown."""
+    if type(shown) is Display:
+        yield None
+        return
+    is_over = threading.Event()
+
+    def look(opened: list[Graph]) -> None:
+        progress.opened = opened
+
+    def watch() -> None:
+        while not is_over.wait(_LOOK_S):
+            shown(progress)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield look
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _pass_on(group: BaseExceptionGroup[BaseException]) -> None:
@@ -173,7 +216,7 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
     if not given["model"] and given["runs"] is None:
         return None
     from foretell.cli.tasks.foresee import asked
-    from foretell.tasks.forecast import check_settings, foresee, read_models
+    from foretell.tasks.forecast.foresee import check_settings, foresee, read_models
 
     options = asked({**given, "workers": None, "vary": (), "fix": ()})
     check_settings(overhead_s=options.get("overhead_s"), seed=options["seed"])
@@ -205,8 +248,8 @@ def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
 
 
 def _foreseen(found: GraphForecast, graphs: list[Graph]) -> dict[str, Any]:
-    from foretell.tasks.forecast import overhead_notes
-    from foretell.tasks.times import nested_notes, place_notes
+    from foretell.tasks.forecast.foresee import overhead_notes
+    from foretell.tasks.forecast.times import nested_notes, place_notes
 
     cell = found.best
     tasks = [task for graph in graphs for task in graph.tasks]

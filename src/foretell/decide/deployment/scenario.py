@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.errors import Option, UsageError, suggest
-from foretell.spaces.quantities import TIME, read_quantity
+from foretell.spaces.quantities import read_latency
 
 SINGLE_STREAM, MULTI_STREAM, SERVER, OFFLINE = (
     "single-stream", "multi-stream", "server", "offline"
@@ -105,7 +105,7 @@ def _read_arrivals(text: str) -> Scenario:
         if parts is None or not 1 <= int(parts[1]) <= _MOST_SAMPLES:
             raise _unreadable(text, f"1 to {_MOST_SAMPLES:,} samples and a time are needed")
         try:
-            every_s = read_quantity(parts[2], TIME)
+            every_s = read_latency(parts[2])
         except UsageError as error:
             raise _unreadable(text, error.text) from None
         return Scenario(MULTI_STREAM, n_samples=int(parts[1]), every_s=every_s)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell.errors import Option, UsageError, suggest
-from foretell.spaces.quantities import TIME, read_quantity
+from foretell.spaces.quantities import read_latency
 from foretell.spaces.values import Scalar, Values, listed
 
 MOST_BATCH, MOST_THREADS, MOST_VALUES = 4_096, 1_024, 4_096
@@ -153,6 +153,6 @@ def _wait(value: Scalar) -> float:
             f"a wait of {value} has no unit; write wait=0,2ms,5ms", option=Option("vary")
         )
     try:
-        return read_quantity(value, TIME)
+        return read_latency(value)
     except UsageError as error:
         raise UsageError(error.text, option=Option("vary")) from None

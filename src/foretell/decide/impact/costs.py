@@ -58,7 +58,20 @@ def _figure(frame: pd.DataFrame, figure: float | str) -> Array:
 
 
 def check_costs(asked: ImpactQuestion) -> None:
-    """Refuse prices where the target is no time in seconds."""
+    """Refuse prices where the target is no time in seconds, and figures without a price."""
+    rule = asked.cost
+    for name, price, is_given in (
+        ("machines", "price_per_hour", rule.machines != 1 and not rule.price_per_hour),
+        ("out_gb", "price_per_gb", rule.out_gb != 0 and not rule.price_per_gb),
+        ("price_per_gb", "out_gb", rule.price_per_gb > 0 and rule.out_gb == 0),
+    ):
+        if is_given:
+            value = getattr(rule, name)
+            raise UsageError(
+                "alone it costs nothing",
+                option=Option(name, value if isinstance(value, str) else f"{value:g}"),
+                remedy=("add ", Option(price, "...")),
+            )
     if not asked.cost.is_free and not asked.target.endswith("_s"):
         raise UsageError(
             f"costs need a target in seconds, whose name ends in _s, not '{asked.target}'",

@@ -21,7 +21,6 @@ from typing import Any, Self
 
 from foretell import _version
 from foretell.errors import ForetellError, Option, UsageError
-from foretell.tasks.copies import Written, check_sendable
 from foretell.tasks.declare import TaskFunction
 from foretell.tasks.isolation.confine import missing_restrictions, system_call_name
 from foretell.tasks.isolation.sealing import (
@@ -38,7 +37,8 @@ from foretell.tasks.isolation.sealing import (
     require_cryptography,
 )
 from foretell.tasks.isolation.worker import CALL, NO_MEMORY, READ_BYTES, READY, REFUSED
-from foretell.tasks.places import Place, WorkerLost, check_apart, check_importable
+from foretell.tasks.running.copies import Written, check_sendable
+from foretell.tasks.running.places import Place, WorkerLost, check_apart, check_importable
 
 _NOTIFICATION = 0xC0502100  # receive the next one
 _NOTIFICATION_BYTES = 80

@@ -91,7 +91,9 @@ class _Server:
         os._exit(0)  # what Python does at its end is forbidden here
 
     def _run(self, module: ModuleType, asked: dict[str, Any]) -> dict[str, Any]:
-        from foretell.tasks.copies import run_copied  # which is loaded before the confinement
+        from foretell.tasks.running.copies import (
+            run_copied,  # which is loaded before the confinement
+        )
 
         values = None
         is_sealed = asked["result"] is not None

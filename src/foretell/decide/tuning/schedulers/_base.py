@@ -31,6 +31,8 @@ class Scheduler(ABC):
     has_min_epochs = has_eta = has_any_eta = True
     #: Whether its brackets may be laid out for more epochs than trials have.
     has_bracket_epochs = False
+    #: Whether the name of the study decides anything.
+    has_study = False
 
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None

@@ -20,6 +20,7 @@ class OptunaHyperband(Scheduler):
     """
 
     has_any_eta = False  # Optuna counts trials by whole numbers
+    has_study = True
 
     def __init__(
         self, n_trials: int, rules: Rules, seed: int = 0, study: str | None = None

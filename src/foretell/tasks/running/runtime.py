@@ -9,8 +9,8 @@ from typing import Any
 
 from foretell.errors import UsageError
 from foretell.tasks.declare import active
-from foretell.tasks.policies import Ready
-from foretell.tasks.submitted import (
+from foretell.tasks.running.policies import Ready
+from foretell.tasks.running.submitted import (
     DONE,
     FAILED,
     READY,
@@ -22,8 +22,12 @@ from foretell.tasks.submitted import (
     is_within,
     why_skipped,
 )
-from foretell.tasks.threads import LONG_S, LONG_SHARE, Waiter, let_others_release
+from foretell.tasks.running.threads import LONG_S, LONG_SHARE, Waiter, let_others_release
 
+#: When it is looked first whether a program still submits tasks; each pause is twice the last.
+_FIRST_LOOK_S, _N_LOOKS = 1e-3, 7
+#: Tasks are held back for so long at most, and while submitting one takes no longer than this.
+MOST_HELD_S, DENSE_S = _FIRST_LOOK_S * (2**_N_LOOKS - 1), 50e-6
 #: So many tasks are assumed to be long before any has run.
 _ASSUMED_LONG = 3
 #: A task that took less had a core all the time; to ask how much takes about a microsecond.
@@ -39,12 +43,20 @@ class Runtime:
         Runs the body of a task for a worker, here or elsewhere.
     prepare
         Called first in each thread.
+    holds
+        Whether tasks are held back while the program submits others, if none is open.
     """
 
     def __init__(
-        self, ready: Ready, call: Callable[[Task, int], Any], prepare: Callable[[], None]
+        self,
+        ready: Ready,
+        call: Callable[[Task, int], Any],
+        prepare: Callable[[], None],
+        *,
+        holds: bool = False,
     ) -> None:
         self.ready, self._call, self._prepare = ready, call, prepare
+        self._holds = holds
         self.lock = threading.Lock()
         self.open: dict[int, Task] = {}
         self.n_top = 0  # open tasks that no other task submitted
@@ -57,6 +69,9 @@ class Runtime:
         self._helpers: list[Waiter] = []
         self._guests: set[int] = set()  # numbers of workers of other graphs that help
         self.is_dropped = self._is_closing = False
+        self.is_held = False
+        self._n_admitted = 0
+        self._watcher: threading.Lock | None = None
         self._threads = [
             threading.Thread(target=self._work, args=(k,), daemon=True, name=f"foretell-task-{k}")
             for k in range(ready.n_workers)
@@ -75,6 +90,7 @@ class Runtime:
         if self.is_dropped:  # by a task that still runs
             raise give_up(task)
         self.open[task.id] = task
+        self._n_admitted += 1
         if task.parent is None:
             self.n_top += 1
         else:
@@ -91,19 +107,60 @@ class Runtime:
                 else:
                     one.successors = [task]
         if task.n_before == 0:
-            if task.cause is not None:
-                self._settle(task, SKIPPED, [])
-                return
-            task.state = READY
-            self.ready.add(task, active.worker)
+            self._admit_ready(task)
+
+    def _admit_ready(self, task: Task) -> None:
+        if task.cause is not None:
+            self._settle(task, SKIPPED, [])
+            return
+        task.state = READY
+        if self._holds and not self.is_held and len(self.open) == 1:
+            self._hold()
+        self.ready.add(task, active.worker)
+        if not self.is_held:
             self._wake(1)
+
+    # Holding back: a program that submits and workers that run short tasks want Python's lock at
+    # the same time, and handing it over takes longer than such a task. So one goes after the other.
+
+    def _hold(self) -> None:
+        """Let no task begin while the program submits others; the lock is held."""
+        self.is_held = True
+        self._wake(1)  # for the one who watches
+
+    def begin(self) -> None:
+        """Let tasks begin that were held back; the lock is held."""
+        if not self.is_held:
+            return
+        self.is_held = False
+        if self._watcher is not None:
+            self._watcher.release()
+            self._watcher = None
+        self._wake(len(self.ready))
+
+    def _watch(self, signal: threading.Lock) -> None:
+        """Watch a program that submits; let tasks begin when it does something else."""
+        n_seen = self._n_admitted
+        for k in range(_N_LOOKS):
+            pause_s = _FIRST_LOOK_S * 2**k
+            if signal.acquire(timeout=pause_s):
+                return
+            with self.lock:
+                if self._watcher is not signal:  # tasks began just now
+                    signal.acquire()
+                    return
+                n_new, n_seen = self._n_admitted - n_seen, self._n_admitted
+                if n_new * DENSE_S < pause_s or k == _N_LOOKS - 1:
+                    self._watcher = None
+                    self.begin()
+                    return
+
+    # Running
 
     def _wake(self, n: int) -> None:
         while n > 0 and self._idle:
             self._idle.pop().release()
             n -= 1
-
-    # Running
 
     def _work(self, worker: int) -> None:
         active.graph, active.worker = self._graph, worker
@@ -119,15 +176,22 @@ class Runtime:
                     if task is None:
                         if self._is_closing:
                             return
-                        self._idle.append(signal)
+                        is_watching = self.is_held and self._watcher is None
+                        if is_watching:
+                            self._watcher = signal
+                        else:
+                            self._idle.append(signal)
                 if task is None:
-                    signal.acquire()
+                    if is_watching:
+                        self._watch(signal)
+                    else:
+                        signal.acquire()
                     continue
             task = self.run(task, worker)
 
     def take(self, worker: int) -> Task | None:
         """Return a ready task that nobody has taken; the lock is held."""
-        while len(self.ready):
+        while len(self.ready) and not self.is_held:
             task: Task | None = self.ready.take(worker)
             if task is not None and task.state == READY:
                 task.state = RUNNING
@@ -237,17 +301,20 @@ class Runtime:
                 parent.cause = next((one for one in self.failed if one.parent is parent), None)
 
     def take_failures(self, own: Task | None) -> tuple[list[Task], list[Task]]:
-        """Return what failed and what did not run for that, once; of a task, what is within it."""
+        """Return what failed and what did not run for that, once; of a task, what is within it.
+
+        Where nothing failed, tasks did not run for failures that were raised, and caught, before.
+        """
         with self.lock:
             failed = [task for task in self.failed if is_within(task, own)]
-            if not failed:
-                return [], []
             skipped = [task for task in self.skipped if is_within(task, own)]
+            if not (failed or skipped):
+                return [], []
             self.failed = [task for task in self.failed if not is_within(task, own)]
             self.skipped = [task for task in self.skipped if not is_within(task, own)]
             if own is not None:
                 own.cause = None  # whoever catches the error has dealt with it
-            return failed, [task for task in skipped if not task.start_s]
+            return failed, [task for task in skipped if not (failed and task.start_s)]
 
     def _leave(self, task: Task, ending: list[tuple[Task, int]]) -> None:
         """Tell the task that submitted one that it has ended; that one may end with it."""
@@ -274,6 +341,7 @@ class Runtime:
         with self.lock:
             if not self.n_top:
                 return
+            self.begin()
             waiter = Waiter(1)
             self._all_done.append(waiter)
         waiter.wait()
@@ -284,6 +352,7 @@ class Runtime:
             left = [task for task in tasks if not task.is_ended]
             if not left:
                 return
+            self.begin()
             waiter = Waiter(len(left))
             for task in left:
                 task.waiters = [*(task.waiters or ()), waiter]
@@ -336,6 +405,7 @@ class Runtime:
             left = [task for task in tasks if not task.is_ended]
             if not left:
                 return None
+            self.begin()
             if own is not None:
                 own.waits_for = own.waits_for or {}
                 own.waits_for[threading.get_ident()] = left
@@ -418,6 +488,7 @@ class Runtime:
     def close(self) -> None:
         """Let workers end after the tasks that they run."""
         with self.lock:
+            self.begin()
             self._is_closing = True
             self._wake(len(self._idle))
         for thread in self._threads:

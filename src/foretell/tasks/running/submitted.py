@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.errors import ForetellError, UsageError
 from foretell.tasks.declare import TaskFunction
-from foretell.tasks.threads import Waiter
+from foretell.tasks.running.threads import Waiter
 
 if TYPE_CHECKING:
     from foretell.tasks.data import Dependencies

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.errors import ForetellError, Option, UsageError, error_lines, suggest
 from foretell.machines import Needs
-from foretell.tasks.copies import Written, check_sendable, have_common_memory, run_copied
 from foretell.tasks.declare import TaskFunction, active
+from foretell.tasks.running.copies import Written, check_sendable, have_common_memory, run_copied
 
 if TYPE_CHECKING:
     from foretell.tasks.graph import Graph

@@ -10,7 +10,7 @@ from foretell.decide.deployment.wording import time_text
 from foretell.wording import counted, rough_percent
 
 if TYPE_CHECKING:
-    from foretell.tasks.forecast import Cell, GraphForecast
+    from foretell.tasks.forecast.foresee import Cell, GraphForecast
 
 _MOST_COLUMNS, _MOST_ROWS = 6, 12
 

@@ -92,10 +92,11 @@ def load_task_models(paths: Sequence[str | Path]) -> Models:
 
 
 class Means:
-    """Turns what a model predicts into means, by label, number of workers and size.
+    """Turns what a model predicts into mean times, by label, number of workers and size.
 
     A model of foretell predicts the time that is off by the smallest share. Where times of equal
-    tasks differ, that is below their mean, and a makespan is made of sums.
+    tasks differ, that is below their mean, and a makespan is made of sums. A model of CPU times
+    does not know either what tasks wait for on their workers, such as Python's lock.
     """
 
     def __init__(
@@ -125,8 +126,8 @@ class Means:
                 )
             if own.empty:
                 continue
-            took = (model.target, "sum"), (model.target, "count")
-            kinds = own.groupby(list(KNOWN), as_index=False).agg(took=took[0], n=took[1])
+            took, n = ("time_s", "sum"), ("time_s", "count")
+            kinds = own.groupby(list(KNOWN), as_index=False).agg(took=took, n=n)
             each = model.predict(kinds[[name for name in KNOWN if name in model.columns]])
             for kind, predicted in zip(kinds.to_dict("records"), each, strict=True):
                 by_size = sums.setdefault((str(kind["label"]), int(kind["workers"])), {})
@@ -290,6 +291,7 @@ def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
     """
     from foretell.tasks.declare import task
     from foretell.tasks.graph import Graph
+    from foretell.tasks.running.opening import planning
 
     @task(writes="key")
     def empty(key: str) -> None: ...
@@ -299,7 +301,7 @@ def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
         gate.wait()
 
     keys = [f"key {k}" for k in range(50)]
-    submit_s = run_s = math.inf
+    submit_s = run_s = build_s = math.inf
     for _ in range(_N_ROUNDS):
         gate = threading.Event()
         with Graph(workers=1, policy="breadth", max_open=n_tasks + 1) as graph:
@@ -314,7 +316,13 @@ def measure_overhead(n_tasks: int = N_EMPTY) -> Overhead:
                 gate.set()
             graph.wait()
             run_s = min(run_s, (time.process_time() - started) / n_tasks)
-    return Overhead(submit_s, run_s, wake_s=min(_wake() for _ in range(_N_ROUNDS)))
+        with planning(), Graph():
+            started = time.thread_time()
+            for k in range(n_tasks):
+                empty(keys[k % len(keys)])
+            build_s = min(build_s, (time.thread_time() - started) / n_tasks)
+    wake_s = min(_wake() for _ in range(_N_ROUNDS))
+    return Overhead(submit_s, run_s, wake_s=wake_s, build_s=build_s)
 
 
 def _wake(n_times: int = 200) -> float:

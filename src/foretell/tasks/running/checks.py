@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from foretell.errors import ForetellError
-from foretell.tasks.copies import shares_parts
 from foretell.tasks.data import KEYS
 from foretell.tasks.declare import TaskFunction
+from foretell.tasks.running.copies import shares_parts
 
 
 class UndeclaredWrite(ForetellError):  # noqa: N818 - it tells what happened

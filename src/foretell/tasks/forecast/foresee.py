@@ -15,10 +15,8 @@ from foretell.predictor import Predictor
 from foretell.simulate.graph import Overhead, PlayedGraph, TaskGraph, play_graph
 from foretell.spaces.values import Scalar, Values
 from foretell.tasks.declare import PROTECTION
-from foretell.tasks.policies import POLICIES, check_policy, upward_ranks
-from foretell.tasks.program import read_program, read_workers
-from foretell.tasks.threads import patience_s
-from foretell.tasks.times import (
+from foretell.tasks.forecast.program import read_program, read_workers
+from foretell.tasks.forecast.times import (
     Means,
     Models,
     TaskTimes,
@@ -28,6 +26,9 @@ from foretell.tasks.times import (
     place_notes,
     recorded_times,
 )
+from foretell.tasks.running.policies import POLICIES, check_policy, upward_ranks
+from foretell.tasks.running.runtime import DENSE_S, MOST_HELD_S
+from foretell.tasks.running.threads import patience_s
 from foretell.tasks.trace import Bar, Row, read_rows, rows_of_dask
 
 #: More workers that gain less than this share are not worth it.
@@ -119,7 +120,7 @@ class GraphForecast:
         }
 
     def __str__(self) -> str:
-        from foretell.tasks.text import forecast_text
+        from foretell.tasks.forecast.text import forecast_text
 
         return forecast_text(self)
 
@@ -165,10 +166,11 @@ def foresee(
     cells: list[Cell] = []
     looks: dict[int, _Look] = {}
     notes = [*shapes.notes, *(() if means is None else means.notes)]
-    for settings, rows, policy, submit_s in shapes.calls:
-        own = overhead
-        if chosen.overhead_s is None:  # keys are found sooner than arrays
-            own = replace(overhead, submit_s=max(overhead.submit_s, submit_s))
+    for settings, rows, policy, build_s in shapes.calls:
+        # Keys are found sooner than arrays.
+        own = overhead if chosen.overhead_s is not None else overhead.of_program(build_s)
+        if shapes.is_on_threads and own.submit_s <= DENSE_S:
+            own = replace(own, held_s=MOST_HELD_S)
         look = _Look(rows, policy, own, models, means)
         for count in counts:
             cells.append(look.cell(settings, count))
@@ -273,6 +275,7 @@ class _Shapes:
     calls: Sequence[tuple[Mapping[str, Scalar], list[Row], str, float]]
     varied: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    is_on_threads: bool = True
 
 
 def _shapes(
@@ -293,7 +296,8 @@ def _shapes(
         built = program.built(settings, n_builds)
         calls.append((settings, built.rows, policy or built.policy, built.submit_s))
         places += built.places
-    return _Shapes(calls, program.varied, tuple(place_notes(places)))
+    is_on_threads = all(on == "threads" for on in places)
+    return _Shapes(calls, program.varied, tuple(place_notes(places)), is_on_threads)
 
 
 class _Look:
@@ -404,7 +408,7 @@ def _helps_to(cells: Sequence[Cell]) -> int | None:
 
 def overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
     """Say which settings spend much of their time on overhead, or else tasks of which labels."""
-    from foretell.tasks.text import settings_text
+    from foretell.tasks.forecast.text import settings_text
     from foretell.wording import rough_percent
 
     found: dict[str, str] = {}

@@ -14,9 +14,11 @@ from typing import Any
 from foretell.errors import ForetellError, Option, UsageError, suggest
 from foretell.spaces.values import Range, Scalar, Values, listed
 from foretell.tasks.graph import Graph
-from foretell.tasks.opening import overriding, planning
+from foretell.tasks.running.opening import overriding, planning
 from foretell.tasks.trace import Row, rows_of
 
+#: Told where the graphs of a run are put as they are opened.
+Look = Callable[[list[Graph]], None]
 _MOST_SETTINGS = 1_000
 #: A program that has computed for longer, in seconds of CPU time, is not built once more.
 _LONG_S = 0.2
@@ -82,9 +84,19 @@ class Program:
         rows = joined([rows_of(graph) for graph in graphs])
         return Built(rows, graphs[0].policy, min(costs), tuple(graph.on for graph in graphs))
 
-    def run(self, settings: Mapping[str, Scalar], **over: Any) -> list[Graph]:
-        """Call the function for real, with some settings of its graphs replaced."""
+    def run(
+        self, settings: Mapping[str, Scalar], look: Look | None = None, **over: Any
+    ) -> list[Graph]:
+        """Call the function for real, with some settings of its graphs replaced.
+
+        Parameters
+        ----------
+        look
+            Called first with the list of graphs, which grows as they are opened.
+        """
         with overriding(**over) as found:
+            if look is not None:
+                look(found)
             self.function(**settings)
         if not found:
             raise UsageError(f"{self.name} opened no graph; write `with Graph() as g:`")

@@ -1,0 +1,1 @@
+"""Forecasts: graphs built without running bodies, times of tasks, and the graph played."""

@@ -1,0 +1,1 @@
+"""Running tasks: workers, policies, where bodies run, and what became of each task."""
