@@ -19,7 +19,13 @@ from foretell.tasks.running.opening import planned, settings
 from foretell.tasks.running.places import Place, open_place
 from foretell.tasks.running.policies import POLICIES, check_policy
 from foretell.tasks.running.runtime import Runtime
-from foretell.tasks.running.submitted import FAILED, SKIPPED, DependencyFailed, Task
+from foretell.tasks.running.submitted import (
+    FAILED,
+    SKIPPED,
+    DependencyFailed,
+    Task,
+    failures_text,
+)
 from foretell.tasks.running.threads import (
     keep_lock,
     let_others_release,
@@ -29,7 +35,6 @@ from foretell.tasks.running.threads import (
     switching,
 )
 from foretell.tasks.trace import Wait, bars_of, isolation_of, write_perfetto, write_table
-from foretell.wording import counted
 
 
 class Graph:
@@ -374,20 +379,11 @@ class Graph:
             if own is not None and runtime.is_dropped:
                 raise DependencyFailed(f"the graph of '{own.label}' ended while it waited")
             return
-        errors: list[BaseException] = []
         for task in failed:
             assert task.error is not None
             task.error.add_note(f"in task {task.id} ('{task.label}')")
-            errors.append(task.error)
-        text = f"{counted(len(failed), 'task')} failed"
-        if not failed:
-            text = f"{counted(len(skipped), 'task')} did not run, after failures raised before"
-            errors = [task.error for task in skipped if task.error is not None]
-        elif skipped:
-            text += (
-                f", and {len(skipped):,} after {'it' if len(failed) == 1 else 'them'} did not run"
-            )
-        raise BaseExceptionGroup(text, errors)
+        errors = [task.error for task in failed or skipped if task.error is not None]
+        raise BaseExceptionGroup(failures_text(failed, skipped), errors)
 
     def _rank(self) -> None:
         if self.policy != "critical":

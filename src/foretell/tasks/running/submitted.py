@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from foretell.errors import ForetellError, UsageError
 from foretell.tasks.declare import TaskFunction
 from foretell.tasks.running.threads import Waiter
+from foretell.wording import counted
 
 if TYPE_CHECKING:
     from foretell.tasks.data import Dependencies
@@ -112,3 +113,14 @@ def why_skipped(task: Task) -> DependencyFailed:
         error = DependencyFailed(f"'{task.label}' did not run: it depends on {name}, which failed")
     error.__cause__ = None if first is None else first.error
     return error
+
+
+def failures_text(failed: Sequence[Task], skipped: Sequence[Task]) -> str:
+    """Say how many tasks failed, or did not run after failures that were raised before."""
+    if not failed:
+        return f"{counted(len(skipped), 'task')} did not run, after failures raised before"
+    text = f"{counted(len(failed), 'task')} failed"
+    if skipped:
+        after = "it" if len(failed) == 1 else "them"
+        text += f", and {len(skipped):,} after {after} did not run"
+    return text
