@@ -229,7 +229,7 @@ class _Measuring:
         return Machine(
             facts=self._facts,
             compute_rate=compute,
-            core_speed=computed / compute / self._n,
+            core_speed=min(computed / compute / self._n, 1.0),
             thread_power=self._thread_power(compute),
             stream_rate=stream,
             bandwidth=max(bandwidth, stream),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,12 +40,15 @@ class Residual:
                 logs.append(math.log(case.walls_s[k] / predicted))
         if len(rows) < _LEAST_ROWS:
             return
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import ElasticNetCV
 
         x, y = np.array(rows), np.clip(np.array(logs), -1.0, 1.0)
         self._center, self._scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
         net = ElasticNetCV(l1_ratio=0.5, cv=5, alphas=20, random_state=0, max_iter=20_000)
-        net.fit((x - self._center) / self._scale, y)
+        with warnings.catch_warnings():  # strengths of which it is not sure are not chosen
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            net.fit((x - self._center) / self._scale, y)
         self._weights, self._bias = net.coef_.astype(float), float(net.intercept_)
 
     def predict(self, case: Case) -> list[float]:
