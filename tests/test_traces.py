@@ -52,6 +52,15 @@ def test_a_trace_cut_short_or_made_longer_is_refused(trace, data):
         Trace.from_bytes(content + b"\0")
 
 
+@given(traces(), st.data())
+def test_a_trace_with_a_changed_bit_is_refused(trace, data):
+    content = bytearray(trace.to_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with contextlib.suppress(ValueError):
+        again = Trace.from_bytes(bytes(content))
+        assert again.to_bytes() == trace.to_bytes()  # another way to write the same header
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_after_the_first_line_are_a_trace_or_a_value_error(content):
     with contextlib.suppress(ValueError):

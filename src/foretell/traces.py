@@ -7,6 +7,7 @@ columns one after the other as little-endian 64-bit floats. Reading it executes 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".trace"
 TIME = "time_s"
+_SUM = "crc32"
+_KEYS = {"columns", "n_samples", "about", _SUM}
 _MAGIC = b"foretell trace 1\n"
 _MOST_BYTES = 2**28  # of a file that is read
 _MOST_HEADER = 2**20
@@ -79,9 +82,9 @@ class Trace:
         import numpy as np
 
         header = {"columns": list(self.columns), "n_samples": len(self), "about": self.about}
-        text = json.dumps(header, sort_keys=True).encode()
         arrays = [self.times_s, *self.columns.values()]
         numbers = b"".join(np.asarray(array, "<f8").tobytes() for array in arrays)
+        text = json.dumps({**header, _SUM: _checksum(header, numbers)}, sort_keys=True).encode()
         return _MAGIC + text + b"\n" + numbers
 
     @classmethod
@@ -94,20 +97,38 @@ class Trace:
         text, end, numbers = content[len(_MAGIC) :].partition(b"\n")
         if not end or len(text) > _MOST_HEADER:
             raise ValueError("it has no header")
-        names, n_samples, about = _header(text)
+        header = _header(text)
+        names, n_samples, about = _checked(header)
         n_expected = 8 * n_samples * (1 + len(names))
         if len(numbers) != n_expected:
             raise ValueError(f"{n_expected} bytes of numbers are expected, not {len(numbers)}")
+        told = header.pop(_SUM, None)  # files of earlier versions have none
+        if told is not None and told != _checksum(header, numbers):
+            raise ValueError("it is damaged: its content does not fit its checksum")
         arrays = np.frombuffer(numbers, "<f8").reshape(1 + len(names), n_samples)
         times_s, *values = arrays.astype(np.float64)
         return cls(times_s, dict(zip(names, values, strict=True)), about)
 
 
-def _header(text: bytes) -> tuple[list[str], int, dict[str, Any]]:
+def _checksum(header: Mapping[str, Any], numbers: bytes) -> int:
+    """Return what tells whether a file is as it was written; it is no proof of who wrote it."""
+    return zlib.crc32(numbers, zlib.crc32(json.dumps(header, sort_keys=True).encode()))
+
+
+def _header(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
+    except (ValueError, RecursionError):
+        header = None
+    if not (isinstance(header, dict) and header.keys() <= _KEYS):
+        raise ValueError("its header cannot be read")
+    return header
+
+
+def _checked(header: Mapping[str, Any]) -> tuple[list[str], int, dict[str, Any]]:
+    try:
         names, n_samples, about = header["columns"], header["n_samples"], header["about"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except KeyError:
         raise ValueError("its header cannot be read") from None
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_list or len(set(names)) < len(names):

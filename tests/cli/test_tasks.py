@@ -40,6 +40,12 @@ def broken():
     with Graph(workers=1):
         fails("x")
 
+def fails_at(k: int):
+    with Graph(workers=1):
+        step("in", "out", 1)
+        if k == 2:
+            fails("x")
+
 def interrupted(k: int):
     main()
     if k == 2:
@@ -191,6 +197,16 @@ def test_failed_task_ends_with_code_1_and_says_why(program):
     assert done.exit_code == 1
     assert "1 task failed; the first in task 0 ('fails'): ValueError: no luck" in done.stderr
     assert done.stdout == ""  # no table without a run
+
+
+def test_a_run_with_a_failed_task_is_in_the_trace_and_named(program):
+    done = invoke("run", "an_app.py:fails_at", "--vary", "k=1,2,3", "-o", "runs.csv", "-q")
+    assert done.exit_code == 1
+    assert "k=2: 1 task failed; the first in task 1 ('fails'): ValueError: no luck" in done.stderr
+    found = pd.read_csv("runs.csv").groupby("run")["status"].apply(list).tolist()
+    assert found == [["ok"], ["ok", "failed"]]
+    assert "k=1" in done.stdout
+    assert "k=2" not in done.stdout
 
 
 def test_an_error_of_the_program_is_told_with_its_line(program):

@@ -5,6 +5,7 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -228,13 +229,27 @@ def test_larger_batches_are_not_taken_for_better():
 class Rising:
     """Times batches by a law that bends upwards beyond 24 samples, as where a cache is full."""
 
-    cache = property(lambda self: self)
+    def __init__(self, known=()):
+        points = dict(known)
+        self.cache = SimpleNamespace(
+            get=lambda threads, batch: points.get((threads, batch)), add=lambda point: None
+        )
 
-    def get(self, threads, batch):
+    def point(self, threads, batch):
         seconds = (2.2 + 0.7 * batch) * (1 + 0.03 * max(0, batch - 24)) / threads
         return Point(threads, batch, seconds, (1.0,), 0.01, threads, 20)
 
-    point = get
+    timed = point
+
+
+def test_batch_times_that_are_known_are_used_even_if_they_would_not_be_measured():
+    sizes = tuple(range(1, 33))
+    question = Question(read_scenario("offline"), Choices(sizes, (1,)))
+    fast = Point(1, 7, 0.001, (1.0,), 0.01, 1, 20)
+    law, plan = Rising({(1, 7): fast}), Points(sizes, (1,))
+    found = measure_points(law, plan, lambda known: wanted_points(question, known, 0))
+    assert found.n_cached == 1
+    assert choose(question, found.times, Player(found.times)).chosen.batch == 7
 
 
 def test_offline_few_points_find_the_best_batch_below_the_largest():

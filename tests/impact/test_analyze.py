@@ -518,3 +518,34 @@ def test_failed_runs_and_numbers_of_repeats_are_no_settings():
     assert found.n_runs == len(RUNS) - 1
     assert "repeat" not in found.settings
     assert sum("left out" in note or "repeat" in note for note in found.notes) == 2
+
+
+# What runs cannot tell
+
+
+def test_settings_that_change_together_are_named():
+    runs = RUNS.assign(twin=RUNS["cores"] * 10)
+    notes = analyze_impact(runs, "time_s", by="workload", skip="accuracy").notes
+    assert any("cores and twin change together in all runs" in note for note in notes)
+    notes = analyze_impact(RUNS, "time_s", by="workload", skip="accuracy").notes
+    assert not any("change together" in note for note in notes)
+
+
+def quality_table(drop, n_repeats=3):
+    """Return runs in which 4 threads are faster, and less accurate by a share, with noise."""
+    random = np.random.default_rng(1)
+    rows = [
+        {"threads": threads, "time_s": 10.0 / threads * random.lognormal(0, 0.01),
+         "accuracy": 0.9 * (1 - drop * (threads == 4)) * random.lognormal(0, 0.01)}
+        for threads in (1, 2, 4) for _ in range(n_repeats)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("drop", "chosen"), [(0.011, 4), (0.2, 2)])
+def test_a_choice_is_refused_for_its_quality_only_beyond_noise_and_named(drop, chosen):
+    found = analyze_impact(quality_table(drop), "time_s", quality="accuracy", system="threads",
+                           baseline={"threads": 2})  # fmt: skip
+    [tuned] = [tuning for tuning in found.tunings if tuning.kind == "system only"]
+    assert tuned.settings["threads"] == chosen
+    assert ("threads=4 would be better, but for its accuracy" in str(found)) == (chosen == 2)

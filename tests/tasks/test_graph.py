@@ -529,3 +529,19 @@ def test_tasks_are_not_held_back_beside_one_that_runs(first_look):
         assert not first.is_ended
         second = append([], 2)
         once(lambda: second.is_ended, release.set)
+
+
+def test_whoever_waits_for_a_result_runs_no_task_beside_the_workers():
+    running, most = [], []
+
+    @task()
+    def nap():
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.001)
+        running.pop()
+
+    with Graph(workers=1):
+        handles = [nap() for _ in range(20)]
+        handles[-1].result()
+    assert max(most) == 1

@@ -187,7 +187,12 @@ def keep_machine(found: Machine, output: Path | str | None = None, *, force: boo
         if notes := found.notes():
             raise NothingUsableError(
                 f"{notes[0]}. Nothing was kept, as all predictions would use it",
-                remedy=("to write it anyway, name a file: ", Option("output", "this.machine")),
+                remedy=(
+                    "measure with ",
+                    Option("priority"),
+                    " where others do not stop; to write it anyway, name a file: ",
+                    Option("output", "this.machine"),
+                ),
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)

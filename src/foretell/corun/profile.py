@@ -106,7 +106,8 @@ class Profile:
         if self.disturbed > MOST_DISTURBED:
             found.append(
                 f"others kept {self.disturbed:.2f} cores busy while '{self.name}' waited for one, "
-                "so alone it would be faster; profile it again on an idle machine"
+                "so alone it would be faster, and use more cores; profile it again on an idle "
+                "machine, or with priority"
             )
         if self.throttled > MOST_THROTTLED:
             found.append(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from foretell.decide.corun.jobs import CPU, DISK
+from foretell.errors import listing
 from foretell.wording import counted, number, rough_percent
 
 if TYPE_CHECKING:
@@ -117,7 +118,12 @@ def _turn_line(found: Together) -> str:
     last, in_turn = found.last_end_s, max(job.in_turn_s for job in with_end)
     mean = sum(job.end_s for job in with_end) / len(with_end)
     mean_in_turn = sum(job.in_turn_s for job in with_end) / len(with_end)
-    text = f"Together all is done at {time_text(last)}, one after the other at {time_text(in_turn)}"
+    endless = [job.name for job in found.jobs if not math.isfinite(job.end_s)]
+    without = f" without {listing(endless)}" if endless else ""
+    text = (
+        f"Together all is done at {time_text(last)}, one after the other{without} at "
+        f"{time_text(in_turn)}"
+    )
     if last < (1 - _SAME) * in_turn:
         sooner = f"; together saves {time_text(in_turn - last)}"
         if mean_in_turn < (1 - _SAME) * mean:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -154,6 +155,10 @@ def measure_points(
         found.points.append(point)
         plan.tell(threads, batch, foretold, point.median_s)
     known = stopwatch.cache
+    taken = {(p.threads, p.batch) for p in found.points}
+    left = [spot for spot in product(plan.threads, plan.sizes) if spot not in taken]
+    # What is known costs nothing.
+    found.points += [p for spot in left if (p := known.get(*spot)) is not None]
     found.n_cached = sum(known.get(p.threads, p.batch) is not None for p in found.points)
     _add_drift(stopwatch, found)
     found.seconds = time.monotonic() - started

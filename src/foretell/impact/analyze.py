@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from foretell.dataset import Dataset, as_numbers, read_dataset
 from foretell.decide.impact.costs import check_costs, front_of
 from foretell.decide.impact.question import ImpactQuestion, Outcome
-from foretell.decide.impact.ranges import HIGH, CellTable, SettingImpact
+from foretell.decide.impact.ranges import HIGH, NOISE, CellTable, SettingImpact
 from foretell.decide.impact.runs import Runs, prepare_runs
 from foretell.decide.impact.spread import spreads_of
 from foretell.decide.impact.tunings import Tuning, measured_tunings
@@ -107,6 +108,8 @@ class _Analysis:
         )  # fmt: skip
         tunings = self._tunings(tables, found)
         self._note_noise(tables[0])
+        self._note_twins()
+        self._note_shares(found)
         self._note_left_out(tables, found)
         self._note_gaps()
         columns = list(asked.by)
@@ -300,6 +303,29 @@ class _Analysis:
                 f"Nothing is said of {listing(sorted(partly))}: empty in some runs of a workload "
                 "only. Name the column that decides this as one that tells workloads apart."
             )
+
+    def _note_twins(self) -> None:
+        """Name settings that always change together, so that runs cannot tell them apart."""
+        runs = self.runs
+        n_levels = [len(np.unique(runs.codes[:, j])) for j in range(len(runs.settings))]
+        for j, k in combinations(range(len(runs.settings)), 2):
+            n_pairs = len(np.unique(runs.codes[:, [j, k]], axis=0))
+            if n_levels[j] == n_levels[k] == n_pairs > 1:
+                one, other = runs.settings[j], runs.settings[k]
+                self.notes.append(
+                    f"{one} and {other} change together in all runs, so that what one does cannot "
+                    f"be told from the other, and figures of both are wrong. Skip one of them."
+                )
+
+    def _note_shares(self, found: tuple[OutcomeImpact, ...]) -> None:
+        """Say that shares are of next to nothing where all settings are within noise."""
+        for outcome in found:
+            levels = {own.level for own in outcome.impacts.values() if own is not None}
+            if outcome.shares is not None and outcome.shares.noise is None and levels == {NOISE}:
+                self.notes.append(
+                    f"All settings are within noise for {outcome.name}: shares divide what little "
+                    "the model takes for their effect."
+                )
 
     def _note_left_out(self, tables: list[CellTable], found: tuple[OutcomeImpact, ...]) -> None:
         """Say in how many contexts a result is nowhere positive, so that there is no range."""

@@ -109,7 +109,7 @@ def modelled_impact(
     low, high = np.quantile(drawn, (0.05, 0.95))
     # The model may be wrong in one direction at all configurations.
     lower = median - float(np.hypot(median - low, known.error))
-    upper = median + float(np.hypot(high - median, known.error))
+    upper = min(median + float(np.hypot(high - median, known.error)), max(1.0, ranges.max()))
     is_effect = lower > 0 and setting not in known.without_effect
     at = bases[kept].iloc[int(ranges.argmax())].drop(setting)
     return SettingImpact(
@@ -186,7 +186,8 @@ def modelled_tunings(
             is_good = good_enough(judged, float(judged[0]), asked.outcomes[1])
         allowed = np.flatnonzero(is_good)
         values = outlook.value[allowed]
-        best = int(allowed[values.argmin() if outcome.is_lower_better else values.argmax()])
+        side = np.argmin if outcome.is_lower_better else np.argmax
+        best, fastest = int(allowed[side(values)]), int(side(outlook.value))
         cost = _cost(frame.iloc[[best]], outlook.value[[best]], runs, own, asked.cost)
         settings = {n: _plain(frame[n].iloc[best]) for n in frame.columns if n in runs.settings}
         ends = outlook.quantiles.values[best] if known.model.has_intervals else [np.nan] * 3
@@ -194,10 +195,14 @@ def modelled_tunings(
             Tuning(
                 own.name, kind, settings, varied, float(outlook.value[best]), float(ends[0]),
                 float(ends[2]), None if judged is None else float(judged[best]), cost,
-                len(allowed), MODELLED,
+                len(allowed), MODELLED, None if fastest == best else _plain_row(frame, fastest),
             )
         )  # fmt: skip
     return found
+
+
+def _plain_row(frame: pd.DataFrame, row: int) -> dict[str, Any]:
+    return {str(name): _plain(frame[name].iloc[row]) for name in frame.columns}
 
 
 def _cost(

@@ -219,8 +219,14 @@ def choice_lines(found: Impact) -> Iterator[str]:
         allowed = rough_percent(found.outcomes[1].levels[1])
         yield (
             f"Chosen among those whose {quality} is at most {allowed} worse than that of the "
-            "baseline."
+            "baseline, or may be, as noise goes."
         )
+    for tuning in found.tunings:
+        if tuning.passed_over is not None:
+            place = f"{plain(tuning.workload)}, " if len(found.workloads) > 1 else ""
+            own = {n: v for n, v in tuning.passed_over.items() if n in tuning.varied}
+            better = f"{settings_text(own)} would be better, but for its {quality}"
+            yield f"{place}{tuning.kind}: {better}."
     if not all(is_known):
         yield f"Where {quality} has a dash, it is not known and did not count."
 

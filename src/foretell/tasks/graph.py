@@ -217,8 +217,8 @@ class Graph:
         let_others_release(self._runtime.lock)
         with self._runtime.lock:
             self._runtime.admit(task, before)
-        if not is_deferred:
-            self.finish(task)
+        if not is_deferred:  # it runs where it was called
+            self._runtime.help_with(lambda: [task], self._own())
             if task.error is not None:
                 self._runtime.forget(task)
                 raise task.error
@@ -334,7 +334,7 @@ class Graph:
         self._raise_failures(own)
 
     def finish(self, task: Task) -> None:
-        """Wait for one task; a caller that runs no task itself runs what it needs."""
+        """Wait for one task; inside a task of this graph, run what it needs meanwhile."""
         if self._is_planned:
             raise UsageError(
                 f"the result of task '{task.label}' is known only after a run; foresee builds "
@@ -342,9 +342,9 @@ class Graph:
             )
         assert self._runtime is not None
         own = self._own()
-        if own is not None or active.graph is self:
+        if own is not None:
             self._runtime.help_with(lambda: [task], own)
-        else:  # its workers do not depend on the caller
+        else:  # workers do not depend on the caller, who would be one more of them
             self._runtime.wait_for([task])
 
     def _own(self) -> Task | None:
@@ -493,6 +493,7 @@ class Graph:
 #: Graphs that take turns: tasks at a time, cores that they use, and the least time to tell it from.
 _BUSY, _ONE_CORE, _LEAST_SEEN_S = 1.6, (0.7, 1.15), 0.05
 TURNS = (
-    "Workers were busy together, but computed on one core. Bodies that keep Python's lock need "
-    "processes, and very small ones larger blocks; if bodies wait for something else, all is well."
+    "Workers were busy together, but computed on one core{where}. Bodies that keep Python's lock "
+    "need processes, and very small ones larger blocks; if bodies wait for something else, or if "
+    "other programs had a core, all is well."
 )

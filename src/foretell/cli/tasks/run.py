@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from operator import attrgetter
@@ -25,7 +25,7 @@ from foretell.cli.tasks.foresee import (
     set_option,
     vary_option,
 )
-from foretell.errors import ForetellError, NothingUsableError, error_lines
+from foretell.errors import ForetellError, NothingUsableError, error_lines, listing
 
 if TYPE_CHECKING:
     from foretell.tasks.forecast.foresee import GraphForecast
@@ -111,29 +111,42 @@ def _tell(
 ) -> None:  # fmt: skip
     """Write the trace of the runs that ended, and what they took."""
     graphs = [graph for outcome in outcomes for graph in outcome["graphs"]]
+    outcomes = [outcome for outcome in outcomes if not outcome["is_broken"]]
     if output is not None and graphs:
         _write(graphs, output, append=given["append"])
-    shown = [{k: v for k, v in outcome.items() if k != "graphs"} for outcome in outcomes]
+    inner = ("graphs", "is_broken")
+    shown = [{k: v for k, v in outcome.items() if k not in inner} for outcome in outcomes]
+    notes = _notes(outcomes, program.varied)
     if as_json:
-        echo_json({"runs": shown, "notes": _notes(outcomes, graphs)})
+        echo_json({"runs": shown, "notes": notes})
     elif outcomes:
         from foretell.tasks.forecast.text import outcome_text
 
         echo(outcome_text(shown, program.varied))
-        for note in _notes(outcomes, graphs):
+        for note in notes:
             echo(note)
 
 
-def _notes(outcomes: list[dict[str, Any]], graphs: list[Graph]) -> list[str]:
+def _notes(outcomes: list[dict[str, Any]], varied: Sequence[str]) -> list[str]:
     """Say what to know about runs: whether workers took turns, and what a sandbox protects from."""
     from foretell.tasks.declare import PROTECTION
     from foretell.tasks.graph import TURNS
 
-    found = [TURNS] if any(graph.takes_turns for graph in graphs) else []
+    by_setting: dict[str, list[bool]] = {}
+    for outcome in outcomes:
+        own = by_setting.setdefault(_named(outcome["settings"], varied), [])
+        own += [graph.takes_turns for graph in outcome["graphs"]]
+    turns = [name for name, own in by_setting.items() if 2 * sum(own) > len(own)]
+    where = f" ({listing(turns)})" if any(turns) else ""
+    found = [TURNS.format(where=where)] if turns else []
     found += [note for outcome in outcomes for note in outcome.get("notes", ())]
-    if any(graph.has_sandbox for graph in graphs):
+    if any(graph.has_sandbox for outcome in outcomes for graph in outcome["graphs"]):
         found.append(PROTECTION)
     return list(dict.fromkeys(found))
+
+
+def _named(settings: Mapping[str, Any], varied: Sequence[str]) -> str:
+    return ", ".join(f"{name}={settings[name]}" for name in varied)
 
 
 def _run_all(
@@ -151,11 +164,13 @@ def _run_all(
                     graphs = program.run(settings, look, **over)
             except ForetellError:
                 raise
-            except BaseExceptionGroup as group:
-                _pass_on(group)
-                return _failure(group, program)
-            except Exception as error:
-                return _failure(error, program)
+            except (Exception, BaseExceptionGroup) as error:
+                if isinstance(error, BaseExceptionGroup):
+                    _pass_on(error)
+                if any(graph.tasks for graph in progress.opened):
+                    outcomes.append(_outcome(settings, progress.opened, is_broken=True))
+                where = f"{name}: " if (name := _named(settings, program.varied)) else ""
+                return where + _failure(error, program)
             outcomes.append(_outcome(settings, graphs))
             if forecast is not None:
                 outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers), graphs)
@@ -164,15 +179,16 @@ def _run_all(
 
 
 @contextmanager
-def _watched(progress: _Progress, shown: Display) -> Iterator[Look | None]:
+def _watched(progress: _Progress, shown: Display) -> Iterator[Look]:
     """Show now and then how far a run is, from a thread beside it; not if nothing is shown."""
-    if type(shown) is Display:
-        yield None
-        return
-    is_over = threading.Event()
 
     def look(opened: list[Graph]) -> None:
         progress.opened = opened
+
+    if type(shown) is Display:
+        yield look
+        return
+    is_over = threading.Event()
 
     def watch() -> None:
         while not is_over.wait(_LOOK_S):
@@ -235,15 +251,20 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
     return forecast
 
 
-def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
+def _outcome(
+    settings: dict[str, Any], graphs: Sequence[Graph], *, is_broken: bool = False
+) -> dict[str, Any]:
+    is_here = all(graph.on == "threads" for graph in graphs)
     return {
+        "is_broken": is_broken,
         "settings": dict(settings),
         "workers": graphs[0].workers,
         "n_tasks": sum(len(graph.tasks) for graph in graphs),
         "n_failed": sum(graph.n_failed for graph in graphs),
         "time_s": sum(graph.time_s for graph in graphs),
-        "cpu_time_s": sum(task.cpu_s for graph in graphs for task in graph.tasks),
-        "graphs": graphs,
+        # Of bodies in other processes, what they compute is not known.
+        "cpu_time_s": sum(t.cpu_s for graph in graphs for t in graph.tasks) if is_here else None,
+        "graphs": list(graphs),
     }
 
 

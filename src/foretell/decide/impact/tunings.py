@@ -19,6 +19,8 @@ Numbers = NDArray[np.int64]
 
 BASELINE, HYPER_ONLY, SYSTEM_ONLY, JOINT = "baseline", "hyper only", "system only", "joint"
 _ENDS = (0.025, 0.975)
+#: Where the better end of an interval of 90 % begins.
+_LEAST_OFF = 0.05
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Tuning:
         The ends of a 95 % interval of the value; NaN if noise is not known.
     n_choices
         Between how many configurations it chose.
+    passed_over
+        The configuration that is best but for its quality, if that is another one.
     """
 
     workload: str
@@ -48,6 +52,7 @@ class Tuning:
     cost: float | None
     n_choices: int
     label: str = MEASURED
+    passed_over: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; null is not known."""
@@ -63,6 +68,7 @@ class Tuning:
             "cost": self.cost,
             "n_choices": self.n_choices,
             "label": self.label,
+            "passed_over": None if self.passed_over is None else dict(self.passed_over),
         }
 
 
@@ -122,10 +128,10 @@ def measured_tunings(
     for kind, varied in ways(asked, high).items():
         fixed = [j for j, name in enumerate(runs.settings) if name not in varied]
         choices = cells[~is_off[:, fixed].any(axis=1)]
+        fastest = best = _best(choices, table)
         if quality is not None:
-            own = quality.medians
-            choices = choices[good_enough(own[choices], own[at_baseline], quality.outcome)]
-        best = _best(choices, table)
+            choices = choices[_kept_quality(quality, choices, at_baseline)]
+            best = _best(choices, table)
         drawn = table.draws[:, best] if len(table.noise) else np.array([np.nan])
         ends = np.quantile(drawn, _ENDS)
         found.append(
@@ -135,8 +141,22 @@ def measured_tunings(
                 None if quality is None else float(quality.medians[best]),
                 None if cost is None else float(cost[best]),
                 len(choices),
+                passed_over=None if fastest == best else settings_of(table, fastest),
             )
         )  # fmt: skip
+    return found
+
+
+def _kept_quality(quality: CellTable, choices: Numbers, baseline: int) -> NDArray[np.bool_]:
+    """Say which choices are about as good as the baseline, or may be, as noise goes."""
+    own, outcome = quality.medians, quality.outcome
+    kept = good_enough(own[choices], own[baseline], outcome)
+    if not len(quality.noise):
+        return kept
+    off = quality.draws[:, choices] - quality.draws[:, [baseline]]
+    least = np.quantile(off, _LEAST_OFF if outcome.is_lower_better else 1 - _LEAST_OFF, axis=0)
+    maybe = good_enough(own[baseline] + least, own[baseline], outcome)
+    found: NDArray[np.bool_] = kept | maybe
     return found
 
 

@@ -201,13 +201,31 @@ def read_models(
     model: Models | str | Path | Sequence[str | Path] | None, runs: str | Path | Means | None
 ) -> tuple[Models | None, Means | None]:
     """Read what predicts the times of tasks; what was read before stays as it is."""
-    if model is None or isinstance(model, Mapping | Predictor):
-        models: Models | None = model
+    models: Models | None
+    if isinstance(model, Mapping):
+        models = {label: _model_of(label, given) for label, given in model.items()}
+    elif model is None or isinstance(model, Predictor):
+        models = model
     else:
         models = load_task_models([model] if isinstance(model, str | Path) else list(model))
     if runs is None or isinstance(runs, Means):
         return models, runs
     return models, Means.of(runs, _needed(models))
+
+
+def _model_of(label: str, given: Any) -> Predictor:
+    """Return the model of one label, from its file if that is given."""
+    found = given
+    if isinstance(given, str | Path):
+        read = load_task_models([given])
+        found = next(iter(read.values())) if isinstance(read, Mapping) else read
+    if not isinstance(found, Predictor):
+        raise UsageError(
+            f"of '{label}' must be a model or its folder, not {type(given).__name__}; "
+            "foretell.load_model reads one",
+            option=Option("model"),
+        )
+    return found
 
 
 @dataclass(frozen=True)

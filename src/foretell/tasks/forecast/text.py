@@ -107,8 +107,9 @@ def outcome_text(runs: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> st
     for (name, workers), own in groups.items():
         run, took = own[0], median(run["time_s"] for run in own)
         repeats = f" (median of {len(own)})" if len(own) > 1 else ""
-        work = median(run["cpu_time_s"] for run in own)
-        row = [name, f"{run['n_tasks']:,}", str(workers), time_text(work)]
+        work = [run["cpu_time_s"] for run in own]  # None where it was in other processes
+        computing = "–" if None in work else time_text(median(work))
+        row = [name, f"{run['n_tasks']:,}", str(workers), computing]
         row.append(f"{time_text(took)}{repeats}")
         if "foreseen_s" in run:
             low, high = run.get("lower_s"), run.get("upper_s")

@@ -235,7 +235,8 @@ def _predicted(
     if workers > high and "workers" in model.columns:
         notes.append(
             f"No run had more than {counted(round(high), 'worker')}; with more, tasks are taken to "
-            "be as fast as with these."
+            "be as fast as with these. Bodies that keep Python's lock, or wait for memory, take "
+            "longer: run some tasks on more workers, and fit again."
         )
     known = model.categories.get("isolation")
     apart = sorted({row.isolation for row in rows} - set(known or ()))
