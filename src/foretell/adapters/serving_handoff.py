@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from foretell.adapters.handoff import yaml_lines
+from foretell.decide.deployment.scenario import OFFLINE
 from foretell.decide.deployment.wording import rate_text, time_text
 from foretell.deploy.answer import Deployment
 from foretell.errors import Option, UsageError, suggest
@@ -51,8 +52,11 @@ def check_form(form: str) -> None:
 def _comments(found: Deployment, sign: str = "#") -> list[str]:
     """Say where the figures come from."""
     figures = found.figures
+    name = found.question.scenario.name
+    rate = f"{rate_text(figures.per_s)} ({name})"
+    if name == OFFLINE:
+        return [f"{sign} Written by foretell: predicted {rate}, from measured batch times."]
     told = f"predicted p99 {time_text(figures.p99_s)}, mean {time_text(figures.mean_s)}"
-    rate = f"{rate_text(figures.per_s)} ({found.question.scenario.name})"
     return [f"{sign} Written by foretell: {told} at {rate}, simulated from measured batch times."]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from foretell.decide.deployment.batch_times import BatchTimes
-from foretell.decide.deployment.question import ENERGY, goal_value
+from foretell.decide.deployment.question import ENERGY, MOST_REPLICAS, goal_value
 from foretell.decide.deployment.scenario import MULTI_STREAM, OFFLINE, SERVER
 from foretell.decide.deployment.settings import Assessed, Setting
 from foretell.decide.deployment.wording import rate_text, threads_text, time_text
@@ -151,16 +151,25 @@ def _difference(found: Deployment, one: Assessed) -> str:
     setting, chosen = one.setting, found.setting
     if setting.threads != chosen.threads:
         told = f"{threads_text(setting.threads)}, batch {setting.batch}"
+        if _is_hopeless(one):
+            return told
         return f"{told}, {counted(setting.replicas, 'replica')}" if setting.replicas > 1 else told
     if setting.wait_s != chosen.wait_s:
         return f"wait {time_text(setting.wait_s)}"
     return f"batch {setting.batch}"
 
 
+def _is_hopeless(one: Assessed) -> bool:
+    """Whether it was tried with as many replicas as there may be, and does not keep the limit."""
+    return not one.is_kept and one.setting.replicas >= MOST_REPLICAS
+
+
 def _against(found: Deployment, one: Assessed) -> str:
     """Say why a setting was not chosen."""
     if one.trouble:
         return one.trouble
+    if _is_hopeless(one):
+        return "no number of replicas keeps the limit"
     figures, chosen = one.figures, _own(found)
     assert figures is not None
     is_crowded = found.question.scenario.name in (SERVER, MULTI_STREAM)
@@ -197,9 +206,18 @@ def _own(found: Deployment) -> Assessed | None:
 def time_rows(found: Deployment) -> list[tuple[str, ...]]:
     """Return measured times and the line through them, by threads."""
     return [
-        (threads_text(threads), measured_text(times), line_text(times))
+        (threads_text(threads), measured_text(times), line_text(times) + _pause_text(found, times))
         for threads, times in found.measured.times.items()
     ]
+
+
+def _pause_text(found: Deployment, times: BatchTimes) -> str:
+    """Write what a pause adds, where batches come after one and it is more than a little."""
+    scenario, given_s = found.question.scenario.name, found.question.pause_s
+    pause_s = times.pause_s if given_s is None else given_s
+    if scenario not in (SERVER, MULTI_STREAM) or pause_s < 0.1 * times.points[0].median_s:
+        return ""
+    return f"; {time_text(pause_s)} more after a pause"
 
 
 def measured_text(times: BatchTimes) -> str:

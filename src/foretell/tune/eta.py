@@ -179,6 +179,8 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
         )
     times = epoch_times_of(model, job, share=share)
     check_columns(given, times.columns, "the model")
+    if isinstance(times, PredictedEpochs):
+        _check_numbers(given, times)
     return _Question(given, search, times, cores, (n_draws, seed)).answer()
 
 
@@ -193,6 +195,19 @@ def _check_choice(space: Space) -> None:
         f"the space has one configuration ({only}), and a search needs at least two to choose "
         "from; list more values under [hyperparameters]"
     )
+
+
+def _check_numbers(space: Space, times: PredictedEpochs) -> None:
+    """Refuse words among the values of what a model knows as a number."""
+    for name, values in {**space.hyperparameters, **space.system, **space.fixed}.items():
+        if name not in times.model.ranges or isinstance(values, Range):
+            continue
+        words = [v for v in listed(values) if isinstance(v, str)]
+        if words:
+            raise UsageError(
+                f"the space lists '{words[0]}' for {name}, of which the model knows numbers; write "
+                "numbers there"
+            )
 
 
 def _is_continuous(values: Any) -> bool:

@@ -99,3 +99,12 @@ def test_help_is_shown_without_a_verb():
     shown = CliRunner().invoke(cli, ["tune"])
     assert shown.exit_code == 0
     assert "eta" in shown.output
+
+
+def test_a_word_among_numbers_of_the_space_is_named(folder):
+    space = folder / "wrong.toml"
+    space.write_text(SPACE.replace("[16, 32, 64]", '[16, 32, "big"]'))
+    words = ["tune", "eta", str(space), "--model", str(folder / "models"), "--cores", "4"]
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code == 2
+    assert "the space lists 'big' for batch_size" in shown.output

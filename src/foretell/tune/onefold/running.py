@@ -182,7 +182,8 @@ class TrialRunner:
             return
         if self.goal.objective == "energy-ratio" and found.energy_j is None:
             raise _CallError(
-                "a ratio of energies needs that of inference, and the deployable tells none"
+                "a ratio of energies needs that of inference, and the deployable tells none; give "
+                "Deployable the watts of this machine, idle and busy: power='20W,65W'"
             )
         if not is_within(found.p99_s, self.goal.p99_s):
             raise _StoppedError(f"p99 {ms(found.p99_s)} is over {ms(self.goal.p99_s)}")

@@ -54,7 +54,7 @@ def checked(returned: Any) -> Progress:
 def _number(value: Any, wanted: str) -> float:
     """Return a number of any library as one of Python, which can be stored."""
     try:
-        return float(value)
+        return float("" if isinstance(value, str) else value)
     except (TypeError, ValueError):
         raise ValueError(f"training must return {wanted}, not {type(value).__name__}") from None
 
