@@ -482,3 +482,29 @@ def test_what_a_scenario_has_no_use_for_is_refused_before_anything_starts(arriva
     with pytest.raises(UsageError, match="the scenario") as caught:
         choose_deployment(f"{FILE}:small", "1,4,4", arrivals, **options)
     assert caught.value.option.name == told
+
+
+def test_what_a_pause_adds_is_told_where_batches_come_after_one(folder):
+    found = choose_deployment(
+        f"{FILE}:small", (1, 4, 4), "poisson:20/s", vary={"batch": [1, 2], "threads": [1]},
+        effort=SHORT, cache=folder,
+    )  # fmt: skip
+    for pause_s, told in ((0.5, True), (0.0, False)):
+        points = [replace(p, pause_s=pause_s) for p in found.measured.points]
+        text = str(replace(found, measured=replace(found.measured, points=points)))
+        assert ("500 ms more after a pause" in text) == told
+
+
+def test_a_setting_that_no_number_of_replicas_saves_is_told(folder):
+    found = choose_deployment(
+        f"{FILE}:small", (1, 4, 4), "poisson:20/s", p99="2s",
+        vary={"batch": [1, 2], "threads": [1]}, effort=SHORT, cache=folder,
+    )  # fmt: skip
+    lost = [
+        one if one.setting == found.setting
+        else replace(one, trouble="p99 up to 9 s", setting=replace(one.setting, replicas=1_000))
+        for one in found.choice.assessed
+    ]  # fmt: skip
+    text = str(replace(found, choice=replace(found.choice, assessed=tuple(lost))))
+    assert "no number of replicas keeps the limit" in text
+    assert "1,000 replicas" not in text

@@ -166,10 +166,10 @@ def _is_hopeless(one: Assessed) -> bool:
 
 def _against(found: Deployment, one: Assessed) -> str:
     """Say why a setting was not chosen."""
-    if one.trouble:
-        return one.trouble
     if _is_hopeless(one):
         return "no number of replicas keeps the limit"
+    if one.trouble:
+        return one.trouble
     figures, chosen = one.figures, _own(found)
     assert figures is not None
     is_crowded = found.question.scenario.name in (SERVER, MULTI_STREAM)
