@@ -52,6 +52,11 @@ def test_a_trace_cut_short_or_made_longer_is_refused(trace, data):
         Trace.from_bytes(content + b"\0")
 
 
+def test_what_a_trace_is_about_may_have_numbers_as_keys():
+    content = Trace(np.array([0.0]), {}, {"runs": {2: 1, 10: 3}}).to_bytes()
+    assert Trace.from_bytes(content).about == {"runs": {"2": 1, "10": 3}}
+
+
 @given(traces(), st.data())
 def test_a_trace_with_a_changed_bit_is_refused(trace, data):
     content = bytearray(trace.to_bytes())

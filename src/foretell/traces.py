@@ -81,7 +81,8 @@ class Trace:
         """Return the content of a file; equal traces give equal files."""
         import numpy as np
 
-        header = {"columns": list(self.columns), "n_samples": len(self), "about": self.about}
+        about = json.loads(json.dumps(self.about))  # as it is read: keys are texts
+        header = {"columns": list(self.columns), "n_samples": len(self), "about": about}
         arrays = [self.times_s, *self.columns.values()]
         numbers = b"".join(np.asarray(array, "<f8").tobytes() for array in arrays)
         text = json.dumps({**header, _SUM: _checksum(header, numbers)}, sort_keys=True).encode()

@@ -58,7 +58,7 @@ def test_in_one_session_cpu_time_is_shared_by_thread():
     assert one["narrow"].waits_s["CPU time"] == pytest.approx(15.0, rel=0.02)
     assert own["narrow"].waits_s == {}
     [note] = [note for note in own.notes if "as one session" in note]
-    assert "narrow ends at 15 s and not at 10 s" in note
+    assert "narrow takes 1.5 times as long" in note
     assert not any("session" in note for note in one.notes)
     alike = [made_up(name="a"), made_up(name="b")]  # for which it makes no difference
     assert not any("session" in note for note in predict_together(alike, machine=machine).notes)

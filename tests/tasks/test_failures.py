@@ -197,6 +197,15 @@ def test_what_depends_on_a_failure_that_was_caught_is_not_skipped_in_silence():
     assert y == [0]
 
 
+def test_a_skipped_call_in_place_that_was_caught_is_not_told_again():
+    x, y = [3], [0]
+    with Graph(workers=1):
+        with pytest.raises(ValueError, match="no luck"):
+            fail.with_options(when=False)(x)
+        with pytest.raises(DependencyFailed):
+            copy.with_options(when=False)(x, y)
+
+
 def test_error_in_the_block_drops_what_has_not_begun():
     ran, release, started = [], threading.Event(), threading.Event()
 

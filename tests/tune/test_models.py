@@ -179,3 +179,8 @@ def test_a_job_of_a_store_can_be_named_for_the_time_left(store):
         with pytest.raises(UsageError, match="several jobs"):
             make()
         make(job="lenet", share=True)
+
+
+def test_a_callback_may_name_the_job_of_its_own_store_beside_a_model(store):
+    times = epoch_times_of(store, "lenet")
+    assert epoch_times_of(times, "ray") is times

@@ -92,6 +92,11 @@ class _Bar(Display):
             TextColumn(f"{piece}s{{task.fields[remarks]}}", markup=False),
             console=Console(stderr=True),
             transient=True,
+            # No thread of its own, whose locks a forked worker would inherit, and the streams of
+            # the program stay as they are.
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._task = self._bar.add_task(piece, total=None, remarks="")
 
@@ -99,7 +104,7 @@ class _Bar(Display):
         if not self._bar.live.is_started:
             self._bar.start()  # only now: worker processes must not be forked beside its thread
         n_done, n_total, shown = progress.n_done, progress.n_total, printable(remarks)
-        self._bar.update(self._task, completed=n_done, total=n_total, remarks=shown)
+        self._bar.update(self._task, completed=n_done, total=n_total, remarks=shown, refresh=True)
 
     def stop(self) -> None:
         self._bar.stop()

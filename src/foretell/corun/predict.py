@@ -21,12 +21,12 @@ from foretell.corun.machine import Machine, chosen_machine
 from foretell.corun.models.features import features
 from foretell.corun.models.fitted import FittedCoRuns, read_fitted
 from foretell.corun.profile import Profile, read_profile
-from foretell.corun.text import time_text, together_text
+from foretell.corun.text import together_text
 from foretell.decide.corun.fluid import CoRun, play_together
 from foretell.decide.corun.jobs import CPU, PINS, Capacity, CoJob, JobNeeds, pinned
 from foretell.errors import NothingUsableError, Option, UsageError, suggest
 from foretell.spaces.quantities import TIME, read_quantity
-from foretell.wording import counted
+from foretell.wording import counted, number
 
 _GIB = 2.0**30
 #: From which relative difference on it is told what the session of a job changes.
@@ -414,16 +414,16 @@ def _session_notes(jobs: Sequence[CoJob], capacity: Capacity, by_thread: Capacit
     if capacity.thread_power >= by_thread.thread_power:
         return []
     own, one = (play_together(jobs, c).ends_s for c in (capacity, by_thread))
-    off = [abs(math.log((b - job.start_s) / (a - job.start_s)))
+    off = [math.log((b - job.start_s) / (a - job.start_s))
            if math.isfinite(a) else 0.0
            for job, a, b in zip(jobs, own, one, strict=True)]  # fmt: skip
-    k = max(range(len(jobs)), key=off.__getitem__)
-    if off[k] < _TOLD_SESSION:
+    k = max(range(len(jobs)), key=lambda j: abs(off[j]))
+    if abs(off[k]) < _TOLD_SESSION:
         return []
     return [
         "each job is taken to have a session or a container of its own; where one shell starts "
-        f"all, CPU time is shared by thread, and {jobs[k].job.name} ends at "
-        f"{time_text(one[k])} and not at {time_text(own[k])}: predict that as one session"
+        f"all, CPU time is shared by thread, and {jobs[k].job.name} takes "
+        f"{number(math.exp(off[k]), 3)} times as long: predict that as one session"
     ]
 
 

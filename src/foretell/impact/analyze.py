@@ -309,8 +309,10 @@ class _Analysis:
         runs = self.runs
         n_levels = [len(np.unique(runs.codes[:, j])) for j in range(len(runs.settings))]
         for j, k in combinations(range(len(runs.settings)), 2):
-            n_pairs = len(np.unique(runs.codes[:, [j, k]], axis=0))
-            if n_levels[j] == n_levels[k] == n_pairs > 1:
+            if n_levels[j] != n_levels[k] or n_levels[j] < 2:
+                continue
+            pairs = runs.codes[:, j] * (runs.codes[:, k].max() + 1) + runs.codes[:, k]
+            if len(np.unique(pairs)) == n_levels[j]:
                 one, other = runs.settings[j], runs.settings[k]
                 self.notes.append(
                     f"{one} and {other} change together in all runs, so that what one does cannot "

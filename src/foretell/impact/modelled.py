@@ -189,20 +189,21 @@ def modelled_tunings(
         side = np.argmin if outcome.is_lower_better else np.argmax
         best, fastest = int(allowed[side(values)]), int(side(outlook.value))
         cost = _cost(frame.iloc[[best]], outlook.value[[best]], runs, own, asked.cost)
-        settings = {n: _plain(frame[n].iloc[best]) for n in frame.columns if n in runs.settings}
+        settings = _settings_of(frame, best, runs)
         ends = outlook.quantiles.values[best] if known.model.has_intervals else [np.nan] * 3
         found.append(
             Tuning(
                 own.name, kind, settings, varied, float(outlook.value[best]), float(ends[0]),
                 float(ends[2]), None if judged is None else float(judged[best]), cost,
-                len(allowed), MODELLED, None if fastest == best else _plain_row(frame, fastest),
+                len(allowed), MODELLED,
+                None if fastest == best else _settings_of(frame, fastest, runs),
             )
         )  # fmt: skip
     return found
 
 
-def _plain_row(frame: pd.DataFrame, row: int) -> dict[str, Any]:
-    return {str(name): _plain(frame[name].iloc[row]) for name in frame.columns}
+def _settings_of(frame: pd.DataFrame, row: int, runs: Runs) -> dict[str, Any]:
+    return {n: _plain(frame[n].iloc[row]) for n in frame.columns if n in runs.settings}
 
 
 def _cost(

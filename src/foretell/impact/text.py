@@ -217,9 +217,10 @@ def choice_lines(found: Impact) -> Iterator[str]:
     quality, is_known = plain(found.asked.quality), [t.quality is not None for t in found.tunings]
     if any(is_known):
         allowed = rough_percent(found.outcomes[1].levels[1])
+        is_noisy = found.outcomes[1].noise is not None and found.tunings[0].label != MODELLED
         yield (
             f"Chosen among those whose {quality} is at most {allowed} worse than that of the "
-            "baseline, or may be, as noise goes."
+            f"baseline{', or may be, as noise goes' if is_noisy else ''}."
         )
     for tuning in found.tunings:
         if tuning.passed_over is not None:

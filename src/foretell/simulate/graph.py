@@ -92,7 +92,8 @@ class Overhead:
         What it takes to wake a worker that waits, for a task or for the lock. Shorter tasks of
         another are over before it has the lock, and that one goes on: they run one at a time.
     held_s
-        For how long at most tasks wait for the program to submit others, if no other task is open.
+        For how long at most tasks wait for the program to submit others, if no other task is open:
+        at the beginning, and after waits for all that was submitted.
     build_s
         What it takes to submit a task where the graph is only built; 0 where that is not known.
     """

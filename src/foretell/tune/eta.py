@@ -25,7 +25,7 @@ from foretell.tune.draws import (
     spread_over,
     with_epochs,
 )
-from foretell.tune.models import Model, epoch_times_of
+from foretell.tune.models import Model, epoch_times_of, store_in
 from foretell.wording import rough_percent
 
 _MOST_PARTS = 3  # of the space that are shown as left out
@@ -177,6 +177,8 @@ def predict_search(  # noqa: PLR0913 - all but the first by name
             option=Option("study", study),
             remedy=("leave it out, or set ", Option("scheduler", "optuna-hyperband")),
         )
+    if not (isinstance(model, str | Path) and store_in(Path(model))):
+        _refuse_of_store(job=job is not None, share=share)
     times = epoch_times_of(model, job, share=share)
     check_columns(given, times.columns, "the model")
     if isinstance(times, PredictedEpochs):
@@ -195,6 +197,14 @@ def _check_choice(space: Space) -> None:
         f"the space has one configuration ({only}), and a search needs at least two to choose "
         "from; list more values under [hyperparameters]"
     )
+
+
+def _refuse_of_store(**is_given: bool) -> None:
+    """Refuse options that only a store of epochs has."""
+    for name in (name for name, given in is_given.items() if given):
+        raise UsageError(
+            "is of a store of epochs, and the model is none; leave it out", option=Option(name)
+        )
 
 
 def _check_numbers(space: Space, times: PredictedEpochs) -> None:

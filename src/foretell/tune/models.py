@@ -39,11 +39,6 @@ def epoch_times_of(model: Model, job: str | None = None, *, share: bool = False)
     store = store_in(Path(model)) if isinstance(model, str | Path) else None
     if store is not None:
         return _of_store(store, job, share)
-    for name, is_given in (("job", job is not None), ("share", share)):
-        if is_given:
-            raise UsageError(
-                "is of a store of epochs, and the model is none; leave it out", option=Option(name)
-            )
     if isinstance(model, str | Path):
         from foretell.model.saved.model import load_models
 

@@ -109,7 +109,7 @@ def _tell(
     program: Program, outcomes: list[dict[str, Any]], output: Path | None, given: dict[str, Any],
     *, as_json: bool,
 ) -> None:  # fmt: skip
-    """Write the trace of the runs that ended, and what they took."""
+    """Write the trace of the runs, also of one that failed, and what those that ended took."""
     graphs = [graph for outcome in outcomes for graph in outcome["graphs"]]
     outcomes = [outcome for outcome in outcomes if not outcome["is_broken"]]
     if output is not None and graphs:
@@ -163,12 +163,12 @@ def _run_all(
                 with redirect_stdout(sys.stderr), _watched(progress, shown) as look:
                     graphs = program.run(settings, look, **over)
             except ForetellError:
+                _keep_broken(outcomes, settings, progress)
                 raise
             except (Exception, BaseExceptionGroup) as error:
                 if isinstance(error, BaseExceptionGroup):
                     _pass_on(error)
-                if any(graph.tasks for graph in progress.opened):
-                    outcomes.append(_outcome(settings, progress.opened, is_broken=True))
+                _keep_broken(outcomes, settings, progress)
                 where = f"{name}: " if (name := _named(settings, program.varied)) else ""
                 return where + _failure(error, program)
             outcomes.append(_outcome(settings, graphs))
@@ -176,6 +176,14 @@ def _run_all(
                 outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers), graphs)
             shown(_Progress(k + 1, len(runs)))
     return None
+
+
+def _keep_broken(
+    outcomes: list[dict[str, Any]], settings: dict[str, Any], progress: _Progress
+) -> None:
+    """Put down a run that failed, for the trace alone."""
+    if any(graph.tasks for graph in progress.opened):
+        outcomes.append(_outcome(settings, progress.opened, is_broken=True))
 
 
 @contextmanager

@@ -215,11 +215,11 @@ def read_models(
 
 def _model_of(label: str, given: Any) -> Predictor:
     """Return the model of one label, from its file if that is given."""
-    found = given
+    found: Predictor = given
     if isinstance(given, str | Path):
         read = load_task_models([given])
         found = next(iter(read.values())) if isinstance(read, Mapping) else read
-    if not isinstance(found, Predictor):
+    if not hasattr(found, "outlook"):
         raise UsageError(
             f"of '{label}' must be a model or its folder, not {type(given).__name__}; "
             "foretell.load_model reads one",

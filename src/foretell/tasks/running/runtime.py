@@ -133,9 +133,9 @@ class Runtime:
         if not self.is_held:
             return
         self.is_held = False
-        if self._watcher is not None:
-            self._watcher.release()
-            self._watcher = None
+        watcher, self._watcher = self._watcher, None  # first: Ctrl-C may come between
+        if watcher is not None:
+            watcher.release()
         self._wake(len(self.ready))
 
     def _watch(self, signal: threading.Lock) -> None:
@@ -296,9 +296,10 @@ class Runtime:
         """Forget a failure that is raised to its caller, who may catch it."""
         with self.lock:
             self.failed = [one for one in self.failed if one is not task]
-            parent = task.parent
+            self.skipped = [one for one in self.skipped if one is not task]
+            parent, left = task.parent, [*self.failed, *self.skipped]
             if parent is not None and parent.cause is task:
-                parent.cause = next((one for one in self.failed if one.parent is parent), None)
+                parent.cause = next((one for one in left if one.parent is parent), None)
 
     def take_failures(self, own: Task | None) -> tuple[list[Task], list[Task]]:
         """Return what failed and what did not run for that, once; of a task, what is within it.
@@ -314,7 +315,7 @@ class Runtime:
             self.skipped = [task for task in self.skipped if not is_within(task, own)]
             if own is not None:
                 own.cause = None  # whoever catches the error has dealt with it
-            return failed, [task for task in skipped if not (failed and task.start_s)]
+            return failed, [task for task in skipped if not task.start_s]
 
     def _leave(self, task: Task, ending: list[tuple[Task, int]]) -> None:
         """Tell the task that submitted one that it has ended; that one may end with it."""
