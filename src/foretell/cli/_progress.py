@@ -102,7 +102,7 @@ class _Bar(Display):
 
     def show(self, progress: Progress, line: str, remarks: str) -> None:
         if not self._bar.live.is_started:
-            self._bar.start()  # only now: worker processes must not be forked beside its thread
+            self._bar.start()
         n_done, n_total, shown = progress.n_done, progress.n_total, printable(remarks)
         self._bar.update(self._task, completed=n_done, total=n_total, remarks=shown, refresh=True)
 

@@ -107,7 +107,7 @@ class _Analysis:
             tables[0], tables[1] if len(tables) > 1 else None, asked.cost
         )  # fmt: skip
         tunings = self._tunings(tables, found)
-        self._note_noise(tables[0])
+        self._note_noise(tables[0], found[0])
         self._note_twins()
         self._note_shares(found)
         self._note_left_out(tables, found)
@@ -345,23 +345,17 @@ class _Analysis:
                     f"a positive one were left out: {listing(told)}."
                 )
 
-    def _note_noise(self, table: CellTable) -> None:
+    def _note_noise(self, table: CellTable, found: OutcomeImpact) -> None:
         if self.is_of_model:
             self.notes.append("There are no runs beside the model: all figures are modelled.")
-        elif not len(table.noise):
-            self.notes.append(
-                "No configuration was run twice, so noise is not known: an effect counts if it is "
-                "the same in all contexts."
-            )
-            self._note_single(table)
-
-    def _note_single(self, table: CellTable) -> None:
-        """Name settings with one context and no repeats, where noise may be all there is."""
-        single = [
-            name
-            for j, name in enumerate(self.runs.settings)
-            if (own := table.impact(j)) is not None and own.noise_from == "nothing"
-        ]
+            return
+        if len(table.noise):
+            return
+        self.notes.append(
+            "No configuration was run twice, so noise is not known: an effect counts if it is "
+            "the same in all contexts."
+        )
+        single = [n for n, own in found.impacts.items() if own and own.noise_from == "nothing"]
         if single:
             self.notes.append(
                 f"Of {listing(single)} there is one context only: its level is that of the range "

@@ -75,7 +75,9 @@ def makespan_picture(found: GraphForecast) -> Picture:
     """Return makespan against workers, a line for each setting."""
     curves: dict[str, dict[int, float]] = {}
     for cell in found.cells:
-        curves.setdefault(settings_text(cell, found.varied), {})[cell.workers] = cell.makespan_s
+        curves.setdefault(settings_text(cell.settings, found.varied), {})[cell.workers] = (
+            cell.makespan_s
+        )
     return Picture(
         "makespans",
         "Makespan against workers, simulated",
@@ -95,7 +97,7 @@ def timeline_section(found: GraphForecast) -> Section:
 def timeline_picture(found: GraphForecast) -> Picture:
     """Return which worker runs which task when."""
     where = ", ".join(
-        filter(None, (settings_text(found.best, found.varied),
+        filter(None, (settings_text(found.best.settings, found.varied),
                       counted(found.best.workers, "worker")))
     )  # fmt: skip
     return Picture(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from operator import attrgetter
@@ -92,13 +92,14 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
         _check_output(output, force=given["force"], append=given["append"])
     forecast = _forecaster(program, given)
     outcomes: list[dict[str, Any]] = []
+    broken: list[Graph] = []  # of a run that failed, for the trace alone
     try:
-        failure = _run_all(program, given, outcomes, forecast)
+        failure = _run_all(program, given, outcomes, broken, forecast)
     except (KeyboardInterrupt, SystemExit, ForetellError) as error:  # what ended is kept
-        if outcomes or isinstance(error, KeyboardInterrupt):
-            _tell(program, outcomes, output, given, as_json=as_json)
+        if outcomes or broken or isinstance(error, KeyboardInterrupt):
+            _tell(program, outcomes, broken, output, given, as_json=as_json)
         raise
-    _tell(program, outcomes, output, given, as_json=as_json)
+    _tell(program, outcomes, broken, output, given, as_json=as_json)
     if failure is not None:
         raise NothingUsableError(failure)
     if any(outcome["n_failed"] for outcome in outcomes):
@@ -106,16 +107,14 @@ def run(source: str, output: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def _tell(
-    program: Program, outcomes: list[dict[str, Any]], output: Path | None, given: dict[str, Any],
-    *, as_json: bool,
+    program: Program, outcomes: list[dict[str, Any]], broken: list[Graph], output: Path | None,
+    given: dict[str, Any], *, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the trace of the runs, also of one that failed, and what those that ended took."""
-    graphs = [graph for outcome in outcomes for graph in outcome["graphs"]]
-    outcomes = [outcome for outcome in outcomes if not outcome["is_broken"]]
+    graphs = [graph for outcome in outcomes for graph in outcome["graphs"]] + broken
     if output is not None and graphs:
         _write(graphs, output, append=given["append"])
-    inner = ("graphs", "is_broken")
-    shown = [{k: v for k, v in outcome.items() if k not in inner} for outcome in outcomes]
+    shown = [{k: v for k, v in outcome.items() if k != "graphs"} for outcome in outcomes]
     notes = _notes(outcomes, program.varied)
     if as_json:
         echo_json({"runs": shown, "notes": notes})
@@ -130,11 +129,12 @@ def _tell(
 def _notes(outcomes: list[dict[str, Any]], varied: Sequence[str]) -> list[str]:
     """Say what to know about runs: whether workers took turns, and what a sandbox protects from."""
     from foretell.tasks.declare import PROTECTION
+    from foretell.tasks.forecast.text import settings_text
     from foretell.tasks.graph import TURNS
 
     by_setting: dict[str, list[bool]] = {}
     for outcome in outcomes:
-        own = by_setting.setdefault(_named(outcome["settings"], varied), [])
+        own = by_setting.setdefault(settings_text(outcome["settings"], varied), [])
         own += [graph.takes_turns for graph in outcome["graphs"]]
     turns = [name for name, own in by_setting.items() if 2 * sum(own) > len(own)]
     where = f" ({listing(turns)})" if any(turns) else ""
@@ -145,14 +145,13 @@ def _notes(outcomes: list[dict[str, Any]], varied: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _named(settings: Mapping[str, Any], varied: Sequence[str]) -> str:
-    return ", ".join(f"{name}={settings[name]}" for name in varied)
-
-
 def _run_all(
-    program: Program, given: dict[str, Any], outcomes: list[dict[str, Any]], forecast: Any
-) -> str | None:
+    program: Program, given: dict[str, Any], outcomes: list[dict[str, Any]], broken: list[Graph],
+    forecast: Any,
+) -> str | None:  # fmt: skip
     """Run all settings, and put down what became of each; return why a run failed, if one did."""
+    from foretell.tasks.forecast.text import settings_text
+
     over = {name: given[name] for name in ("workers", "policy", "on")}
     runs = [s for s in program.settings for _ in range(given["repeats"])]
     with shown_once("run", attrgetter("remark"), quiet=given["quiet"]) as shown:
@@ -163,27 +162,19 @@ def _run_all(
                 with redirect_stdout(sys.stderr), _watched(progress, shown) as look:
                     graphs = program.run(settings, look, **over)
             except ForetellError:
-                _keep_broken(outcomes, settings, progress)
+                broken += [graph for graph in progress.opened if graph.tasks]
                 raise
             except (Exception, BaseExceptionGroup) as error:
                 if isinstance(error, BaseExceptionGroup):
                     _pass_on(error)
-                _keep_broken(outcomes, settings, progress)
-                where = f"{name}: " if (name := _named(settings, program.varied)) else ""
-                return where + _failure(error, program)
+                broken += [graph for graph in progress.opened if graph.tasks]
+                where = settings_text(settings, program.varied)
+                return ": ".join(filter(None, (where, _failure(error, program))))
             outcomes.append(_outcome(settings, graphs))
             if forecast is not None:
                 outcomes[-1] |= _foreseen(forecast(settings, graphs[0].workers), graphs)
             shown(_Progress(k + 1, len(runs)))
     return None
-
-
-def _keep_broken(
-    outcomes: list[dict[str, Any]], settings: dict[str, Any], progress: _Progress
-) -> None:
-    """Put down a run that failed, for the trace alone."""
-    if any(graph.tasks for graph in progress.opened):
-        outcomes.append(_outcome(settings, progress.opened, is_broken=True))
 
 
 @contextmanager
@@ -259,12 +250,9 @@ def _forecaster(program: Program, given: dict[str, Any]) -> Any:
     return forecast
 
 
-def _outcome(
-    settings: dict[str, Any], graphs: Sequence[Graph], *, is_broken: bool = False
-) -> dict[str, Any]:
+def _outcome(settings: dict[str, Any], graphs: list[Graph]) -> dict[str, Any]:
     is_here = all(graph.on == "threads" for graph in graphs)
     return {
-        "is_broken": is_broken,
         "settings": dict(settings),
         "workers": graphs[0].workers,
         "n_tasks": sum(len(graph.tasks) for graph in graphs),
@@ -272,7 +260,7 @@ def _outcome(
         "time_s": sum(graph.time_s for graph in graphs),
         # Of bodies in other processes, what they compute is not known.
         "cpu_time_s": sum(t.cpu_s for graph in graphs for t in graph.tasks) if is_here else None,
-        "graphs": list(graphs),
+        "graphs": graphs,
     }
 
 

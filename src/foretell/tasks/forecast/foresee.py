@@ -431,7 +431,7 @@ def overhead_notes(cells: Sequence[Cell], varied: Sequence[str]) -> list[str]:
 
     found: dict[str, str] = {}
     for cell in cells:
-        name = settings_text(cell, varied)
+        name = settings_text(cell.settings, varied)
         much = [f"{label} {rough_percent(share)}" for label, share in cell.overheads.items()
                 if share > MUCH_OVERHEAD]  # fmt: skip
         if cell.overhead > MUCH_OVERHEAD:

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 _MOST_COLUMNS, _MOST_ROWS = 6, 12
 
 
-def settings_text(cell: Cell, varied: Sequence[str]) -> str:
-    """Write the settings that differ from cell to cell."""
-    return ", ".join(f"{name}={cell.settings[name]}" for name in varied)
+def settings_text(settings: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """Write the settings that differ from cell to cell, or from run to run."""
+    return ", ".join(f"{name}={settings[name]}" for name in varied)
 
 
 def headline(found: GraphForecast) -> str:
     """Say what to use, and how long it takes."""
     cell = found.best
-    place = ", ".join(filter(None, (settings_text(cell, found.varied),
+    place = ", ".join(filter(None, (settings_text(cell.settings, found.varied),
                                     counted(cell.workers, "worker"))))  # fmt: skip
     text = f"{place[0].upper() + place[1:] if not found.varied else place}: "
     text += time_text(cell.makespan_s)
@@ -62,7 +62,7 @@ def table_rows(found: GraphForecast) -> list[tuple[str, ...]]:
         counts = some[-_MOST_COLUMNS:] if len(some) > _MOST_COLUMNS else some
     by_setting: dict[str, dict[int, Cell]] = {}
     for cell in found.cells:
-        by_setting.setdefault(settings_text(cell, found.varied), {})[cell.workers] = cell
+        by_setting.setdefault(settings_text(cell.settings, found.varied), {})[cell.workers] = cell
     rows = [("", "tasks", "path", "overhead", *(counted(c, "worker") for c in counts))]
     for name, cells in list(by_setting.items())[:_MOST_ROWS]:
         first = cells[counts[0]]
@@ -102,7 +102,7 @@ def outcome_text(runs: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> st
     rows = [(*words, *(("foreseen", "off") if is_foreseen else ()))]
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for run in runs:
-        name = ", ".join(f"{key}={run['settings'][key]}" for key in varied)
+        name = settings_text(run["settings"], varied)
         groups.setdefault((name, run["workers"]), []).append(run)
     for (name, workers), own in groups.items():
         run, took = own[0], median(run["time_s"] for run in own)
